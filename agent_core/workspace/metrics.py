@@ -5,10 +5,11 @@ names an agent, a function or a text.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Final
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import (
     CollectorRegistry,
@@ -91,8 +92,17 @@ class Metrics:
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """Return all numbers in a format that is accepted, and its type. Not in the loop, which is asked meanwhile."""
-        encode, kind = choose_encoder(accept)
+        encode, kind = choose_encoder(_readable(accept))
         return encode(self.registry), kind
+
+
+def _readable(accept: str) -> str:
+    """Return what is accepted; nothing, which means plain text, where the package fails at it."""
+    try:
+        choose_encoder(accept)
+    except (TypeError, ValueError):
+        return ""
+    return accept
 
 
 @contextmanager
@@ -106,10 +116,17 @@ def answered(metrics: Metrics, place: str) -> Iterator[str]:
     host = host.strip("[]")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
         raise UsageError(f"`{place}` is not HOST:PORT.", fix="Write it like 127.0.0.1:9700, or with port 0 for any.")
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        text, kind = metrics.text(environ.get("HTTP_ACCEPT", ""))
+        start("200 OK", [("Content-Type", kind)])
+        return [text]
+
     try:
         server, thread = start_http_server(int(port), host, metrics.registry)
     except OSError as error:
         raise UsageError(f"{place} cannot be used: {error.strerror or error}.", fix="Choose another port.") from error
+    server.set_app(answer)
     try:
         yield f"http://{place.rpartition(':')[0]}:{server.server_port}/metrics"
     finally:
@@ -142,16 +159,21 @@ class _AtTheStore(Collector):
 
     async def _asked(self) -> list[Metric]:
         store = self._workspace.store
-        backlog, workers = await store.backlog(), await store.workers()
+        backlog = await store.backlog()
         info = GaugeMetricFamily("toolwright_info", "This program.", labels=["version", "sandbox"])
         info.add_metric([__version__, await self._workspace.sandbox_level()], 1)
-        held = sum(len(row.agents) for row in workers if row.id == store.owner)
         gauges = {
             "events_waiting": ("Events in the inboxes of agents that are due and not taken.", backlog.waiting),
             "oldest_event_seconds": ("For how long the oldest of them has been due.", backlog.oldest_s),
-            "agents_held": ("Agents that no other process can run now.", held),
-            "processes_alive": ("Processes at the database that were heard of.", sum(row.is_alive for row in workers)),
         }
+        if store.is_shared:  # a file does not know who uses it
+            workers = await store.workers()
+            held = sum(len(row.agents) for row in workers if row.id == store.owner)
+            alive = sum(row.is_alive for row in workers)
+            gauges |= {
+                "agents_held": ("Agents that no other process can run now.", held),
+                "processes_alive": ("Processes at the database that were heard of.", alive),
+            }
         lost = "Agents that this process has taken from one that was not heard of any more."
         return [
             info,

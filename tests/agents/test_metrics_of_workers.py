@@ -14,13 +14,13 @@ from tests.kit.numbers import numbers
 from tests.kit.program import toolwright
 
 
-async def told(made: Cluster) -> list[dict[str, float]]:
+async def told(made: Cluster, accept: str = "text/plain") -> list[dict[str, float]]:
     """What each worker that is there says."""
     found = []
     async with httpx2.AsyncClient() as client:
         for url in re.findall(r"Numbers for Prometheus: (\S+)", made.words()):
             try:
-                found.append(numbers((await client.get(url)).text))
+                found.append(numbers((await client.get(url, headers={"accept": accept})).text))
             except httpx2.ConnectError:
                 continue
     return found
@@ -31,6 +31,7 @@ async def test_what_a_worker_takes_over_from_a_killed_one_is_counted(database: s
         async with cluster(database, model) as made:
             worker = await in_a_call(made, tmp_path, "--metrics", "127.0.0.1:0")
             assert sorted(one["toolwright_agents_held"] for one in await told(made)) == [0, 1]
+            assert len(await told(made, "application/openmetrics-text; version=abc")) == 2
             os.kill(worker.pid, signal.SIGKILL)
             await made.replied("a0", "went on")
             (left,) = await until(lambda: told(made), lambda found: "toolwright_turns_total:replied" in found[0])

@@ -1,5 +1,7 @@
 """`/metrics`: numbers that move as turns run, in the format of Prometheus, for tokens that may read of all agents."""
 
+import pytest
+
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
 from tests.kit.numbers import numbers
@@ -33,6 +35,7 @@ async def test_numbers_move_as_turns_run(served: Serve) -> None:
     assert after["toolwright_events_waiting"] == after["toolwright_oldest_event_seconds"] == 0
     assert after["toolwright_take_overs_total"] == after["toolwright_lost_leases_total"] == 0
     assert after["process_resident_memory_bytes"] > 1 << 20
+    assert not {"toolwright_agents_held", "toolwright_processes_alive"} & after.keys()  # which a file does not know
 
 
 async def test_they_are_for_tokens_that_may_read_of_all_agents(served: Serve) -> None:
@@ -55,3 +58,9 @@ async def test_they_name_nobody_and_no_text(served: Serve) -> None:
     text = (await server.client.get("/metrics")).text
     assert "confidant" not in text
     assert "secret" not in text
+
+
+@pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
+async def test_who_accepts_a_version_that_is_none_gets_plain_text(served: Serve, kind: str) -> None:
+    server = await served([])
+    assert (await asked(server, accept=f"{kind}; version=abc"))["toolwright_store_up"] == 1
