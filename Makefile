@@ -4,7 +4,7 @@ BIN := .venv/bin
 SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide clean
+.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:
 
 run: .venv/.run
@@ -30,6 +30,10 @@ test: .venv/.dev
 soak: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
 
+# Workers and their database under faults at random, for an hour: `make soak-cluster MINUTES=10` for less.
+soak-cluster: .venv/.dev
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60)
+
 # The page in a browser: Chromium as the system has it, playwright in this environment, axe-core below the cache folder.
 test-page: .venv/.dev
 	$(PIP) playwright
@@ -46,6 +50,10 @@ check: .venv/.dev
 format: .venv/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# A database, three workers and a folder for the prompt, gone afterwards: `make cluster MODEL=tour` needs no model.
+cluster: .venv/.dev
+	@$(BIN)/python -m benchmarks.cluster $(if $(MODEL),--model $(MODEL))
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks

@@ -1,12 +1,14 @@
 """`python -m benchmarks.workers`: workers at one database, killed and stopped while they work.
 
-First how long after its message a turn begins, and how many turns workers finish in a second. Then turns of several
+First what a turn costs the worker, the database and its disk, and what a worker costs that has nothing to do. Then how
+long after its message a turn begins, and how many turns workers finish in a second. Then turns of several
 sandboxed calls while, each second, a worker is killed, stands still for six seconds, or is told to stop; each is
 started again. At the end the journal is read: no call twice, none without an answer, one turn of an agent at a time.
 """
 
 import argparse
 import asyncio
+import dataclasses
 import json
 import os
 import random
@@ -15,12 +17,14 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agent_core.storage import Store
 from tests.agents.workers import Cluster, cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.postgres import Server
@@ -40,6 +44,8 @@ def note(self, number: int) -> int:
 '''
 STILL_S = 6.0
 _WARM_UP = 8  # messages
+_STATISTICS_S = 2.0  # until the database has counted what was done
+_IDLE_S = 30.0
 BLOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
 
 
@@ -49,16 +55,17 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=10)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--hits", type=int, default=15)
-    parser.add_argument("--parts", default="wake,kill,stop,term")
+    parser.add_argument("--parts", default="cost,wake,kill,stop,term")
     given = parser.parse_args()
     for part in given.parts.split(","):
-        figures = asyncio.run(_wakes(given) if part == "wake" else _hits(given, part))
+        work = {"cost": _costs, "wake": _wakes}.get(part) or partial(_hits, part=part)
+        figures = asyncio.run(work(given))
         print(json.dumps({"part": part, **figures}), flush=True)
 
 
 async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
     """Messages to idle agents, one after another; then turns of one request each, all at once."""
-    async with _at_work(given.workers, lambda _: Say("ok")) as (made, server, _):
+    async with at_work(given.workers, lambda _: Say("ok")) as (made, server, _):
         for number in range(40):
             await made.say(f"a{number % 20}", "hello")
             await until(made.store.due, lambda due: not due)
@@ -68,7 +75,90 @@ async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
         for number in range(40):
             await made.say(f"b{number}", "hello")
         await until(made.store.due, lambda due: not due)
-        return {"wake_ms": _spread(waits), "turns_per_s": round(40 / (time.perf_counter() - start), 1)}
+        return {"wake_ms": spread(waits), "turns_per_s": round(40 / (time.perf_counter() - start), 1)}
+
+
+async def _costs(given: argparse.Namespace) -> dict[str, Any]:
+    """Turns without a call and with ten, of agents that had one before; then nothing, for half a minute."""
+    found: dict[str, Any] = {}
+    async with at_work(given.workers, calling(lambda seen: 10 if "calls" in _last(seen) else 0)) as (made, server, _):
+        for name, text in (("first turn", "hello"), ("turn", "hello"), ("turn of ten calls", "calls")):
+            before = _Spent.now(made, server)
+            for number in range(given.agents):
+                await made.say(f"a{number}", text)
+            while await made.store.due():  # noqa: ASYNC110  (of another process, nobody tells)
+                await asyncio.sleep(0.2)
+            await asyncio.sleep(_STATISTICS_S)
+            found[name] = _Spent.now(made, server).since(before, given.agents)
+        before = _Spent.now(made, server)
+        await asyncio.sleep(_IDLE_S)
+        found["idle worker, a second"] = _Spent.now(made, server).since(before, _IDLE_S * given.workers)
+    return found
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """What was spent until a moment."""
+
+    worker_ms: float
+    database_ms: float
+    transactions: float
+    wal_kb: float
+    table_kb: float
+
+    @classmethod
+    def now(cls, made: Cluster, server: Server) -> "_Spent":
+        pid = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+        row = server.execute(
+            "select xact_commit + xact_rollback, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1000.0,"
+            " pg_database_size(current_database()) / 1000.0 from pg_stat_database where datname = current_database()"
+        )[0]
+        return cls(sum(_cpu_ms(worker.pid) for worker in made.programs), _cpu_ms(pid), *map(float, row))
+
+    def since(self, before: "_Spent", times: float) -> dict[str, float]:
+        """What was spent since then, each time."""
+        pairs = zip(dataclasses.asdict(self).items(), dataclasses.astuple(before), strict=True)
+        return {name: round((value - then) / times, 2) for (name, value), then in pairs}
+
+
+def _cpu_ms(pid: int) -> float:
+    """The processor time of a process, of those below it, and of those below it that have ended."""
+    ticks = 0
+    for one in [pid, *family(pid)]:
+        with suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def family(pid: int) -> list[int]:
+    """The processes below one: its sandbox."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def _last(seen: Seen) -> str:
+    """What the user said last."""
+    return next(str(message["content"]) for message in reversed(seen.messages) if message["role"] == "user")
+
+
+def calling(count: Callable[[Seen], int]) -> Callable[[Seen], Step]:
+    """A model that asks for so many calls, one a step, after what the user said last."""
+
+    def play(seen: Seen) -> Step:
+        answered = 0
+        for message in reversed(seen.messages):
+            if message["role"] == "user":
+                break
+            answered += message["role"] == "tool"
+        return Ask(Wanted("note", {"number": answered})) if answered < count(seen) else Say("done")
+
+    return play
 
 
 async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
@@ -76,17 +166,14 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
         answers = sum(message["role"] == "tool" for message in seen.messages)
         return Ask(Wanted("note", {"number": answers})) if answers < given.calls else Say("done")
 
-    async with _at_work(given.workers, play) as (made, server, root):
+    async with at_work(given.workers, play) as (made, server, root):
         for number in range(given.agents):
             await made.say(f"a{number}", "go")
-        start, hits = time.perf_counter(), Hits(part, given.hits)
+        start, hits = time.perf_counter(), Hits((part,), given.hits)
         while await made.store.due():
             await asyncio.sleep(1.0)
             hits.wake()
-            for worker in [worker for worker in made.programs if worker.poll() is not None]:
-                hits.counts[f"exit {worker.poll()}"] += 1
-                made.programs.remove(worker)
-                made.start(root, "--grace", "2")
+            hits.start_again(made, root)
             hits.hit(made.programs)
         wall = time.perf_counter() - start
         hits.wake(is_over=True)
@@ -95,22 +182,29 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
 
 @dataclass
 class Hits:
-    """One kind of blow, so many times."""
+    """Blows of some kinds, so many of each."""
 
-    kind: str
+    kinds: Sequence[str]
     most: int
     counts: Counter[str] = field(default_factory=Counter)
     still: list[tuple[float, Program]] = field(default_factory=list)
 
     def hit(self, workers: list[Program]) -> None:
         """Hit one of the workers, if it is time: of those that stand still there is one at most."""
-        worker = random.choice(workers)
-        if self.counts[self.kind] >= self.most or self.still or worker.poll() is not None:
+        worker, kind = random.choice(workers), random.choice(self.kinds)
+        if self.counts[kind] >= self.most or self.still or worker.poll() is not None:
             return
-        self.counts[self.kind] += 1
-        if self.kind == "stop":
+        self.counts[kind] += 1
+        if kind == "stop":
             self.still.append((time.perf_counter() + STILL_S, worker))
-        os.kill(worker.pid, BLOWS[self.kind])
+        os.kill(worker.pid, BLOWS[kind])
+
+    def start_again(self, made: Cluster, root: Path) -> None:
+        """Start another worker in place of each that has ended."""
+        for worker in [worker for worker in made.programs if worker.poll() is not None]:
+            self.counts[f"exit {worker.poll()}"] += 1
+            made.programs.remove(worker)
+            made.start(root, "--grace", "2")
 
     def wake(self, *, is_over: bool = False) -> None:
         """Wake those whose time is over, or all."""
@@ -120,7 +214,7 @@ class Hits:
 
 
 @asynccontextmanager
-async def _at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tuple[Cluster, Server, Path]]:
+async def at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tuple[Cluster, Server, Path]]:
     """Workers in one folder, at a server of their own."""
     server = Server.make()
     try:
@@ -136,7 +230,7 @@ async def _at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tu
         server.remove()
 
 
-def _spread(values: list[float]) -> dict[str, float]:
+def spread(values: list[float]) -> dict[str, float]:
     if len(values) < 2:
         return {}
     cuts = statistics.quantiles(values, n=20, method="inclusive")
@@ -144,18 +238,18 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 async def _checked(made: Cluster, server: Server, given: argparse.Namespace) -> dict[str, Any]:
-    """Read the whole journal."""
+    return await journal_figures(made.store, server, [f"a{number}" for number in range(given.agents)])
+
+
+async def journal_figures(store: Store, server: Server, agents: Sequence[str]) -> dict[str, Any]:
+    """Read the whole journal: how calls ended, what cannot be, and how long turns that were taken over stood still."""
     outcomes: Counter[str] = Counter()
-    problems: list[str] = []
     replies = 0
-    for number in range(given.agents):
-        entries = await made.store.history(f"a{number}")
-        started = Counter((entry.turn, entry.payload["id"]) for entry in entries if entry.kind == "call")
-        answered = Counter((entry.turn, entry.payload["call_id"]) for entry in entries if entry.kind == "result")
-        outcomes.update(entry.payload["outcome"] for entry in entries if entry.kind == "result")
-        problems += [f"call twice: {key}" for key, count in started.items() if count > 1]
-        problems += [f"answered {answered[key]} times: {key}" for key in started if answered[key] != 1]
-        replies += sum(entry.kind == "assistant" and not entry.payload["calls"] for entry in entries)
+    for agent in agents:
+        for entry in await store.history(agent, kinds=("assistant", "result")):
+            replies += entry.kind == "assistant" and not entry.payload["calls"]
+            outcomes.update([entry.payload["outcome"]] if entry.kind == "result" else [])
+    report = await store.check_journal()
     overlaps = server.execute(
         "select count(*) from (select started, lag(ended) over (partition by agent order by seq) before"
         " from toolwright.turn) x where started < before - 0.05"
@@ -167,11 +261,11 @@ async def _checked(made: Cluster, server: Server, given: argparse.Namespace) -> 
     return {
         "replies": replies,
         "outcomes": dict(outcomes),
-        "problems": problems[:5],
+        "journal": dataclasses.asdict(report),
         "overlaps": overlaps,
-        "open": len(await made.store.due()),
+        "open": len(await store.due()),
         "taken_over": len(gaps),
-        "gap_s": _spread([float(row[0]) for row in gaps]),
+        "gap_s": spread([float(row[0]) for row in gaps]),
     }
 
 

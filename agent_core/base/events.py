@@ -27,12 +27,16 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted(_Base):
-    """A message, or another `event` (heartbeat, login, system), was picked up; it is on disk."""
+    """A message, or another `event` (heartbeat, login, system), was picked up; it is on disk.
+
+    `trace` is the `traceparent` that it came with.
+    """
 
     type: ClassVar[str] = "turn_started"
     agent: str
     message: str
     event: str = "message"
+    trace: str = field(default="", metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -247,8 +247,14 @@ def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
     if ended.reason == "repeated" and turn.thread != turn.id:
         return [], [*writes, SetThread(turn.thread, "stuck", ended.warning)]
     if turn.is_handed_back and ended.reason == "interrupted":
-        payload = {"thread": turn.thread, "owes": turn.owes, "hops": turn.hops, "tries": 0, "from": turn.works_for}
-        return [Post(turn.agent, "again", payload, key=f"again:{turn.id}")], writes
+        kept = {
+            "thread": turn.thread,
+            "owes": turn.owes,
+            "hops": turn.hops,
+            "from": turn.works_for,
+            "trace": turn.trace,
+        }
+        return [Post(turn.agent, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
     if not turn.owes or ended.reason in ("parked", "handed_off", "stuck"):
         return [], writes
     if ended.reason == "replied":
@@ -263,7 +269,7 @@ def _begun_again(claimed: Claimed) -> tuple[list[Post], list[Write]]:
     if tries > _MOST_TRIES:
         why = f"`{claimed.agent}` was cut off {tries} times before it could answer."
         return [], _owed(claimed, AnswerAsk("", why, "failed"))
-    kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from")}
+    kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace")}
     return [Post(claimed.agent, "again", {**kept, "tries": tries}, key=f"again:{claimed.id}")], []
 
 

@@ -84,6 +84,7 @@ class Turn:
     resumes: bool = False  # whether it goes on at the next start, if it is interrupted
     goes_on: bool = False  # whether that holds for what the user began, too
     works_for: str = ""  # the agent that began it, or called it as a helper
+    trace: str = ""  # the `traceparent` that it came with
     own_name: OwnName | None = None
     company: Company | None = None
     client: ClientFunctions = NO_CLIENT

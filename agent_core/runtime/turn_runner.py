@@ -135,7 +135,8 @@ class TurnRunner:
         """Store the first entries of a turn, and notify its listeners."""
         opening = await self.session.opening(event, is_first=not any(self.history))
         await turn.append(beginning(event, self.history.open_calls(), opening))
-        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said_by(event), event=event.kind))
+        said = said_by(event)
+        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=event.kind, trace=turn.trace))
         for problem in self.colleagues.news():
             turn.warn(problem)
 
@@ -166,6 +167,7 @@ class TurnRunner:
             is_users=not is_between or _is_of_user(claimed.event),
             account=self._account(thread or claimed.id, terms.spends_for) if has_account else None,
             works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
+            trace=str(payload.get("trace") or ""),
             own_name=OwnName(self.name),
             queue=queue if terms.approver is None else queue.asking(terms.approver),
             seat=None if terms.debugger is None else DebuggerSeat(terms.debugger),

@@ -101,6 +101,7 @@ from .thread_store import (
     LIMITS_FROM,
     Amounts,
     AnswerAsk,
+    Backlog,
     CircleError,
     MessageRow,
     NoProgress,
@@ -116,7 +117,19 @@ from .thread_store import (
 )
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
-from .turn_store import SUMMARY, USAGE, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, TurnStore
+from .turn_store import (
+    SUMMARY,
+    USAGE,
+    Appended,
+    ClaimedTurn,
+    Due,
+    EndedTurn,
+    Entry,
+    Inbound,
+    JournalReport,
+    Post,
+    TurnStore,
+)
 from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow
 
 __all__ = [
@@ -142,6 +155,7 @@ __all__ = [
     "Appended",
     "ApprovalStore",
     "AttachBlock",
+    "Backlog",
     "BeginWrite",
     "BlockChange",
     "BlockConflict",
@@ -172,6 +186,7 @@ __all__ = [
     "Hit",
     "Inbound",
     "InboxFull",
+    "JournalReport",
     "KindRow",
     "LimitBlock",
     "Made",

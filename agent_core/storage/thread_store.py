@@ -106,6 +106,14 @@ class OpenWork:
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many due events wait for a turn, and for how long the oldest has been due."""
+
+    waiting: int
+    oldest_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class SendMessage(Write):
     """A write that sends a note, an ask or a handoff; a repeated key is the same message. It begins its thread.
 
@@ -228,6 +236,9 @@ class ThreadStore(Subject, Protocol):
 
     async def spent_last(self) -> dict[str, dict[str, int]]:
         """Return the steps and tokens of each agent's last turn, of those that asked a model."""
+
+    async def backlog(self) -> Backlog:
+        """Return what waits of all agents but those that are paused."""
 
     async def open_work(self) -> list[OpenWork]:
         """Return the open turns, and the due events of agents, the oldest first."""

@@ -98,6 +98,16 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalReport:
+    """What a look at all turns and entries found. `missing` entries were forgotten, or nothing says where they are."""
+
+    turns: int
+    entries: int
+    missing: int
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WakeAsker(Write):
     """The write at the end of each turn: its agent goes on if all that it asked is answered."""
 
@@ -189,6 +199,12 @@ class TurnStore(Subject, Protocol):
 
     async def last_seq(self, agent: str) -> int:
         """Return the `seq` of the last entry of an agent's turns, or of their last end; 0 before the first."""
+
+    async def check_journal(self) -> JournalReport:
+        """Read the whole journal, and return what cannot be: a call twice, or without an answer, two writers of a turn.
+
+        At most 20 faults are told.
+        """
 
     async def hide_last_turn(self, agent: str) -> list[Entry]:
         """Remove the last finished turn from the history, never from the record. Return its entries."""

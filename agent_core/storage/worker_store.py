@@ -16,7 +16,11 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A process that uses a shared store: `silent_s` seconds have passed since it was heard last."""
+    """A process that uses a shared store: `silent_s` seconds have passed since it was heard last.
+
+    `version` is that of its program, and `skew_s` by how much the store's clock was ahead of its own when it connected;
+    less than half a second counts as none.
+    """
 
     id: str
     name: str
@@ -24,6 +28,17 @@ class WorkerRow:
     silent_s: float
     is_alive: bool
     agents: tuple[str, ...]
+    version: str = ""
+    skew_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The state of a shared store: its engine, the number of its last migration, and how long an answer took."""
+
+    engine: str
+    schema: int
+    answer_ms: float
 
 
 class WorkerStore(Protocol):
@@ -36,6 +51,10 @@ class WorkerStore(Protocol):
     @property
     def owner(self) -> str:
         """The name of this process, as the turns that it claims have it."""
+
+    @property
+    def leases_taken(self) -> int:
+        """How many agents this process has taken from others that were not heard of any more."""
 
     def hold(self, folder: Path, agent: str) -> AbstractAsyncContextManager[None]:
         """Keep the right to run an agent while the block runs; `folder` is the state folder of the workspace.
@@ -54,6 +73,9 @@ class WorkerStore(Protocol):
 
     async def workers(self) -> list[WorkerRow]:
         """Return the processes at a shared store, those that were heard last first."""
+
+    async def health(self) -> Health | None:
+        """Ask a shared store how it is; None: it is a file."""
 
     async def functions_number(self) -> int:
         """Return a number that rises with each change of a function."""

@@ -50,6 +50,8 @@ async def examine(
             "recovered": store.recovered,
             "vectors": await store.vector_trouble() or None,
             "processes": [asdict(row) for row in await store.workers() if row.is_alive or row.agents],
+            "health": (health := await store.health()) and asdict(health),
+            "backlog": asdict(await store.backlog()),
         },
         "ok": sandbox["level"] in ("full", "core") and damage is None,
     }

@@ -4,11 +4,12 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import MappingProxyType
 from typing import IO, TypeVar
 
 from agent_core.base.clock import Clock
@@ -30,17 +31,20 @@ class Cluster:
     programs: list[Program] = field(default_factory=list)
     said: list[IO[bytes]] = field(default_factory=list)
 
-    def start(self, root: Path, *options: str) -> Program:
+    def start(self, root: Path, *options: str, environment: Mapping[str, str] = MappingProxyType({})) -> Program:
         """A worker in a folder."""
-        return self._program(root, "worker", *options)
+        return self._program(root, "worker", *options, environment=environment)
 
     def talk(self, root: Path, given: str) -> Program:
         """A conversation in a folder, with all that the user types."""
         return self._program(root, "run", "--agent", "a0", given=given)
 
-    def _program(self, root: Path, *arguments: str, given: str = "") -> Program:
+    def _program(
+        self, root: Path, *arguments: str, given: str = "", environment: Mapping[str, str] = MappingProxyType({})
+    ) -> Program:
         (root / "functions").mkdir(parents=True, exist_ok=True)
         environment = {
+            **environment,
             "TOOLWRIGHT_STORAGE_URL": self.database,
             "TOOLWRIGHT_MODEL_BASE_URL": self.model.base_url,
             "TOOLWRIGHT_MODEL_NAME": "scripted",

@@ -28,4 +28,4 @@ def test_a_database_that_only_the_folder_names_is_used_after_a_yes(tmp_path: Pat
     refused = toolwright("storage", "check", cwd=tmp_path)
     assert "you did not confirm here" in refused.stderr
     assert toolwright("storage", "confirm", cwd=tmp_path).returncode == 0
-    assert toolwright("storage", "check", cwd=tmp_path).stdout.strip() == "✓ whole"
+    assert toolwright("storage", "check", cwd=tmp_path).stdout.strip() == "✓ whole: 0 turns with 0 entries"

@@ -4,12 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from agent_core import __version__
+from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
 from agent_core.base.events import Usage
 from agent_core.base.settings import FILE_NAME, load
+from agent_core.storage import Post, open_store
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.workspace import Workspace
 from tests.kit.desk import VOWELS, ended, of
+from tests.kit.postgres import Server
 from tests.kit.program import toolwright
 
 STRANGE = '[model]\nbase_url = "https://collector.example/v1"\n'
@@ -91,3 +95,28 @@ def test_the_embedding_in_use_is_named_and_tried(tmp_path: Path, chosen: str, mo
     environment |= {"TOOLWRIGHT_MEMORY_EMBEDDING_MODEL": model} if model else {}
     lines = toolwright("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
     assert any(line.startswith(said) for line in lines), lines
+
+
+async def test_a_database_is_shown_with_what_waits_and_all_processes(
+    tmp_path: Path, database: str, postgres: Server
+) -> None:
+    (tmp_path / "functions").mkdir()
+    async with open_store(database, clock=Clock()) as store, store.hold(tmp_path, "held"):
+        await store.post(Post("late", "message", {"text": "hello"}))
+        postgres.execute(
+            "insert into toolwright.worker (id, name, slots, version, backend, beat)"
+            " values ('x', 'an old one', 4, '0.0.9', 0, now() - interval '1 minute');"
+            " insert into toolwright.lease values ('lost', 'x');"
+            " update toolwright.event set due = due - 500, at = at - 500",
+            database.partition("?")[0].rpartition("/")[2],
+        )
+        slow_clock = "import time; real = time.time; time.time = lambda: real() - 5"  # this machine's
+        done = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}, first=slow_clock)
+    said = done.stdout
+    assert "PostgreSQL 1" in said
+    assert ", schema 3, answered in " in said
+    assert "✗ 1 due event waits, for 50" in said
+    assert "✗ an old one, 4 agents at once, has lost, " in said
+    assert f"is version 0.0.9, and this is {__version__}" in said
+    assert ", has held\n" in said
+    assert "its clock is 5.0 s behind the database's" in said

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agent_core.base.errors import StorageError
-from agent_core.storage import Due, InboxFull, Post, Store
+from agent_core.storage import Backlog, Due, InboxFull, PauseAgent, Post, Store
 from agent_core.storage.tables.turn_tables import INBOX_LIMIT
 from tests.storage.support import ManualClock, begin, user
 
@@ -117,3 +117,32 @@ async def test_open_turns_are_due_before_events_that_wait(store: Store) -> None:
     await store.post(Post("running", "user", {}))
     assert await store.due() == [Due("running", is_takeover=True), Due("early", is_takeover=False)]
     assert await store.due(limit=1) == [Due("running", is_takeover=True)]
+
+
+async def test_what_waits_is_counted_with_the_age_of_the_oldest_but_not_of_paused_agents(
+    store: Store, clock: ManualClock
+) -> None:
+    clock.time = round(await store.now())  # a database goes by its own clock
+    assert await store.backlog() == Backlog(0, 0.0)
+    await store.post(Post("paused", "user", {}))
+    clock.time += 400
+    await store.post(event("one"))
+    await store.post(event("later", due=clock.time + 150))
+    await store.post(event("two", due=clock.time + 60))
+    clock.time += 90
+    await store.apply([PauseAgent("paused", "")])
+    found = await store.backlog()
+    assert (found.waiting, round(found.oldest_s, -1)) == (2, 90)
+    assert await store.next("main", "here")
+    found = await store.backlog()
+    assert (found.waiting, round(found.oldest_s, -1)) == (1, 30)
+
+
+async def test_an_event_that_goes_before_all_others_has_waited_since_it_was_posted(
+    store: Store, clock: ManualClock
+) -> None:
+    clock.time = round(await store.now())
+    await store.post(event("first", due=0.0))
+    clock.time += 20
+    found = await store.backlog()
+    assert (found.waiting, round(found.oldest_s, -1)) == (1, 20)

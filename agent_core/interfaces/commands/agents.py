@@ -4,8 +4,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ from agent_core.base.errors import ToolwrightError, UsageError
 
 from ..cli_context import CliContext, scene
 from ..spans import Line, line
+from .packages import must_have
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # slow to import
+    from agent_core.base.events import Event
     from agent_core.workspace.workspace import Workspace
 
 _WATCH_S = 1.0
@@ -146,8 +148,12 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
 @click.option(
     "--grace", type=click.FloatRange(0), default=5.0, show_default=True, help="Seconds that turns have to end."
 )
+@click.option(
+    "--metrics", default="", metavar="HOST:PORT", help="Answer Prometheus there: numbers for all who can reach it."
+)
+@click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
 @scene
-def worker(scene: CliContext, slots: int | None, grace: float) -> int:
+def worker(scene: CliContext, slots: int | None, grace: float, metrics: str, spans: bool) -> int:  # noqa: FBT001  (click hands it in)
     """Run the turns of all agents at a database that several processes share, until SIGTERM or Ctrl-C.
 
     Turns that have not ended by then go on in another worker. Exit code 75 says: start it again.
@@ -156,8 +162,11 @@ def worker(scene: CliContext, slots: int | None, grace: float) -> int:
     from agent_core.workspace.workspace import Workspace
 
     async def work() -> None:
-        async with Workspace.open(Workspace.find(scene.root)) as workspace:
-            await _work(scene, workspace, slots or workspace.settings.runner.slots, grace)
+        async with (
+            Workspace.open(Workspace.find(scene.root)) as workspace,
+            _watched(scene, workspace, metrics, spans=spans) as hearers,
+        ):
+            await _work(scene, workspace, slots or workspace.settings.runner.slots, grace, hearers)
 
     try:
         asyncio.run(work())
@@ -167,7 +176,32 @@ def worker(scene: CliContext, slots: int | None, grace: float) -> int:
     return 0
 
 
-async def _work(scene: CliContext, workspace: "Workspace", slots: int, grace: float) -> None:
+@asynccontextmanager
+async def _watched(
+    scene: CliContext, workspace: "Workspace", metrics: str, *, spans: bool
+) -> AsyncIterator[list[Callable[["Event"], None]]]:
+    """Give who gets each event, to count it or to make a span of it, as it was asked for."""
+    hearers: list[Callable[[Event], None]] = []
+    async with AsyncExitStack() as stack:
+        if metrics:
+            must_have("metrics", "prometheus_client")
+            from agent_core.workspace.metrics import Metrics, answered
+
+            counted = Metrics(workspace)
+            scene.talk(f"Numbers for Prometheus: {stack.enter_context(answered(counted, metrics))}")
+            hearers.append(counted.hear)
+        if spans:
+            must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
+            from agent_core.workspace.spans import Spans
+
+            made = await stack.enter_async_context(aclosing(Spans()))
+            hearers.append(made.hear)
+        yield hearers
+
+
+async def _work(
+    scene: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
+) -> None:
     from ..render.agent_tree import BehindLines
     from ..wrap import write
     from .serve import stopping
@@ -177,9 +211,12 @@ async def _work(scene: CliContext, workspace: "Workspace", slots: int, grace: fl
     def show(shown: Sequence[Line]) -> None:
         write(shown, sys.stderr)
 
-    async with workspace.worker(
-        lambda event: show(lines.of(event)), slots=slots, on_fault=lambda *fault: show([_fault_line(*fault)])
-    ) as runner:
+    def heard(event: "Event") -> None:
+        for hear in hearers:
+            hear(event)
+        show(lines.of(event))
+
+    async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([_fault_line(*fault)])) as runner:
         scene.talk(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
         is_stopping, run = asyncio.create_task(stopping().wait()), asyncio.create_task(runner.run())
         await asyncio.wait([is_stopping, run], return_when=asyncio.FIRST_COMPLETED)

@@ -2,7 +2,6 @@
 
 import asyncio
 import difflib
-import importlib.util
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, scene
 from ..spans import line
+from .packages import must_have
 from .serve import stopping
 from .verb import Door, Opens, Result, verb
 
@@ -31,7 +31,7 @@ def mcp(scene: CliContext, *, grow: bool) -> int | None:
     """Serve the functions to other assistants, over standard input and output."""
     if click.get_current_context().invoked_subcommand is not None:
         return None
-    must_have_mcp()
+    must_have("mcp", "mcp")
     from agent_core.workspace.workspace import Workspace
 
     from ..mcp.pipe import serve_pipe
@@ -44,16 +44,6 @@ def mcp(scene: CliContext, *, grow: bool) -> int | None:
 
     asyncio.run(run())
     return 0
-
-
-def must_have_mcp() -> None:
-    """Do nothing if the package `mcp` is installed.
-
-    Raises:
-        UsageError: it is not.
-    """
-    if importlib.util.find_spec("mcp") is None:
-        raise UsageError("This needs the package mcp.", fix='Type: python -m pip install "toolwright[mcp]"')
 
 
 @verb(opens=Opens.NOTHING)
@@ -162,7 +152,7 @@ async def doctor(door: Door, name: str) -> Result:
 @asynccontextmanager
 async def opened_library(door: Door) -> "AsyncIterator[ForeignLibrary]":
     """Open what this workspace knows of MCP servers, without its functions."""
-    must_have_mcp()
+    must_have("mcp", "mcp")
     from agent_core.access.secrets import Secrets
     from agent_core.functions.foreign.library import ForeignLibrary
 

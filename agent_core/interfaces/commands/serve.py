@@ -1,7 +1,6 @@
 """`toolwright serve` and `toolwright tokens`: the workspace over HTTP, and who may use it."""
 
 import asyncio
-import importlib.util
 import signal
 import sys
 from datetime import datetime
@@ -13,6 +12,7 @@ from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, print_json, scene
 from ..spans import line
+from .packages import must_have
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _SCOPES = ("chat", "read", "edit", "approve", "admin")
 @click.option("--tls-key", "key", default="", metavar="FILE", help="Its key.")
 @click.option("--behind-proxy", "is_behind_proxy", is_flag=True, help="A proxy in front of it adds TLS.")
 @click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name, with its port, for clients.")
+@click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
 @click.option("--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour.")
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @scene
@@ -37,7 +38,9 @@ def serve(scene: CliContext, **options: object) -> int:
 
     With --json the first line says where: {"url", "login", "workspace"}.
     """
-    _must_have_packages()
+    must_have("server", "starlette", "uvicorn")
+    if options["spans"]:
+        must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
     from agent_core.workspace.workspace import Workspace
 
     from ..server.app import ServeOptions, must_be_safe
@@ -80,13 +83,6 @@ def _tell(scene: CliContext, doors: "Doors") -> None:
     print(f"Serving {scene.root.resolve()} at {doors.url}")  # noqa: T201  (what the user asked for)
     scene.talk(f"Log in once, within ten minutes: {doors.login}", "Ctrl-C stops it.")
     sys.stdout.flush()
-
-
-def _must_have_packages() -> None:
-    lacking = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
-    if lacking:
-        fix = 'Type: python -m pip install "toolwright[server]"'
-        raise UsageError(f"The server needs {' and '.join(lacking)}.", fix=fix)
 
 
 @click.group()

@@ -13,6 +13,7 @@ from ..render.verdicts import problem_lines
 from ..spans import Line, Span, line
 from .verb import Door, Opens, Result, verb
 
+_LATE_S = 60.0  # an event that is due for longer means that too few run turns
 _AT_CORE = "at core scratch has no total size, and whether a path is there can be seen: docs/platforms.md"
 
 
@@ -61,15 +62,39 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
         if loosened := status.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
             lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))
-        lines += map(_process_line, status.get("processes", ()))
-    return lines
+    return [*lines, *_database_lines(report["storage"], report["version"])]
 
 
-def _process_line(process: dict[str, Any]) -> Line:  # Any: JSON
-    has = f", has {', '.join(process['agents'])}" if process["agents"] else ""
-    slots = f", {process['slots']} agents at once" if process["slots"] else ""
-    heard = "" if process["is_alive"] else f", not heard for {process['silent_s']:.0f} s"
-    return line("  ", _mark(process["is_alive"]), f"{process['name']}{slots}{has}{heard}")
+def _database_lines(storage: dict[str, Any], version: str) -> list[Line]:  # Any: JSON
+    """Return how a shared database is, what waits in it, and the processes there."""
+    if (health := storage.get("health")) is None:
+        return []
+    waiting, oldest_s = storage["backlog"]["waiting"], storage["backlog"]["oldest_s"]
+    waits = "no due event waits"
+    if waiting:
+        said = "1 due event waits, for" if waiting == 1 else f"{waiting:,} due events wait, the oldest for"
+        waits = f"{said} {oldest_s:,.0f} s"
+    return [
+        line(f"  {health['engine']}, schema {health['schema']}, answered in {health['answer_ms']:g} ms"),
+        line("  ", _mark(oldest_s < _LATE_S), waits),
+        *(_process_line(process, version) for process in storage["processes"]),
+    ]
+
+
+def _process_line(process: dict[str, Any], version: str) -> Line:  # Any: JSON
+    facts = [process["name"]]
+    if process["slots"]:
+        facts.append(f"{process['slots']} agents at once")
+    if process["agents"]:
+        facts.append(f"has {', '.join(process['agents'])}")
+    if not process["is_alive"]:
+        facts.append(f"not heard for {process['silent_s']:.0f} s")
+    if process["version"] != version:
+        facts.append(f"is version {process['version'] or 'unknown'}, and this is {version}")
+    if skew_s := process["skew_s"]:
+        facts.append(f"its clock is {abs(skew_s):.1f} s {'behind' if skew_s > 0 else 'ahead of'} the database's")
+    is_well = process["is_alive"] and process["version"] == version and not skew_s
+    return line("  ", _mark(is_well), ", ".join(facts))
 
 
 def _mark(good: bool) -> Span:  # noqa: FBT001  (the one thing it renders)

@@ -20,8 +20,12 @@ async def check(door: Door) -> Result:
     """Read the whole state, and say what is wrong with it. The exit code is 1 if anything is."""
     async with door.state() as state:
         problem = await state.store.check()
-    shown = line(("bad", f"✗ {problem}")) if problem else line(("ok", "✓ whole"))
-    return Result({"ok": problem is None, "problem": problem}, [shown], code=1 if problem else 0)
+        journal = await state.store.check_journal()
+    problems = [*([problem] if problem else []), *journal.faults]
+    read = f"{journal.turns:,} turns with {journal.entries:,} entries"
+    shown = [line(("bad", f"✗ {one}")) for one in problems] or [line(("ok", "✓ whole"), f": {read}")]
+    document = {"ok": not problems, "problem": problem, "journal": journal}
+    return Result(document, shown, code=1 if problems else 0)
 
 
 @verb(opens=Opens.NOTHING)

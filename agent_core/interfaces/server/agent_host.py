@@ -146,6 +146,7 @@ class AgentHost:
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
         self.streams = OpenStreams()
+        self.hearers: list[Callable[[Event], None]] = []  # of each event of each turn that runs here
         self.ends: deque[events.TurnEnded] = deque(maxlen=_MOST_ENDS)
         """The last ends of turns, with what the journal does not have of them."""
         self.warnings: deque[events.Warned] = deque(maxlen=_MOST_ENDS)
@@ -320,6 +321,8 @@ class AgentHost:
             await self._agents[name].interrupt(resumes=True)
 
     def _publish(self, name: str, event: Event) -> None:
+        for hear in self.hearers:
+            hear(event)
         match event:
             case events.Text() | events.Writing():
                 self._keep(name, event)
@@ -330,8 +333,6 @@ class AgentHost:
                 self.ends.append(event)
             case events.Warned():
                 self.warnings.append(event)
-            case _:
-                pass
         self._tell(name, event)
 
     def _tell(self, name: str, event: Event) -> None:

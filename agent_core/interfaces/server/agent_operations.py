@@ -145,7 +145,8 @@ async def take_in(asked: Asked) -> object:
 async def post(asked: Asked) -> object:
     """Keep a message on disk, and let the agent answer it."""
     name = await known(asked)
-    return await asked.rooms.host.post(name, asked.body.text, asked.body.key)
+    trace = {"trace": asked.trace} if asked.trace else {}
+    return await asked.rooms.host.post(name, asked.body.text, asked.body.key, **trace)
 
 
 async def taken(asked: Asked) -> object:

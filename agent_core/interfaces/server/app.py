@@ -6,7 +6,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core.base.errors import UsageError
+from agent_core.base.events import Event
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 
@@ -35,6 +36,7 @@ from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import COOKIE, Guard, access_log
 from .identity import Sessions, TokenBook
+from .metrics_door import MetricsDoor
 from .openapi import openapi
 from .responses import answered, error_response, json_response
 from .responses_api import ResponsesDoor
@@ -53,7 +55,7 @@ _HEAD_S: Final = 15.0  # for the head of a request, from its first byte or from 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """How the server is reached. `names` are other names that clients use for it."""
+    """How the server is reached. `names` are other names that clients use for it; `spans` are sent to a collector."""
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -61,6 +63,7 @@ class ServeOptions:
     key: str = ""
     is_behind_proxy: bool = False
     names: tuple[str, ...] = ()
+    spans: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -94,9 +97,26 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
     url = f"{'https' if options.certificate else 'http'}://{_authority(options.host, port)}"
     tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic), HttpDoor(workspace)
     with access_log(log_path) as log:
-        async with opened_rooms(workspace, _GRACE_S) as rooms, mcp.at_work():
+        async with (
+            _traced(is_wanted=options.spans) as hearers,
+            opened_rooms(workspace, _GRACE_S) as rooms,
+            mcp.at_work(),
+        ):
+            rooms.host.hearers += hearers
             guard = Guard(application(rooms, sessions, mcp), tokens, sessions, _names(options, port), log)
             yield Doors(guard, rooms.host, url, f"{url}/login?code={sessions.link()}", mcp)
+
+
+@asynccontextmanager
+async def _traced(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], None]]]:
+    """Give who makes spans of events, if anybody does."""
+    if not is_wanted:
+        yield []
+        return
+    from agent_core.workspace.spans import Spans  # noqa: PLC0415 - of an extra that may not be installed
+
+    async with aclosing(Spans()) as spans:
+        yield [spans.hear]
 
 
 def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
@@ -127,6 +147,7 @@ def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
     a2a, at = A2aDoor(rooms, threads), "/.well-known/agent-card.json"
     routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]
     routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp)]
+    routes += [Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
     return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
 
 

@@ -33,12 +33,13 @@ class Nothing(Part):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request as it came in: the names in its path, its query, its body, and the last event that was heard."""
+    """A request as it came in: the names in its path, its query, its body, the last event that was heard, its trace."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: bytes = b""
     last_event: str = ""
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Asked:
     body: Any  # Any: the operation's own part
     query: Any  # Any: the same
     last_event: str = ""
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Operation:
         identity.needs(*self.scopes)
         query = _checked(self.query, dict(sent.query), "query")
         body = _body(self.body, sent.body)
-        return await self.handler(Asked(rooms, identity, sent.path, body, query, sent.last_event))
+        return await self.handler(Asked(rooms, identity, sent.path, body, query, sent.last_event, sent.trace))
 
 
 def _checked(kind: type[B], values: object, place: str) -> B:

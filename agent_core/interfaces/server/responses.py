@@ -1,6 +1,7 @@
 """Answers over HTTP: a request's operation is run, and its result or its failure answered in JSON."""
 
 import json
+import re
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -12,6 +13,7 @@ from .failures import ApiRefusal
 from .operations import Operation, Sent, Stream
 from .rooms import Rooms
 
+_TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 STREAM = {"X-Accel-Buffering": "no"}
 
 
@@ -38,7 +40,9 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
         return error_response(405, "no-route", "A stream has no head alone.", "Send GET.")
     try:
         last = request.headers.get("last-event-id", "")
-        sent = Sent(request.path_params, request.query_params, await request.body(), last)
+        trace = request.headers.get("traceparent", "")
+        trace = trace if _TRACE.fullmatch(trace) else ""
+        sent = Sent(request.path_params, request.query_params, await request.body(), last, trace)
         result = await operation.run(rooms, request.scope["identity"], sent)
     except ToolwrightError as error:
         return failure(error)

@@ -17,7 +17,7 @@ from agent_core.base.errors import AgentBusy, LostLease, StorageError
 from ..folder import busy_agent, check_name
 from ..subject import StoreClock
 from ..tables.session import SqlSession
-from ..worker_store import Hear, WorkerRow
+from ..worker_store import Health, Hear, WorkerRow
 from .connection import PostgresSession
 from .database import Database
 from .pulse import IS_ALIVE, IS_GONE, Pulse
@@ -28,10 +28,11 @@ _DYING_S: Final = 2.0
 _PAUSE_S: Final = 0.1
 
 _TAKE: Final = (
-    "insert into lease (agent, owner) values (?1, ?2)"  # noqa: S608  (texts of ours)
+    "with old as (select owner from lease where agent = ?1)"  # noqa: S608  (texts of ours)
+    " insert into lease (agent, owner) values (?1, ?2)"
     " on conflict (agent) do update set owner = excluded.owner, at = clock_timestamp()"
     f" where lease.owner = ?2 or not exists (select 1 from worker w where w.id = lease.owner and {IS_ALIVE})"
-    " returning 1"
+    " returning exists (select 1 from old where owner <> ?2)"
 )
 _HOLDER: Final = (
     f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (texts of ours)
@@ -39,7 +40,8 @@ _HOLDER: Final = (
 )
 _WORKERS: Final = (
     "select w.id, w.name, w.slots, extract(epoch from clock_timestamp() - w.beat)::double precision,"  # noqa: S608
-    f" {IS_ALIVE}, coalesce((select string_agg(l.agent, ' ' order by l.agent) from lease l where l.owner = w.id), '')"
+    f" {IS_ALIVE}, coalesce((select string_agg(l.agent, ' ' order by l.agent) from lease l where l.owner = w.id), ''),"
+    " w.version, w.skew"
     " from worker w order by w.beat desc"
 )
 
@@ -51,6 +53,7 @@ class Leases(Database):
         super().__init__(conninfo, clock, keep_calls)
         self._pulse = Pulse(conninfo, clock.new_id())
         self._wanted: set[str] = set()  # held here, or about to be
+        self._taken = 0
 
     @property
     def is_shared(self) -> bool:
@@ -61,6 +64,11 @@ class Leases(Database):
     def owner(self) -> str:
         """The id of this process among those at the database."""
         return self._pulse.owner
+
+    @property
+    def leases_taken(self) -> int:
+        """How many leases of other processes were overruled here."""
+        return self._taken
 
     @asynccontextmanager
     async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
@@ -104,9 +112,16 @@ class Leases(Database):
         """Return all rows, dead ones too."""
         rows = await self._run(lambda session: session.all(_WORKERS))
         return [
-            WorkerRow(id, name, slots, silent_s, is_alive, tuple(agents.split()))
-            for id, name, slots, silent_s, is_alive, agents in rows
+            WorkerRow(id, name, slots, silent_s, is_alive, tuple(agents.split()), version, skew_s)
+            for id, name, slots, silent_s, is_alive, agents, version, skew_s in rows
         ]
+
+    async def health(self) -> Health:
+        """Ask for the version, and take the time."""
+        sql = "select current_setting('server_version'), coalesce(max(number), 0) from migration"
+        begun = monotonic()
+        version, schema = (await self._run(lambda session: session.all(sql)))[0]
+        return Health(f"PostgreSQL {version.split()[0]}", int(schema), round((monotonic() - begun) * 1000, 1))
 
     async def functions_number(self) -> int:
         """Return the number of the last line in the history of functions."""
@@ -140,7 +155,7 @@ class Leases(Database):
     async def _take(self, agent: str) -> None:
         """Take an agent; one whose process has just died is waited for."""
         end = monotonic() + _DYING_S
-        while not await self._run(lambda session: session.one(_TAKE, agent, self.owner)):
+        while not (row := await self._run(lambda session: session.one(_TAKE, agent, self.owner))):
             holder = await self._run(lambda session: session.one(_HOLDER, agent))
             if holder is not None:
                 name, since, is_gone = holder
@@ -149,6 +164,7 @@ class Leases(Database):
             elif monotonic() > end:
                 raise AgentBusy(f"Agent `{agent}` is in use by another process.", fix="Try again.")
             await asyncio.sleep(_PAUSE_S)
+        self._taken += row[0]
 
     async def _let_go(self, sql: str, *values: str) -> None:
         """Let something go; a database that is away learns from the silence."""

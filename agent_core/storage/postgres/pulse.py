@@ -14,8 +14,10 @@ from typing import Final
 
 import psycopg
 
+from agent_core import __version__
+
 from ..worker_store import LOST, Hear
-from .connection import Db, connect
+from .connection import Db, connect, measure_skew
 
 BEAT_S: Final = 1.0
 DEAD_S: Final = 3.0
@@ -31,8 +33,8 @@ IS_ALIVE: Final = (
     f" and (w.beat > clock_timestamp() - interval '{_GONE_S} s' or not {IS_GONE})))"
 )
 _BEAT: Final = (
-    "insert into worker (id, name, backend) values ($1, $2, pg_backend_pid())"
-    " on conflict (id) do update set beat = clock_timestamp(), backend = excluded.backend"
+    "insert into worker (id, name, version, skew, backend) values ($1, $2, $3, $4, pg_backend_pid())"
+    " on conflict (id) do update set beat = clock_timestamp(), backend = excluded.backend, skew = excluded.skew"
 )
 _HELD: Final = "select agent from lease where owner = $1"
 _SWEEP: Final = f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'"  # noqa: S608  (texts of ours)
@@ -47,6 +49,7 @@ class Pulse:
         self.held: set[str] = set()
         """The agents that this process has, as far as it knows."""
         self._conninfo = conninfo
+        self._skew = 0.0
         self._hearers: list[Hear] = []
         self._stopped = Event()
         self._beating = Event()
@@ -85,6 +88,7 @@ class Pulse:
             with suppress(psycopg.Error), closing(connect(self._conninfo)) as db:
                 db.execute(f"listen {CHANNEL}")
                 db.execute(_SWEEP)
+                self._skew = measure_skew(db)
                 self._beat(db)
                 self._tell("")  # nobody has told what came before
                 while not self._stopped.is_set():
@@ -94,7 +98,7 @@ class Pulse:
 
     def _beat(self, db: Db) -> None:
         if not self._stopped.is_set():
-            db.execute(_BEAT, (self.owner, self.name))
+            db.execute(_BEAT, (self.owner, self.name, __version__, self._skew))
             self._beating.set()
             held = self.held.copy()
             if held and held & self.held - {agent for (agent,) in db.execute(_HELD, (self.owner,)).fetchall()}:

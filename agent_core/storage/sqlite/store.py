@@ -85,6 +85,11 @@ class SqliteStore(StateFile, StoreTables):
         """The name of this process."""
         return f"process {os.getpid()}"
 
+    @property
+    def leases_taken(self) -> int:
+        """0: a lock ends with its process."""
+        return 0
+
     @asynccontextmanager
     async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
         """Hold a lock in the state folder."""
@@ -102,6 +107,9 @@ class SqliteStore(StateFile, StoreTables):
     async def workers(self) -> list[WorkerRow]:
         """Return none: the locks know."""
         return []
+
+    async def health(self) -> None:
+        """Say nothing: it is a file."""
 
     async def functions_number(self) -> int:
         """Return 0: the folder is the one that counts."""

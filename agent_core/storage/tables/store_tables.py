@@ -12,6 +12,7 @@ from .block_tables import BlockTables
 from .call_tables import CallTables
 from .forget_tables import ForgetTables
 from .function_tables import FunctionTables
+from .journal_check import JournalCheck
 from .passage_tables import PassageTables
 from .session import SqlSession
 from .tables import apply, change
@@ -22,6 +23,7 @@ from .turn_tables import TurnTables
 
 class StoreTables(
     TurnTables,
+    JournalCheck,
     ThreadTables,
     FunctionTables,
     CallTables,

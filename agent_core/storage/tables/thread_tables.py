@@ -12,6 +12,7 @@ from ..thread_store import (
     BEAT,
     BETWEEN,
     AnswerAsk,
+    Backlog,
     CircleError,
     MessageRow,
     NoProgress,
@@ -42,6 +43,10 @@ _OPEN_WORK: Final = (
     f"select t.agent, 1, e.kind, {_THREAD}, t.started, t.seq from turn t join event e on e.seq = t.event"  # noqa: S608
     f" where t.state = 'open' union all select e.agent, 0, e.kind, {_THREAD}, e.due, e.seq from event e"
     " where e.turn is null and (e.due <= ? or not e.timed) order by 2 desc, 5, 6"
+)
+_BACKLOG: Final = (
+    "select count(*), min(max(due, at)) from event where turn is null and (due <= ? or not timed)"
+    " and agent not in (select agent from paused)"
 )
 _USED_LAST: Final = (
     "select t.agent, e.payload from turn t join entry e on e.turn = t.seq"
@@ -137,6 +142,13 @@ class ThreadTables(Tables):
             total["steps"] += 1
             total["tokens"] += int(used.get("prompt_tokens", 0)) + int(used.get("completion_tokens", 0))
         return spent
+
+    @query
+    def backlog(self, session: SqlSession) -> Backlog:
+        """Return the number of due events, and the age of the oldest."""
+        now = session.clock.now()
+        row = session.all(_BACKLOG, now)[0]
+        return Backlog(row[0], max(now - row[1], 0.0) if row[0] else 0.0)
 
     @query
     def open_work(self, session: SqlSession) -> list[OpenWork]:

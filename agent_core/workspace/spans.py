@@ -1,0 +1,80 @@
+"""Spans of OpenTelemetry, made from the events of turns: a turn, and below it its calls of functions.
+
+A message keeps the `traceparent` that it came with, so that the trace of whoever sent it goes on in whichever process
+runs the turn. Texts, arguments and answers are in no span; names of agents and functions are.
+"""
+
+import asyncio
+from collections import OrderedDict
+from types import MappingProxyType
+from typing import Final
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from agent_core import __version__
+from agent_core.base import events
+from agent_core.base.events import Event
+
+_MOST_OPEN: Final = 10_000  # turns that began, and whose end was not heard
+_TOKENS: Final = MappingProxyType({"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"})
+_FAILED: Final = ("failed", "stuck", "limits")
+
+
+class Spans:
+    """The spans of this process, sent to where `OTEL_EXPORTER_OTLP_ENDPOINT` and its like say."""
+
+    def __init__(self) -> None:
+        self._provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "toolwright"}), shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("toolwright", __version__)
+        self._turns: OrderedDict[str, tuple[Span, dict[str, Span]]] = OrderedDict()
+
+    def hear(self, event: Event) -> None:
+        """Begin or end a span."""
+        if isinstance(event, events.TurnStarted):
+            self._begin(event)
+        elif event.turn in self._turns:
+            turn, calls = self._turns[event.turn]
+            match event:
+                case events.CallStarted():
+                    name, about = f"call {event.name}", {"toolwright.step": event.step}
+                    within = set_span_in_context(turn)
+                    calls[event.call_id] = self._tracer.start_span(name, within, attributes=about)
+                case events.CallAnswered() if event.call_id in calls:
+                    _end(calls.pop(event.call_id), event.outcome, is_well=event.outcome == "returned")
+                case events.TurnEnded():
+                    self._end(event)
+                case _:
+                    pass
+
+    async def aclose(self) -> None:
+        """Send what is left."""
+        await asyncio.to_thread(self._provider.shutdown)
+
+    def _begin(self, event: events.TurnStarted) -> None:
+        from_sender = TraceContextTextMapPropagator().extract({"traceparent": event.trace})
+        about = {"toolwright.agent": event.agent, "toolwright.turn": event.turn, "toolwright.event": event.event}
+        turn = self._tracer.start_span("turn", from_sender, SpanKind.CONSUMER, about)
+        self._turns[event.turn] = turn, {}
+        if len(self._turns) > _MOST_OPEN:
+            self._turns.popitem(last=False)
+
+    def _end(self, event: events.TurnEnded) -> None:
+        turn, calls = self._turns.pop(event.turn)
+        for call in calls.values():
+            _end(call, "unknown", is_well=False)
+        turn.set_attribute("toolwright.steps", event.steps)
+        turn.set_attributes({f"gen_ai.usage.{_TOKENS[name]}": n for name, n in event.usage.items() if name in _TOKENS})
+        _end(turn, event.reason, is_well=event.reason not in _FAILED)
+
+
+def _end(span: Span, outcome: str, *, is_well: bool) -> None:
+    span.set_attribute("toolwright.outcome", outcome)
+    if not is_well:
+        span.set_status(Status(StatusCode.ERROR, outcome))
+    span.end()

@@ -1,0 +1,195 @@
+"""`make soak-cluster`: workers at one database for an hour, with faults at random.
+
+Twelve agents always have a turn of several sandboxed calls to do. Every few seconds a worker is killed, stands still
+for six seconds, or is told to stop, and every few minutes the database is restarted or crashes. One worker is spared,
+so that its memory and its files can be seen over all that time. At the end the whole journal is read.
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import random
+import resource
+import statistics
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.base.errors import StorageError
+from agent_core.storage import Post
+from tests.agents.workers import Cluster
+from tests.kit.postgres import Server
+from tests.kit.program import Program
+
+from .workers import Hits, at_work, calling, family, journal_figures
+
+_AGENTS: Final = 12
+_CALLS: Final = 5
+_TURNS: Final = 6  # of one agent, before another one takes its place: its conversation would grow for an hour
+_HIT_S: Final = (4.0, 12.0)
+_RESTART_S: Final = (120.0, 240.0)
+_DOWN_S: Final = (0.0, 3.0)
+_SAMPLE_S: Final = 10.0
+_SETTLE_S: Final = 180.0
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_CONNECTIONS: Final = "select count(*) from pg_stat_activity where application_name = 'toolwright'"
+
+_GIVEN_UP: Final = (  # turns that were cut off for the sixth time
+    "select count(*) from toolwright.turn t join toolwright.event e on e.seq = t.event"
+    " where t.state = 'interrupted' and e.kind = 'again' and e.payload::json ->> 'tries' = '5'"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--workers", type=int, default=3, help="that are hit; one more is spared")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # what each worker said is kept
+    print(json.dumps(asyncio.run(_soaked(parser.parse_args()))), flush=True)
+
+
+async def _soaked(given: argparse.Namespace) -> dict[str, Any]:
+    async with at_work(given.workers + 1, calling(lambda _: _CALLS)) as (made, server, root):
+        spared, soak = made.programs[0], Soak(made, server, root)
+        end = time.monotonic() + given.minutes * 60
+        tasks = [asyncio.create_task(work) for work in (soak.talk(end), soak.hit(end, spared), soak.restart(end))]
+        tasks.append(asyncio.create_task(soak.sample(end, spared)))
+        await asyncio.gather(*tasks)
+        await soak.settle()
+        return await soak.report(spared)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The spared worker and its sandbox at a moment, and the connections of all processes to the database."""
+
+    minute: float
+    mb: float
+    sandbox_mb: float
+    processes: int
+    files: int
+    connections: int
+
+    @classmethod
+    def of(cls, minute: float, pid: int, connections: int) -> "Sample":
+        """Look now."""
+        below = family(pid)
+        files = len([*Path(f"/proc/{pid}/fd").iterdir()])
+        memory = round(_resident_mb(pid), 1), round(sum(map(_resident_mb, below)), 1)
+        return cls(minute, *memory, len(below), files, connections)
+
+
+class Soak:
+    """What goes on at once, and what was seen of it."""
+
+    def __init__(self, made: Cluster, server: Server, root: Path) -> None:
+        self._made = made
+        self._server = server
+        self._root = root
+        self._hits = Hits(("kill", "stop", "term"), 1 << 30)
+        self._said: Counter[str] = Counter()
+        self._samples: list[Sample] = []
+        self._database = asyncio.Lock()
+        self._troubles: Counter[str] = Counter()
+
+    async def talk(self, end: float) -> None:
+        """Give each agent something to do as soon as it has done what it had."""
+        rounds = [0] * _AGENTS
+        while time.monotonic() < end:
+            try:
+                busy = {due.agent for due in await self._made.store.due(1_000)}
+                for place in [place for place in range(_AGENTS) if _agent(place, rounds[place] - 1) not in busy]:
+                    agent, key = _agent(place, rounds[place]), str(rounds[place])
+                    await self._made.store.post(Post(agent, "message", {"text": f"go {key}"}, key=key))
+                    rounds[place] += 1
+                    self._said[agent] += 1
+            except StorageError as error:
+                self._troubles[f"talk: {error.code}"] += 1
+            await asyncio.sleep(0.5)
+
+    async def hit(self, end: float, spared: Program) -> None:
+        """Hit a worker now and then, and start others in place of those that ended."""
+        due = time.monotonic()
+        while time.monotonic() < end:
+            await asyncio.sleep(0.5)
+            self._hits.wake()
+            self._hits.start_again(self._made, self._root)
+            if time.monotonic() > due:
+                self._hits.hit([worker for worker in self._made.programs if worker is not spared])
+                due = time.monotonic() + random.uniform(*_HIT_S)
+        self._hits.wake(is_over=True)
+
+    async def restart(self, end: float) -> None:
+        """Restart the database now and then, or let it crash."""
+        for mode in iter(lambda: random.choice(("fast", "immediate")), ""):
+            await asyncio.sleep(min(random.uniform(*_RESTART_S), max(end - time.monotonic(), 0)))
+            if time.monotonic() >= end:
+                return
+            async with self._database:
+                self._hits.counts[f"database {mode}"] += 1
+                await asyncio.to_thread(self._server.stop, mode)
+                await asyncio.sleep(random.uniform(*_DOWN_S))
+                await asyncio.to_thread(self._server.start)
+
+    async def sample(self, end: float, spared: Program) -> None:
+        """Look at the worker that is spared, and at the connections of all; say each minute how it goes."""
+        begun = time.monotonic()
+        while time.monotonic() < end:
+            async with self._database:
+                connections = (await asyncio.to_thread(self._server.execute, _CONNECTIONS))[0][0]
+            minute = round((time.monotonic() - begun) / 60, 2)
+            if spared.poll() is None:
+                self._samples.append(Sample.of(minute, spared.pid, connections))
+            if len(self._samples) % 6 == 1:
+                said = dataclasses.asdict(self._samples[-1])
+                print(json.dumps({**said, "messages": self._said.total(), **self._hits.counts}), flush=True)
+            await asyncio.sleep(_SAMPLE_S)
+
+    async def settle(self) -> None:
+        """Wait until nothing is due; whoever has ended meanwhile is started again."""
+        end = time.monotonic() + _SETTLE_S
+        while await self._made.store.due() and time.monotonic() < end:
+            self._hits.start_again(self._made, self._root)
+            await asyncio.sleep(1)
+
+    async def report(self, spared: Program) -> dict[str, Any]:
+        """What came of all."""
+        figures = await journal_figures(self._made.store, self._server, [*self._said])
+        return {
+            "messages": self._said.total(),
+            **figures,
+            "given_up": self._server.execute(_GIVEN_UP)[0][0],
+            "faults": dict(self._hits.counts),
+            "troubles": dict(self._troubles),
+            "spared": {"exit": spared.poll(), **_trend(self._samples)},
+            "processes": len(await self._made.store.workers()),
+        }
+
+
+def _agent(place: int, number: int) -> str:
+    """Who gets the message of a number."""
+    return f"a{place}-{number // _TURNS}"
+
+
+def _trend(samples: Sequence[Sample]) -> dict[str, list[float]]:
+    """The middle of each of six parts of the time."""
+    parts = [samples[len(samples) * part // 6 : len(samples) * (part + 1) // 6] for part in range(6)]
+    names = [field.name for field in dataclasses.fields(Sample)]
+    return {name: [statistics.median(getattr(one, name) for one in part) for part in parts if part] for name in names}
+
+
+def _resident_mb(pid: int) -> float:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 1e6
+    return 0.0  # it has just ended
+
+
+if __name__ == "__main__":
+    main()

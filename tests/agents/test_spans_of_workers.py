@@ -1,0 +1,64 @@
+"""`--spans`: the trace of a message goes on in whichever process runs its turn, down to each call."""
+
+import os
+import signal
+from pathlib import Path
+
+from agent_core.storage import Post
+from tests.agents.test_workers import WAIT, slow
+from tests.agents.workers import cluster, until
+from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
+from tests.kit.collector import attributes, collector
+from tests.kit.desk import VOWELS
+
+TRACE, SENDER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+def play(seen: Seen) -> Step:
+    return Say("done") if seen.answers else Ask(Wanted("count_vowels", {"text": "queueing"}))
+
+
+async def test_a_trace_goes_on_in_the_worker_that_runs_the_turn_down_to_the_call(database: str, tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(VOWELS)
+    with scripted([Repeat(play)]) as model, collector() as heard:
+        async with cluster(database, model) as made:
+            worker = made.start(tmp_path, "--spans", environment={"OTEL_EXPORTER_OTLP_ENDPOINT": heard.url})
+            await made.at_work(1)
+            await made.store.post(Post("a0", "message", {"text": "hello", "trace": f"00-{TRACE}-{SENDER}-01"}))
+            await made.replied("a0", "done")
+            os.kill(worker.pid, signal.SIGTERM)
+            assert worker.wait(30) == 0
+    call, turn = heard.spans
+    assert (turn.name, call.name) == ("turn", "call count_vowels")
+    assert {span.trace_id.hex() for span in heard.spans} == {TRACE}
+    assert turn.parent_span_id.hex() == SENDER
+    assert call.parent_span_id == turn.span_id
+    assert turn.start_time_unix_nano <= call.start_time_unix_nano < call.end_time_unix_nano <= turn.end_time_unix_nano
+    assert attributes(call)["toolwright.outcome"] == "returned"
+    about = attributes(turn)
+    assert (about["toolwright.agent"], about["toolwright.outcome"], about["toolwright.steps"]) == ("a0", "replied", 2)
+    assert "queueing" not in str(heard.spans)
+
+
+async def test_a_trace_goes_on_in_the_next_worker_when_one_is_told_to_stop(database: str, tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "waiting.py").write_text(WAIT)
+    with scripted([Repeat(slow)]) as model, collector() as heard:
+        async with cluster(database, model) as made:
+            environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": heard.url}
+            for _ in range(2):
+                made.start(tmp_path, "--spans", "--grace", "0.2", environment=environment)
+            await made.at_work(2)
+            await made.store.post(Post("a0", "message", {"text": "wait", "trace": f"00-{TRACE}-{SENDER}-01"}))
+            first = await made.who_has("a0")
+            await until(lambda: made.store.history("a0", kinds=("call",)), bool)
+            os.kill(first.pid, signal.SIGTERM)
+            assert first.wait(30) == 0
+            await made.replied("a0", "went on")
+            (second,) = (worker for worker in made.programs if worker is not first)
+            os.kill(second.pid, signal.SIGTERM)
+            assert second.wait(30) == 0
+    turns = [attributes(span)["toolwright.outcome"] for span in heard.spans if span.name == "turn"]
+    assert turns == ["interrupted", "replied"]
+    assert {span.trace_id.hex() for span in heard.spans} == {TRACE}

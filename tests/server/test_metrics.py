@@ -1,0 +1,66 @@
+"""`/metrics`: numbers that move as turns run, in the format of Prometheus, for tokens that may read of all agents."""
+
+import pytest
+
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import VOWELS
+from tests.kit.numbers import numbers
+
+from .conftest import Serve, Served
+
+
+async def asked(server: Served, **headers: str) -> dict[str, float]:
+    answer = await server.client.get("/metrics", headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/plain")
+    return numbers(answer.text)
+
+
+async def test_numbers_move_as_turns_run(served: Serve) -> None:
+    create = Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS})
+    call = Wanted("count_vowels", {"text": "queueing"})
+    server = await served([Ask(create), Ask(call), Say("five", usage=(1_000, 20))])
+    before = await asked(server)
+    assert before["toolwright_store_up"] == 1
+    assert "toolwright_turns_total:replied" not in before
+    await server.said("How many vowels are in queueing?")
+    after = await asked(server)
+    assert after["toolwright_turns_total:replied"] == 1
+    assert after["toolwright_steps_total"] == 3
+    assert after["toolwright_calls_total:returned"] == 2
+    assert after["toolwright_call_seconds_count"] == 2
+    assert 0 < after["toolwright_turn_seconds_sum"] < 60
+    assert after["toolwright_tokens_total:prompt"] >= 1_000
+    assert after["toolwright_tokens_total:completion"] >= 20
+    assert after["toolwright_events_waiting"] == after["toolwright_oldest_event_seconds"] == 0
+    assert after["toolwright_take_overs_total"] == after["toolwright_lost_leases_total"] == 0
+    assert after["process_resident_memory_bytes"] > 1 << 20
+    assert not {"toolwright_agents_held", "toolwright_processes_alive"} & after.keys()  # which a file does not know
+
+
+async def test_they_are_for_tokens_that_may_read_of_all_agents(served: Serve) -> None:
+    server = await served([])
+    for client, status in (
+        (await server.as_("reads", "read"), 200),
+        (await server.as_("chats", "chat", "edit", "approve", "admin"), 403),
+        (await server.as_("one", "read", agents=("main",)), 403),
+    ):
+        assert (await client.get("/metrics")).status_code == status
+    server.client.headers.pop("Authorization")
+    assert (await server.client.get("/metrics")).status_code == 401
+
+
+async def test_they_name_nobody_and_no_text(served: Serve) -> None:
+    server = await served([Say("the secret plan")])
+    await asked(server)
+    await server.client.post("/api/v1/agents", json={"name": "confidant"})
+    await server.said("hello", agent="confidant")
+    text = (await server.client.get("/metrics")).text
+    assert "confidant" not in text
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
+async def test_who_accepts_a_version_that_is_none_gets_plain_text(served: Serve, kind: str) -> None:
+    server = await served([])
+    assert (await asked(server, accept=f"{kind}; version=abc"))["toolwright_store_up"] == 1

@@ -1,0 +1,29 @@
+"""`serve --spans`: a turn is part of the trace of the request that began it, if that had one."""
+
+import pytest
+
+from agent_core.interfaces.server.app import ServeOptions
+from tests.kit import Say
+from tests.kit.collector import collector
+
+from .conftest import Serve
+
+TRACE, SENDER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"), [(f"00-{TRACE}-{SENDER}-01", True), ("", False), (f"00-{TRACE}-x", False), ("x" * 9_000, False)]
+)
+async def test_a_turn_goes_on_with_the_trace_of_its_message(
+    served: Serve, monkeypatch: pytest.MonkeyPatch, sent: str, kept: bool
+) -> None:
+    with collector() as heard:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", heard.url)
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+        server = await served([Say("hello")], ServeOptions(port=0, spans=True))
+        server.client.headers["traceparent"] = sent
+        await server.said("hello")
+        while not heard.spans:
+            await server.client.get("/api/v1/status")
+    (turn,) = heard.spans
+    assert (turn.trace_id.hex() == TRACE, turn.parent_span_id.hex() == SENDER) == (kept, kept)
