@@ -192,15 +192,19 @@ def a2a_sdk(url: str, token: str) -> list[str]:
 
 
 async def _follow(look: Look, call: Call, change: Callable[[], Awaitable[object]]) -> None:
-    """Print what `count_vowels` takes and answers, now and after each change that is heard of, until it is deleted."""
+    """Print what `count_vowels` takes and answers, now and after each change that is heard of, until it is deleted; it
+    may have been deleted before, too.
+    """
+    was_there = False
     while True:
         if (takes := (await look()).get("count_vowels")) is None:
             answer = await call("call_function", {"function_name": "count_vowels", "arguments": {"text": "rhythm"}})
         else:
             answer = await call("count_vowels", {"text": "rhythm"})
         print(json.dumps([takes and sorted(takes["properties"]), answer]), flush=True)
-        if takes is None and "was deleted" in answer:
+        if was_there and takes is None and "was deleted" in answer:
             return
+        was_there = was_there or takes is not None
         await change()
 
 
