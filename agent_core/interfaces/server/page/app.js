@@ -28,7 +28,7 @@ function App() {
   const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
   const look = () => Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
     setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault("");
-    setAgent((old) => old || known.agents[0]?.name || "");
+    setAgent((old) => old || (known.agents.find((agent) => agent.name === "main") || known.agents[0])?.name || "");
   }, (error) => setFault(error.status === 401 ? "You are not logged in: open the link that `toolwright serve` printed." : error.message));
   useEffect(() => { look(); const timer = setInterval(() => document.hidden || look(), LOOK_MS); return () => clearInterval(timer); }, []);
   useEffect(() => { const moved = () => setPlace(here()); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
