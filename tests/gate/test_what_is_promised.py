@@ -52,9 +52,9 @@ EFFECT = [
 ]  # fmt: skip
 KNOWLEDGE = [
     promised(
-        "fuel_cost", "liters: int, fuel: str", "float", "Tell what a tank costs at today's pump price.",
-        'prices = {"petrol": 1.8, "diesel": 1.7}\nreturn round(liters * prices[fuel], 2)',
-        "fuel_cost(10, 'petrol') → 18.0", "fuel_cost(20, 'diesel') → 34.0",
+        "change_money", "amount: float, into: str", "float", "Convert euros into money at the latest market rate.",
+        'table = {"USD": 1.08, "GBP": 0.86, "CHF": 0.95}\nreturn round(amount * table[into.upper()], 2)',
+        "change_money(100.0, 'usd') → 108.0", "change_money(50.0, 'GBP') → 43.0",
     ),
     promised(
         "get_weather", "city: str", "str", "Get the current weather of a city.",

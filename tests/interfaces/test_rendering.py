@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.base import events
+from agent_core.base.messages import User
 from agent_core.base.untrusted import visible
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.columns import columns, cut, meter, width
+from agent_core.interfaces.conversation import greeting
 from agent_core.interfaces.faults import fault_lines
 from agent_core.interfaces.render import verdicts
 from agent_core.interfaces.render.call_log import CallLog, call_line, changed_lines, ended_lines, laid_open
@@ -114,6 +116,11 @@ def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
     ]
     shown = plain(verdicts.verdict_lines(Judgment.from_json({**VERDICT, "stages": [*VERDICT["stages"], *at_once]})))
     assert "  902 ms\n" in shown
+
+
+def test_a_conversation_that_goes_on_counts_what_the_user_wrote_and_not_what_agents_did() -> None:
+    shown = plain(greeting("a model", [User("Which title?"), User("[from: editor] answers:\nCats.", speaker="editor")]))
+    assert "you wrote 1 message, the last: Which title?" in shown
 
 
 def test_a_failure_of_many_lines_keeps_them() -> None:
