@@ -10,7 +10,7 @@ from agent_core.access.grants.content import Part, parts_of
 
 from .draft import D, Finding
 from .grants import ADVICE, FIXES, Way
-from .tree import parse
+from .tree import context_nodes, parse
 from .uses import Use, modules_of_workspace, needs_of, uses
 
 STAGE = "capability"
@@ -85,6 +85,6 @@ def uses_context(tree: ast.AST) -> frozenset[str]:
     """Return the parts of the call's context that a function uses: `call`, `progress`, `scratch`, …"""
     return frozenset(
         node.attr
-        for node in ast.walk(tree)
+        for node in context_nodes(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
     )

@@ -1,25 +1,27 @@
 """Stage 4, substance: checks that the function does something with its arguments.
 
 Pure. Looks for bodies that are empty, announce work to come, answer the same whatever comes in, hand an
-argument back, only print, or leave a parameter unused. What is said here is certain from the tree alone.
+argument back, only print, or leave a parameter unused. What is said here is certain from the tree alone. Of what the
+function calls in its own text, only what is not written yet refuses; what always answers the same is a doubt.
 """
 
 import ast
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft, Finding
 from .returns import constant_answer, echoed_parameter, has_effects, only_prints, reachable, returned
-from .tree import FunctionNode, body, nodes_of, own_nodes, parameters
+from .tree import FunctionNode, body, calls_of, nodes_of, own_nodes, parameters
 from .uses import uses
 
 STAGE = "substance"
 _WORK_TO_COME = re.compile(
     r"\b(?:TODO|FIXME)\b|(?i:\byour (?:code|logic|implementation)\b|\b(?:implementation|code|logic) goes here\b"
-    r"|\bimplement (?:this|me|later|the (?:logic|function))\b"
+    r"|\b(?:goes|go|comes|belongs) here\b|\bimplement (?:this|me|later|the (?:logic|function))\b"
     r"|^#?\s*(?:placeholder|stub|not (?:yet )?implemented|to be implemented)\b)"
 )
 _SCOPES = frozenset([ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef])
@@ -34,6 +36,8 @@ def substance(draft: Draft) -> Draft:
     findings = check(draft.function, draft.text, may_have_gaps=draft.policy == "import")
     if draft.policy == "import" and draft.tree and any(use.kind for use in uses(draft.tree, draft.rules.packages)):
         findings = [finding for finding in findings if finding.code != "constant"]  # it is called for what it reaches
+    elif draft.policy != "import" and draft.tree and not findings:
+        findings = [finding for helper in _helpers(draft.tree, draft.function) for finding in _unwritten(helper, draft)]
     return draft.with_findings(STAGE, findings)
 
 
@@ -44,6 +48,37 @@ def check(node: FunctionNode, text: str, *, may_have_gaps: bool = False) -> list
     hollow = list(_hollow(node, own, may_have_gaps=may_have_gaps))
     unused = [] if hollow else list(_unused(node))
     return [*hollow, *unused, *_announced(node, own, text)]
+
+
+def _helpers(tree: ast.Module, function: FunctionNode) -> Iterator[FunctionNode]:
+    """Yield the private functions and the methods that a function reaches by name; no method that another overrides."""
+    defined = {node.name: node for node in tree.body if isinstance(node, FunctionNode | ast.ClassDef)}
+    waiting: list[ast.AST] = [function]
+    reached = {function.name}
+    while waiting:
+        for name in calls_of(waiting.pop(), {*defined} - reached):
+            reached.add(name)
+            waiting.append(defined[name])
+    classes = [defined[name] for name in reached if isinstance(defined.get(name), ast.ClassDef)]
+    methods = [child for node in classes for child in node.body if isinstance(child, FunctionNode)]
+    times = Counter(method.name for method in methods)
+    yield from (node for name in reached if name[:1] == "_" and isinstance(node := defined[name], FunctionNode))
+    yield from (method for method in methods if times[method.name] == 1 and not method.name.startswith("__"))
+
+
+def _unwritten(helper: FunctionNode, draft: Draft) -> Iterator[Finding]:
+    """Yield what is not written of a function that is called by the one that is judged."""
+    own = list(own_nodes(body(helper)))
+    if unfinished := _not_implemented(own):
+        message = f"`{helper.name}` raises NotImplementedError, so a part of the work is not written"
+        yield Finding("not-implemented", message, "write that part", unfinished.lineno)
+    yield from _announced(helper, own, draft.text)
+    statements = [statement for statement in body(helper) if not _is_nothing(statement)]
+    hollow = next(_same_answer(helper, statements, own), None) if statements else None
+    if helper.decorator_list or helper.args.defaults or (statements and not hollow):
+        return
+    told = hollow.message if hollow else f"`{helper.name}` has no body"
+    yield Finding("doubt-examples", f"{told}; it is called as if it did some work", "write it, or do without it", helper.lineno)
 
 
 def _hollow(node: FunctionNode, own: list[ast.AST], *, may_have_gaps: bool) -> Iterator[Finding]:

@@ -149,6 +149,19 @@ def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(_walk([tree], within=True))
 
 
+@lru_cache(maxsize=64)
+def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return the nodes of a tree in which `self` is the context of a call, and not an object of a class."""
+    methods = (child for node in nodes_of(tree) if isinstance(node, ast.ClassDef) for child in node.body)
+    own = {
+        id(node)
+        for method in methods
+        if isinstance(method, FunctionNode) and takes_self(method)
+        for node in nodes_of(method)
+    }
+    return tuple(node for node in nodes_of(tree) if id(node) not in own)
+
+
 def own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
     """Yield the nodes of a body except those of functions and classes defined in it."""
     return _walk(list(reversed(statements)), within=False)

@@ -19,7 +19,7 @@ from agent_core.access.packages.projects import project_of
 from .draft import Finding
 from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in
 from .naming import Held, host_of, hosts_in, name_bindings, path_of, text_prefix
-from .tree import bound_names, nodes_of, own_nodes
+from .tree import bound_names, context_nodes, nodes_of, own_nodes
 
 MAKERS = frozenset({"Path", "pathlib"})
 
@@ -369,7 +369,7 @@ def _dynamic(shown: str, node: ast.Call) -> Use:
 
 
 def _context(text: _Text) -> Iterator[Use]:
-    for node in text.nodes:
+    for node in context_nodes(text.tree):
         match node:
             case ast.Attribute(attr=part, value=ast.Name(id="self")) if part in CONTEXT:
                 yield _use(CONTEXT[part], _requested_item(part, node, text), f"self.{part}", node)

@@ -5,7 +5,7 @@ What acts on a part of an argument (`delete_vowels`) or words a text (`order_con
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal
@@ -223,7 +223,7 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
     book, is_sentence = lexicon(), words is promise.sentence
     if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters) or _fresh(words, parameters)):
         return claim
-    places = [word for word in words[:9] if word not in parameters["properties"]]
+    places = [word for word in (*words[:9], *_places(words, parameters)) if word not in parameters["properties"]]
     if is_sentence and book.has(words[0], "plain", "asking") and book.among(places, "knowledge", "sources"):
         return PromiseClaim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
     is_asked = book.has(words[0], "knowledge", "asking") or (is_sentence and lemma(words[0]) == "return")
@@ -233,11 +233,23 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
     return _fact_of(words[0] if is_asked else "", nouns, promise, parameters) if nouns else None
 
 
+def _places(words: Sequence[str], parameters: Schema) -> Iterator[str]:
+    """Yield the last words of what a fact is said to be found in, unless the arguments bring it."""
+    if _brings_rows(parameters) or _parts(parameters) & lexicon().sections["knowledge"]["carriers"]:
+        return
+    for at, word in enumerate(words):
+        if word in ("in", "on", "from", "at"):
+            yield from [*takewhile(lambda word: word not in OF, words[at + 1 : at + 6])][-1:]
+
+
 def _state(words: Sequence[str], parameters: Schema) -> PromiseClaim | None:
     """Return the state of somebody or something outside that words ask for, of this moment or of any."""
     knowledge = lexicon().sections["knowledge"]
     if "where" in words[:3] and not knowledge["now"].isdisjoint(words):
         return PromiseClaim("knowledge", words[0], "where it is", 2, changes=True)
+    past = next((word for word in words[:6] if word in knowledge["past"]), "")
+    if past and not {"what", "who"}.isdisjoint(words[:4]) and not _brings_rows(parameters):
+        return PromiseClaim("knowledge", words[0], f"what {past}", 2)
     state = next((word for word in words if word in knowledge["states"]), "")
     if not state:
         return None
@@ -292,7 +304,8 @@ def _fact_of(verb: str, nouns: Sequence[str], promise: Promise, parameters: Sche
         return None
     is_outside = book.among(nouns[-3:], "knowledge", "outside")
     heads = nouns[-2:] if verb else nouns[-1:]  # `battery level`
-    changes = is_outside or book.among(heads, "knowledge", "changing") or (is_now and is_reaching)
+    is_latest = is_now and book.among(heads, "knowledge", "lasting")  # a table of them is out of date
+    changes = is_outside or book.among(heads, "knowledge", "changing") or (is_now and is_reaching) or is_latest
     if not changes and not (verb and book.has(nouns[-1], "knowledge", "lasting")):
         return None
     is_sure = is_now or is_outside or is_reaching
@@ -353,15 +366,26 @@ def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
     is_worded = book.among(promise.sentence[:1], "plain", "wording") and book.has(noun, "plain", "texts")
     if noun and not is_worded:
         return PromiseClaim("work", "" if noun == words[0] else words[0], noun, 2)
-    if not work["qualities"].isdisjoint(words[:6]):
+    if not work["qualities"].isdisjoint(words[:6]) or _criterion(words, parameters):
         return PromiseClaim("work", words[0], about, 2)
     is_handled = book.has(words[0], "work", "handling") or words[0] == "list"
-    if is_handled and (medium := _medium(following) or _file(words, parameters)):
+    medium = _medium(following) or _file(words, parameters) if is_handled else _looked_at(words, parameters)
+    if medium:
         return PromiseClaim("work", words[0], medium, 2, is_on_media=True)
     letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
     if letters:
         return PromiseClaim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)
     return PromiseClaim("work", judged, about, 1) if judged else None
+
+
+def _criterion(words: Sequence[str], parameters: Schema) -> str:
+    """Return what texts are said to be arranged by, if only a mind can tell it: `by topic`."""
+    items = [schema.get("items") for schema in parameters["properties"].values() if schema.get("type") == "array"]
+    is_of_texts = any(isinstance(item, dict) and item.get("type") == "string" for item in items)
+    found = (after for word, after in zip(words, words[1:], strict=False) if word == "by")
+    work = lexicon().sections["work"]
+    judged = work["nouns"] | work["minded"] | {"relevance", "importance", "meaning", "theme", "subject"}
+    return next((after for after in found if after in judged), "") if is_of_texts else ""
 
 
 def _medium(words: Sequence[str]) -> str:
@@ -370,6 +394,16 @@ def _medium(words: Sequence[str]) -> str:
     is_file = len(phrase) > 1 and phrase[-1] in ("file", "files")
     head = phrase[-2:-1] if is_file else phrase[-1:]
     return next((word for word in head if lexicon().has(word, "work", "media")), "")
+
+
+def _looked_at(words: Sequence[str], parameters: Schema) -> str:
+    """Return the medium that words name of which nothing but a path comes in: `the text found in the image`."""
+    work = lexicon().sections["work"]
+    parts = [part for name in parameters["properties"] for part in name.lower().split("_")]
+    is_path = any(part in work["media"] and not work["paths"].isdisjoint(parts) for part in parts)
+    inside = [after for word, after in zip(words, words[1:], strict=False) if word in ("in", "from", "on")]
+    named = [word for word in words if word in work["media"]]
+    return named[0] if is_path and named and (inside or named[0] in words[:6]) and work["unopened"].isdisjoint(words) else ""
 
 
 def _file(words: Sequence[str], parameters: Schema) -> str:

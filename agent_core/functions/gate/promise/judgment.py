@@ -304,7 +304,8 @@ def _chance(case: Case) -> Iterator[Finding]:
     message = f"the result of `{name}` is decided by {by}, and its description says nothing of that"
     is_label = _is_label(case)
     is_seeded = by_chance(tree) and case.takes_text() and not case.behavior.is_by_chance  # by what a text happens to be
-    is_excused = not lexicon().sections["chance"]["said"].isdisjoint(case.promise.words)  # of what is judged by it
+    said = lexicon().sections["chance"]["said"]
+    is_excused = not (case.promise.claims or said.isdisjoint(case.promise.words))  # of what is judged by it
     if (is_judged or is_seeded or (is_label and not by_place(tree))) and not is_excused:
         yield Finding("claims-chance", message, fix, case.line)
     elif is_label or is_excused or case.behavior.is_by_chance:
