@@ -7,7 +7,7 @@ What acts on a part of an argument (`delete_vowels`) or words a text (`order_con
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from agent_core.registry.typenames import Schema
@@ -52,6 +52,7 @@ class PromiseClaim:
     changes: bool = False
     is_read: bool = False  # about the letters of a text
     is_on_media: bool = False  # about what is in a file, and is no text
+    is_ordering: bool = False  # of texts, by what only a mind can tell
 
     @property
     def shown(self) -> str:
@@ -221,11 +222,11 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
     if not words or promise.says("knowledge", "disclosed"):
         return None
     book, is_sentence = lexicon(), words is promise.sentence
-    if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters) or _fresh(words, parameters)):
-        return claim
     places = [word for word in (*words[:9], *_places(words, parameters)) if word not in parameters["properties"]]
     if is_sentence and book.has(words[0], "plain", "asking") and book.among(places, "knowledge", "sources"):
         return PromiseClaim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
+    if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters) or _fresh(words, parameters)):
+        return claim
     is_asked = book.has(words[0], "knowledge", "asking") or (is_sentence and lemma(words[0]) == "return")
     if book.has(words[0], "plain", "verbs") and not is_asked:
         return None
@@ -366,8 +367,10 @@ def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
     is_worded = book.among(promise.sentence[:1], "plain", "wording") and book.has(noun, "plain", "texts")
     if noun and not is_worded:
         return PromiseClaim("work", "" if noun == words[0] else words[0], noun, 2)
-    if not work["qualities"].isdisjoint(words[:6]) or _criterion(words, parameters):
+    if not work["qualities"].isdisjoint(words[:6]):
         return PromiseClaim("work", words[0], about, 2)
+    if criterion := _criterion(words, parameters):
+        return PromiseClaim("work", words[0], f"{about} by {criterion}", 2, is_ordering=True)
     is_handled = book.has(words[0], "work", "handling") or words[0] == "list"
     medium = _medium(following) or _file(words, parameters) if is_handled else _looked_at(words, parameters)
     if medium:
@@ -382,7 +385,7 @@ def _criterion(words: Sequence[str], parameters: Schema) -> str:
     """Return what texts are said to be arranged by, if only a mind can tell it: `by topic`."""
     items = [schema.get("items") for schema in parameters["properties"].values() if schema.get("type") == "array"]
     is_of_texts = any(isinstance(item, dict) and item.get("type") == "string" for item in items)
-    found = (after for word, after in zip(words, words[1:], strict=False) if word == "by")
+    found = (after for word, after in pairwise(words) if word == "by")
     work = lexicon().sections["work"]
     judged = work["nouns"] | work["minded"] | {"relevance", "importance", "meaning", "theme", "subject"}
     return next((after for after in found if after in judged), "") if is_of_texts else ""
@@ -401,7 +404,7 @@ def _looked_at(words: Sequence[str], parameters: Schema) -> str:
     work = lexicon().sections["work"]
     parts = [part for name in parameters["properties"] for part in name.lower().split("_")]
     is_path = any(part in work["media"] and not work["paths"].isdisjoint(parts) for part in parts)
-    inside = [after for word, after in zip(words, words[1:], strict=False) if word in ("in", "from", "on")]
+    inside = [after for word, after in pairwise(words) if word in ("in", "from", "on")]
     named = [word for word in words if word in work["media"]]
     return named[0] if is_path and named and (inside or named[0] in words[:6]) and work["unopened"].isdisjoint(words) else ""
 

@@ -1,7 +1,7 @@
 """The judgment on a claimed effect on the world: what comes back of it, and whether what it is about came in. Pure."""
 
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from ..draft import Finding
 from .answers import WORD, texts_of
@@ -33,7 +33,8 @@ def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     is_doubtful = _is_doubtful(case, claim, is_free=is_free) and not _works_on_rows(case, claim, reported)
     is_out_of_hand = claim.is_kept and claim.weight == 2 and not (case.takes_rows or _takes_any_number(case))
     is_computed = _is_computed(case, claim, reported)
-    if (is_strong or is_doubtful) and is_computed and not is_out_of_hand:
+    is_deed_apart = claim.weight == 2 and not claim.is_kept and _is_told_apart(case)
+    if (is_strong or is_doubtful) and is_computed and not (is_out_of_hand or is_deed_apart):
         yield words_only(case, claim)
     elif is_strong and not is_computed and not (case.takes_rows and not reported and _is_decided(case)):
         yield Finding("claims-effect", message, _means(case, claim), case.line)
@@ -77,6 +78,12 @@ def _is_computed(case: Case, claim: PromiseClaim, reported: str) -> bool:
         return True  # what is assigned by a hash is reckoned
     is_reckoned = case.is_computed and behavior.is_reckoned and not behavior.says_words and not reported
     return (is_reckoned and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim)
+
+
+def _is_told_apart(case: Case) -> bool:
+    """Check whether a sentence tells of what is returned besides the deed: `…, and return the liters used`."""
+    words = case.promise.sentence
+    return any(first == "and" and then in ("return", "returns") for first, then in pairwise(words[2:]))
 
 
 def _takes_any_number(case: Case) -> bool:

@@ -229,7 +229,7 @@ def _knowledge(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
         and is_read
         and not (is_pasted or is_drawn or behavior.is_of(literals(tree)))
     ):
-        is_sure = claim.changes and claim.weight == 2
+        is_sure = claim.weight == 2
         yield Finding("doubt-knowledge", message, fix, case.line) if is_sure else words_only(case, claim)
     elif (
         (claim.changes and claim.weight == 2)
@@ -268,7 +268,7 @@ def _work(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     if claim.is_read and behavior.example_hits:
         return
     if case.is_computed and (case.takes_records or not case.takes_text(alone=True)):
-        yield words_only(case, claim, is_asked=case.is_about_media)
+        yield words_only(case, claim, is_asked=case.is_about_media or claim.is_ordering)
         return
     message = f"`{name}` promises to {claim.shown}, but its result does not depend on what the text says"
     is_fixed = behavior.is_fixed and (len(behavior.invented) >= _FEW or behavior.is_constant)
