@@ -223,10 +223,12 @@ def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int 
 
 
 def _example_code(workshop: WorkerJobs, text: str) -> CodeType:
-    try:
-        return workshop.compile(text, "<example>", "eval")
-    except SyntaxError:  # a loop that prints, say
-        return workshop.compile(text, "<example>", "exec")
+    for mode in ("eval", "single"):  # or a loop that prints, or `made = make(); made.use()`, shown as doctest shows it
+        try:
+            return workshop.compile(text, "<example>", mode)
+        except SyntaxError:
+            continue
+    return workshop.compile(text, "<example>", "exec")
 
 
 def _load(workshop: WorkerJobs, job: Frame) -> Frame:

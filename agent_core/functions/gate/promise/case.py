@@ -76,6 +76,7 @@ class Case:
             or admission(self.draft)[1]
             or not self.is_plain
             or (self.is_asked and self.invents)
+            or (self.function.returns == "str" and len(self.code_words - self.promise.words) > _HANDFUL)
             or self.promise.says("work", "qualities")
             or self.is_kept_in_vain
             or self.names_entity
