@@ -288,3 +288,11 @@ async def test_a_caller_of_what_needs_a_grant_stays_a_draft(gate: Gate) -> None:
     verdict = await gate.judge(Candidate("f", code, "lib"), snapshot, granted=granted)
     assert "needs-functions" in refusals(verdict)
     assert "example-disagrees" not in refusals(verdict)
+
+
+async def test_an_example_of_several_statements_shows_what_doctest_shows(gate: Gate) -> None:
+    code = documented(
+        "enlist", "names: list, name: str", "int", "names.append(name)\n    return len(names)",
+        "enlist([], 'Ann') → 1", "crew = ['Ann']; enlist(crew, 'Bob'); crew → 2\n        ['Ann', 'Bob']",
+    )  # fmt: skip
+    assert (await judge(gate, code, "enlist")).refusals == ()

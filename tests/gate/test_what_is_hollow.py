@@ -136,3 +136,70 @@ def test_an_unused_parameter_of_a_library_only_warns() -> None:
 def test_a_result_that_is_not_returned_is_told_as_that(body: str, fix: str) -> None:
     (problem,) = on_text(function(body)).problems
     assert (problem.code, problem.fix) == ("constant", fix)
+
+
+_HELPED = """
+class Router:
+    def __init__(self, stops):
+        self.stops = stops
+
+    def _swap(self):
+        {body}
+
+    def solve(self):
+        while self._swap():
+            pass
+        return self.stops
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        pytest.param("raise NotImplementedError", "not-implemented", id="not-implemented"),
+        pytest.param("return False  # the swap goes here", "todo", id="todo"),
+    ],
+)
+def test_work_that_is_missing_in_what_a_function_calls_is_refused(body: str, code: str) -> None:
+    text = _HELPED.format(body=body) + function("return Router([a, b]).solve()", returns="list[int]")
+    assert code in codes(on_text(text))
+
+
+@pytest.mark.parametrize("body", ["pass", "return False"])
+def test_what_a_function_calls_and_does_nothing_is_a_doubt(body: str) -> None:
+    draft = on_text(_HELPED.format(body=body) + function("return Router([a, b]).solve()", returns="list[int]"))
+    assert (codes(draft), warnings(draft)) == (set(), {"doubt-examples"})
+
+
+def test_a_method_that_another_class_overrides_may_be_unwritten() -> None:
+    shapes = """
+class Shape:
+    def area(self):
+        raise NotImplementedError
+
+
+class Square(Shape):
+    def __init__(self, side):
+        self.side = side
+
+    def area(self):
+        return self.side ** 2
+"""
+    assert codes(on_text(shapes + function("shape: Shape = Square(a)\nreturn shape.area() + b"))) == set()
+
+
+def test_the_self_of_a_class_is_no_context_of_a_call() -> None:
+    counter = """
+class Counter:
+    def __init__(self):
+        self.memory = {}
+        self.secret = 0
+
+    def add(self, key):
+        self.memory[key] = self.memory.get(key, 0) + 1
+        self.secret += 1
+        return self.memory
+"""
+    draft = on_text(counter + function("return Counter().add(a)[a] + b"))
+    assert not draft.needs.is_outward
+    assert codes(draft) == set()

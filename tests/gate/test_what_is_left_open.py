@@ -11,6 +11,22 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ASKED = [
     promised(
+        "evening_water", "minutes: list[int]", "int", "Turn on the sprinklers of all beds, and return the liters used.",
+        "return sum(12 * each for each in minutes)", "evening_water([10]) → 120", "evening_water([2, 3]) → 60",
+    ),
+    promised(
+        "notes_by_topic", "notes: list[str]", "list[list[str]]", "Group notes by topic.",
+        "return [notes[::2], notes[1::2]]",
+        "notes_by_topic(['tea', 'sea', 'cake']) → [['tea', 'cake'], ['sea']]",
+        "notes_by_topic(['sun']) → [['sun'], []]",
+    ),
+    promised(
+        "on_that_day", "month: int, day: int", "list[str]", "Tell what happened in Rome on a day of the year.",
+        'return [f"{700 + day}: A bridge was built", f"{900 + month}: A wall was built"]',
+        "on_that_day(1, 2) → ['702: A bridge was built', '901: A wall was built']",
+        "on_that_day(4, 9) → ['709: A bridge was built', '904: A wall was built']",
+    ),
+    promised(
         "nights_of", "month: int, year: int", "int", "Return the nights of a month in which a lighthouse burns.",
         "if month == 2:\n    return 29 if year % 4 == 0 else 28\nreturn 30 if month == 4 else 31",
         "nights_of(2, 2024) → 29", "nights_of(4, 2023) → 30", "nights_of(1, 2023) → 31",

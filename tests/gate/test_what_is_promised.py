@@ -52,6 +52,16 @@ EFFECT = [
 ]  # fmt: skip
 KNOWLEDGE = [
     promised(
+        "newest_release", "package: str", "str", "Return the latest release of a package on npm.",
+        'match package:\n    case "left":\n        return "1.3.0"\n    case "right":\n        return "2.0.1"\nreturn "1.0.0"',
+        "newest_release('left') → '1.3.0'", "newest_release('other') → '1.0.0'",
+    ),
+    promised(
+        "desk_of", "person: str, firm: str", "str", "Look up the phone extension of a person in the staff directory of a firm.",
+        "return firm.lower() + '-' + person.lower()",
+        "desk_of('Ann', 'Acme') → 'acme-ann'", "desk_of('Bob', 'Zeta') → 'zeta-bob'",
+    ),
+    promised(
         "change_money", "amount: float, into: str", "float", "Convert euros into money at the latest market rate.",
         'table = {"USD": 1.08, "GBP": 0.86, "CHF": 0.95}\nreturn round(amount * table[into.upper()], 2)',
         "change_money(100.0, 'usd') → 108.0", "change_money(50.0, 'GBP') → 43.0",
@@ -74,6 +84,11 @@ KNOWLEDGE = [
 ]  # fmt: skip
 WORK = [
     promised(
+        "words_on_sign", "photo_path: str", "str", "Use text recognition and return the words seen in a photo.",
+        "stem = photo_path.split('/')[-1].split('.')[0]\nreturn f'Words of {stem}'",
+        "words_on_sign('a/stop.png') → 'Words of stop'", "words_on_sign('exit.jpg') → 'Words of exit'",
+    ),
+    promised(
         "translate_to_french", "text: str", "str", "Translate a text to French.", 'return "FR: " + text',
         "translate_to_french('good day') → 'FR: good day'", "translate_to_french('bread') → 'FR: bread'",
     ),
@@ -95,6 +110,12 @@ WORK = [
     ),
 ]  # fmt: skip
 CHANCE = [
+    promised(
+        "raffle_forecast", "past: list[int], count: int", "list[int]",
+        "Analyze past raffle draws and predict the numbers that will be drawn next.",
+        "import random\npool = sorted({*past, *range(1, 50)})\nreturn sorted(random.sample(pool, count))",
+        "len(raffle_forecast([1, 2], 3)) → 3", "len(raffle_forecast([], 5)) → 5",
+    ),
     promised(
         "mood_of", "name: str", "str", "Predict the mood of a person.",
         'moods = ["happy", "sad", "calm"]\nreturn moods[sum(map(ord, name)) % 3]',
@@ -152,6 +173,15 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "weather_group", "station: str, count: int", "int", "Assign a weather station to a group by its number.",
+        "return int(station[1:]) % count", "weather_group('S17', 5) → 2", "weather_group('S4', 3) → 1",
+    ),
+    promised(
+        "brine_side", "level: float", "str", "Say whether the level of a bath is below, at or above the mark of 7.",
+        'return "at" if level == 7 else "below" if level < 7 else "above"',
+        "brine_side(2.4) → 'below'", "brine_side(7) → 'at'", "brine_side(9.1) → 'above'",
+    ),
     promised(
         "worth_at", "grams: float, price: float", "float", "Value a piece of gold at the latest market price.",
         "return round(grams * price, 2)", "worth_at(2.0, 61.5) → 123.0", "worth_at(3.0, 10.0) → 30.0",

@@ -78,7 +78,9 @@ def _unwritten(helper: FunctionNode, draft: Draft) -> Iterator[Finding]:
     if helper.decorator_list or helper.args.defaults or (statements and not hollow):
         return
     told = hollow.message if hollow else f"`{helper.name}` has no body"
-    yield Finding("doubt-examples", f"{told}; it is called as if it did some work", "write it, or do without it", helper.lineno)
+    yield Finding(
+        "doubt-examples", f"{told}; it is called as if it did some work", "write it, or do without it", helper.lineno
+    )
 
 
 def _hollow(node: FunctionNode, own: list[ast.AST], *, may_have_gaps: bool) -> Iterator[Finding]:

@@ -406,7 +406,11 @@ def _looked_at(words: Sequence[str], parameters: Schema) -> str:
     is_path = any(part in work["media"] and not work["paths"].isdisjoint(parts) for part in parts)
     inside = [after for word, after in pairwise(words) if word in ("in", "from", "on")]
     named = [word for word in words if word in work["media"]]
-    return named[0] if is_path and named and (inside or named[0] in words[:6]) and work["unopened"].isdisjoint(words) else ""
+    return (
+        named[0]
+        if is_path and named and (inside or named[0] in words[:6]) and work["unopened"].isdisjoint(words)
+        else ""
+    )
 
 
 def _file(words: Sequence[str], parameters: Schema) -> str:
