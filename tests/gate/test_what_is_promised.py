@@ -53,11 +53,11 @@ EFFECT = [
 KNOWLEDGE = [
     promised(
         "newest_release", "package: str", "str", "Return the latest release of a package on npm.",
-        'match package:\n    case "left":\n        return "1.3.0"\n    case "right":\n        return "2.0.1"\nreturn "1.0.0"',
-        "newest_release('left') → '1.3.0'", "newest_release('other') → '1.0.0'",
+        'match package:\n    case "left":\n        return "1.3"\n    case "up":\n        return "2.0"\nreturn "1.0.0"',
+        "newest_release('left') → '1.3'", "newest_release('other') → '1.0.0'",
     ),
     promised(
-        "desk_of", "person: str, firm: str", "str", "Look up the phone extension of a person in the staff directory of a firm.",
+        "desk_of", "person: str, firm: str", "str", "Look up the phone of a person in the staff directory of a firm.",
         "return firm.lower() + '-' + person.lower()",
         "desk_of('Ann', 'Acme') → 'acme-ann'", "desk_of('Bob', 'Zeta') → 'zeta-bob'",
     ),

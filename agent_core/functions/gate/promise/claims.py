@@ -367,18 +367,28 @@ def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
     is_worded = book.among(promise.sentence[:1], "plain", "wording") and book.has(noun, "plain", "texts")
     if noun and not is_worded:
         return PromiseClaim("work", "" if noun == words[0] else words[0], noun, 2)
-    if not work["qualities"].isdisjoint(words[:6]):
+    weak = PromiseClaim("work", judged, about, 1) if judged else None
+    return _understanding(words, about, parameters) or _sensing(words, following, parameters) or weak
+
+
+def _understanding(words: Sequence[str], about: str, parameters: Schema) -> PromiseClaim | None:
+    """Return the work on texts that goes by what they mean."""
+    if not lexicon().sections["work"]["qualities"].isdisjoint(words[:6]):
         return PromiseClaim("work", words[0], about, 2)
     if criterion := _criterion(words, parameters):
         return PromiseClaim("work", words[0], f"{about} by {criterion}", 2, is_ordering=True)
+    return None
+
+
+def _sensing(words: Sequence[str], following: Sequence[str], parameters: Schema) -> PromiseClaim | None:
+    """Return the work on what is in a file, or on the letters of a text."""
+    book = lexicon()
     is_handled = book.has(words[0], "work", "handling") or words[0] == "list"
     medium = _medium(following) or _file(words, parameters) if is_handled else _looked_at(words, parameters)
     if medium:
         return PromiseClaim("work", words[0], medium, 2, is_on_media=True)
     letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
-    if letters:
-        return PromiseClaim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True)
-    return PromiseClaim("work", judged, about, 1) if judged else None
+    return PromiseClaim("work", words[0] if words[0] != letters else "", letters, 2, is_read=True) if letters else None
 
 
 def _criterion(words: Sequence[str], parameters: Schema) -> str:

@@ -31,10 +31,9 @@ def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     lasting = f" and {KEEPS}" if claim.is_kept else ""
     message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {report}"
     is_doubtful = _is_doubtful(case, claim, is_free=is_free) and not _works_on_rows(case, claim, reported)
-    is_out_of_hand = claim.is_kept and claim.weight == 2 and not (case.takes_rows or _takes_any_number(case))
+    is_out_of_hand = claim.weight == 2 and _is_out_of_hand(case, claim)
     is_computed = _is_computed(case, claim, reported)
-    is_deed_apart = claim.weight == 2 and not claim.is_kept and _is_told_apart(case)
-    if (is_strong or is_doubtful) and is_computed and not (is_out_of_hand or is_deed_apart):
+    if (is_strong or is_doubtful) and is_computed and not is_out_of_hand:
         yield words_only(case, claim)
     elif is_strong and not is_computed and not (case.takes_rows and not reported and _is_decided(case)):
         yield Finding("claims-effect", message, _means(case, claim), case.line)
@@ -80,8 +79,10 @@ def _is_computed(case: Case, claim: PromiseClaim, reported: str) -> bool:
     return (is_reckoned and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim)
 
 
-def _is_told_apart(case: Case) -> bool:
-    """Check whether a sentence tells of what is returned besides the deed: `…, and return the liters used`."""
+def _is_out_of_hand(case: Case, claim: PromiseClaim) -> bool:
+    """Check whether what is kept did not come in, or a deed is told besides the result: `…, and return the liters`."""
+    if claim.is_kept:
+        return not (case.takes_rows or _takes_any_number(case))
     words = case.promise.sentence
     return any(first == "and" and then in ("return", "returns") for first, then in pairwise(words[2:]))
 
