@@ -77,6 +77,19 @@ def hot_journal(path: Path, victim: Path) -> bytes:
     return head.ljust(512, b"\0") + tail
 
 
+async def test_a_file_that_a_process_with_another_key_has_open_stays_where_it_is(
+    path: Path, clock: ManualClock, stranger: Callable[[bool], None]
+) -> None:
+    async with open_store(path, clock=clock) as store:
+        await say(store, "before")
+        stranger(True)
+        with pytest.raises(StorageError, match=f"process {os.getpid()} has it open"):
+            await history(path, clock)
+        stranger(False)
+        await say(store, "after")
+    assert await history(path, clock) == ("", ["before", "after"])
+
+
 async def test_a_journal_that_this_program_never_writes_is_put_aside_unread(
     path: Path, clock: ManualClock, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ import apsw
 
 from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
+from sandbox.wire.lines import bare_lines
 
 from ..folder import open_lock
 from ..subject import ANYTHING, Misfit, Shape, StoreClock, parse_row, sign
@@ -32,6 +33,7 @@ _PURPOSE = "state"
 _ID_BYTES = 24
 _LONGEST = 1_000
 _MAGIC = b"SQLite format 3\0"
+_LOCKS: Final = Path("/proc/locks")
 COMPANIONS = (*LOGS, "")  # the file itself last: a new one must never meet the old one's log
 JOURNAL = "-journal"
 
@@ -50,6 +52,7 @@ def open_or_replace(place: StatePlace) -> tuple[apsw.Connection, str | None]:
 
     Raises:
         WorkspaceError: the key of the seals cannot be used; nothing was moved.
+        StorageError: a process with another key has the file open; nothing was moved.
     """
     place.sealer.require()
     with _alone(place.path):
@@ -123,12 +126,31 @@ def _without_foreign(place: StatePlace) -> Iterator[str]:
         case "damaged":
             yield _replaced(place, "was damaged, or was replaced by another")
         case "foreign":
+            if holder := _holder(path):
+                raise StorageError(
+                    f"The state file `{path}` does not carry your seal, and process {holder} has it open.",
+                    fix="Be the same user with the same XDG_DATA_HOME as that process, or end it first.",
+                )
             aside = _put_aside(place, "foreign")
             yield (
                 f"The state file `{path}` does not carry your seal: it came from someone else, or is older than the "
                 f"seal. It was set aside unopened as `{aside.name}`, and a new one was created. If it is yours, type: "
                 f"toolwright state adopt {aside.name}"
             )
+
+
+def _holder(path: Path) -> str:
+    """Return the process that has a state file open, by the locks that the kernel lists; nothing if none does.
+
+    The file is not opened for it: to close it again would drop the locks of this process on it.
+    """
+    try:
+        held = [part.stat() for part in (path, Path(f"{path}-shm")) if part.exists()]
+        lines = [line.split() for line in bare_lines(_LOCKS.read_text("ascii"))]
+    except OSError:
+        return ""
+    files = {f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}" for file in held}
+    return next((line[4] for line in lines if len(line) > 5 and line[5] in files), "")
 
 
 def _replaced(place: StatePlace, reason: str = "was damaged") -> str:
