@@ -5,10 +5,9 @@ brings `pdb` and `unittest`, 40 ms at start). A test holds the two against each 
 """
 
 import ast
-import builtins
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
@@ -42,7 +41,6 @@ _OPTION = re.compile(r"#\s*doctest:\s*([^\n\'\"]*)$", re.MULTILINE)
 _BLANK = re.compile(r"^[ ]*(#.*)?$")
 _MOST = 1_000  # prompts that are read: each example holds all set-up before it
 _FAR = 1_000  # lines after the last prompt in which the next one is looked for
-_BUILTINS = frozenset(dir(builtins))
 _NO_OPTIONS: Mapping[str, bool] = MappingProxyType({})
 
 
@@ -110,7 +108,7 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
 
 
 def _examples(prompts: list[DoctestEntry], locate: "_Locator") -> Iterator[Example]:
-    setup: list[str] = []
+    setup: list[tuple[str, _Shape]] = []
     bound: frozenset[str] = frozenset()
     for index, prompt in enumerate(prompts):
         line = locate(prompt)
@@ -121,11 +119,21 @@ def _examples(prompts: list[DoctestEntry], locate: "_Locator") -> Iterator[Examp
         if prompt.want if not shape.is_expression else prompt.want or is_last:
             expected = "" if prompt.raises else prompt.want
             options = tuple(sorted(prompt.options.items()))
-            yield Example(tuple(setup), prompt.source.strip(), expected, line, prompt.raises, options)
+            yield Example(_before(setup, shape), prompt.source.strip(), expected, line, prompt.raises, options)
             if prompt.raises or not (shape.binds or shape.changes & bound):
                 continue
-        setup.append(prompt.source)
-        bound |= shape.binds
+        setup.append((prompt.source, replace(shape, changes=shape.changes & bound)))
+        bound = (bound | shape.binds) - shape.fixes
+
+
+def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape") -> tuple[str, ...]:
+    """Return the set-up of an example: what binds names, and the examples that may have changed what it uses."""
+    sources, used = list[str](), shape.uses
+    for source, earlier in reversed(setup):
+        if not earlier.is_expression or earlier.binds or earlier.changes & used:
+            sources.append(source)
+            used |= earlier.uses
+    return tuple(reversed(sources))
 
 
 class _Locator:
@@ -148,10 +156,14 @@ class _Locator:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The kind of a source, the names that it binds, and those with values that it may use up or change."""
+    """The kind of a source, the names that it uses, those that it binds, of these those that nothing can change
+    (a text, a number), and the names with values that it may use up or change.
+    """
 
     is_expression: bool = False
+    uses: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
+    fixes: frozenset[str] = frozenset()
     changes: frozenset[str] = frozenset()
 
 
@@ -169,17 +181,17 @@ def _shape(source: str) -> _Shape:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             binds.add(node.name)
     is_expression = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr)
-    changes = {name for node in ast.walk(tree) if isinstance(node, ast.Call) for name in _changed(node)}
-    return _Shape(is_expression, frozenset(binds), frozenset(changes))
-
-
-def _changed(call: ast.Call) -> Iterator[str]:
-    """Yield the names that are called, or have a method that is called, or are taken by a method or a builtin."""
-    if isinstance(call.func, ast.Name):
-        yield call.func.id
-    is_builtin = isinstance(call.func, ast.Name) and (call.func.id in _BUILTINS or call.func.id == "islice")
-    if is_builtin or isinstance(call.func, ast.Attribute):
-        yield from (node.id for node in ast.walk(call) if isinstance(node, ast.Name))
+    fixes = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    changes = {node.id for call in calls for node in ast.walk(call) if isinstance(node, ast.Name)}
+    uses = {node.id for node in names}
+    return _Shape(is_expression, *map(frozenset, (uses, binds, fixes, changes)))
 
 
 def _lines(match: re.Match[str], line: int) -> tuple[str, str]:

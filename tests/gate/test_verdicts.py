@@ -296,3 +296,12 @@ async def test_an_example_of_several_statements_shows_what_doctest_shows(gate: G
         "enlist([], 'Ann') → 1", "crew = ['Ann']; enlist(crew, 'Bob'); crew → 2\n        ['Ann', 'Bob']",
     )  # fmt: skip
     assert (await judge(gate, code, "enlist")).refusals == ()
+
+
+async def test_an_example_sees_what_earlier_ones_changed_as_in_doctest(gate: Gate) -> None:
+    code = documented(
+        "serve", "line: list", "str", "return line.pop(0)",
+        "line = ['Ann', 'Bob']\n        >>> serve(line) → 'Ann'", "line → ['Bob']",
+        "serve(['Eve', 'Ann']) → 'Eve'",
+    )  # fmt: skip
+    assert (await judge(gate, code, "serve")).refusals == ()

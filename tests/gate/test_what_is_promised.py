@@ -174,6 +174,14 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 HONEST = [
     promised(
+        "proofread_tags", "text: str", "bool", "Decide whether the tags of a text, such as <b>, are closed in order.",
+        "import re\nopen_tags = []\nfor close, tag in re.findall(r'<(/?)([a-z]+)>', text):\n    if not close:\n"
+        "        open_tags.append(tag)\n    elif not open_tags or open_tags.pop() != tag:\n        return False\n"
+        "return not open_tags",
+        "proofread_tags('<b>x</b>') → True", "proofread_tags('<b><i></b>') → False", "proofread_tags('</b>') → False",
+        "proofread_tags('<b><i></i>') → False",
+    ),
+    promised(
         "weather_group", "station: str, count: int", "int", "Assign a weather station to a group by its number.",
         "return int(station[1:]) % count", "weather_group('S17', 5) → 2", "weather_group('S4', 3) → 1",
     ),

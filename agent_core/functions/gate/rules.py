@@ -128,7 +128,7 @@ class Rules:
     robust_s: float = 2.5
     robust_calls: int = 200
     robust_each_s: float = 0.25
-    weak_share: float = 0.4  # of the changes of the body that no example notices: from here on its author is asked
+    weak_share: float = 0.3  # of the changes of the body that no example notices: from here on its author is asked
     weak_least: int = 2
     challenges: int = 3
     challenge_s: float = 1.0

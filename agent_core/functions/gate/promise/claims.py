@@ -351,7 +351,9 @@ def _work(promise: Promise, parameters: Schema) -> PromiseClaim | None:
     claims = [
         claim for words in (promise.sentence, promise.name) if words and (claim := _task(words, promise, parameters))
     ]
-    return max(claims, key=lambda claim: claim.weight, default=None)
+    best = max(claims, key=lambda claim: claim.weight, default=None)
+    is_test = promise.sentence[1:2] in (("whether",), ("if",))  # by whatever name
+    return replace(best, weight=1) if best and is_test else best
 
 
 def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> PromiseClaim | None:
