@@ -161,7 +161,13 @@ async def test_events_that_are_posted_at_once_wait_in_the_order_of_their_posts(
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
 async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(store: Store) -> None:
-    posts = [event("one"), event("broken", key="\ud800"), event("two"), event("three", key="k"), event("again", key="k")]
+    posts = [
+        event("one"),
+        event("broken", key="\ud800"),
+        event("two"),
+        event("three", key="k"),
+        event("again", key="k"),
+    ]
     one, broken, two, three, again = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
     assert isinstance(broken, StorageError)
     assert three == again
