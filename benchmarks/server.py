@@ -20,21 +20,21 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx2
 
 from agent_core.interfaces.server.identity import SCOPES
-from agent_core.interfaces.state import opened_state
 from tests.kit import Repeat, Say, scripted
 
 from . import fake_endpoint, served
 from .measure import Row, show, timed
+from .posts import EACH, many_posts
 
 ROOT: Final = Path(__file__).parents[1]
 _STREAMS: Final = 200
 _POSTS: Final = 1_000
-_TOKENS: Final = 4  # each may have 64 streams, and 400 requests at once
+_TOKENS: Final = 4  # each may have 64 streams
 _PATIENCE_S: Final = 300.0
 _MESSAGES: Final = "/api/v1/agents/main/messages"
 _END: Final = "turn_ended"
@@ -74,14 +74,15 @@ def main() -> None:
 
 async def bench(rounds: int, streams: int, posts: int, kills: int) -> list[Row]:
     """Return the figures."""
+    tokens = max(_TOKENS, -(-posts // EACH))
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
         model = f"{stack.enter_context(fake_endpoint.running())}/0/v1"
         echo = await stack.enter_async_context(httpx2.AsyncClient(base_url=_echo(stack), timeout=_PATIENCE_S))
-        server = await stack.enter_async_context(serving(folder, model, await prepared(folder, _TOKENS)))
+        server = await stack.enter_async_context(serving(folder, model, await prepared(folder, tokens)))
         rows = await _turns(server, echo, rounds)
         rows += await _many_streams(server, streams)
-        rows += await _many_posts(server, echo, posts, folder)
+        rows.append(await many_posts(server.clients, echo, posts, folder))
     return [*rows, await _kills(kills)] if kills else rows
 
 
@@ -150,43 +151,6 @@ async def _until_end(client: httpx2.AsyncClient, after: int, ready: asyncio.Even
             if '"turn_ended"' in line:
                 return
     raise AssertionError("the stream ended before its turn")
-
-
-async def _many_posts(server: Serving, echo: httpx2.AsyncClient, count: int, folder: Path) -> list[Row]:
-    """Time messages to paused agents beside the same number of requests that keep nothing."""
-    agents = [f"reader{number}" for number in range(_TOKENS)]
-    for name in agents:
-        made = await server.client.post("/api/v1/agents", json={"name": name})
-        assert made.status_code < 300, made.text
-        paused = await server.client.post(f"/api/v1/agents/{name}/pause", json={})
-        assert paused.status_code < 300, paused.text
-
-    async def ours(number: int) -> None:
-        place = number % _TOKENS
-        path = f"/api/v1/agents/{agents[place]}/messages"
-        answer = await server.clients[place].post(path, json={"text": f"message {number}"})
-        assert answer.status_code == 202, answer.text
-
-    async def theirs(number: int) -> None:
-        await echo.post("/taken", json={"text": f"message {number}"})
-
-    async def all_of(act: Any) -> None:  # Any: one of the two
-        width = asyncio.Semaphore(16)
-
-        async def one(number: int) -> None:
-            async with width:
-                await act(number)
-
-        await asyncio.gather(*(one(number) for number in range(count)))
-
-    echoed, posted = await timed(all_of(theirs)), await timed(all_of(ours))
-    async with opened_state(folder) as state:
-        kept = sum([len(await state.store.waiting(name)) for name in agents])
-    assert kept == count, f"{kept} of {count} posts were kept"
-    reference = f"Starlette echo {echoed / count * 1000:.2f} ms"
-    return [
-        Row(f"a post, of {count} ({count / posted:.0f} a second)", posted / count * 1000, reference, posted / echoed)
-    ]
 
 
 async def _kills(count: int) -> Row:

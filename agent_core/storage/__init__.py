@@ -128,6 +128,7 @@ from .turn_store import (
     Inbound,
     JournalReport,
     Post,
+    Posted,
     TurnStore,
 )
 from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow
@@ -202,6 +203,7 @@ __all__ = [
     "PauseAgent",
     "PinFunction",
     "Post",
+    "Posted",
     "QuestionRow",
     "ReadingRow",
     "RecallMessage",

@@ -159,6 +159,9 @@ class AgentStore(Subject, Protocol):
     async def agent_settings(self, agent: str) -> dict[str, Any] | None:  # Any: JSON
         """Return the saved settings of an agent; None if none were saved."""
 
+    async def has_agent(self, name: str) -> bool:
+        """Return whether anything is stored for an agent of that name."""
+
     async def agent_names(self) -> list[str]:
         """Return the names of all agents that have stored data."""
 

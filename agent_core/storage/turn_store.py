@@ -44,6 +44,14 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
+class Posted:
+    """An event that is on disk, and the `seq` of the last entry or end of a turn of its agent before it."""
+
+    event: str
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inbound:
     """An event taken from the inbox."""
 
@@ -123,6 +131,9 @@ class TurnStore(Subject, Protocol):
         Raises:
             InboxFull: too many events wait for this agent.
         """
+
+    async def post_after(self, post: Post) -> Posted:
+        """Post an event, and say after which `seq` its turn will come."""
 
     async def waiting(self, agent: str, thread: str | None = None) -> list[Inbound]:
         """Return the due events that nobody has taken, oldest first. `append(takes=…)` delivers them in mid-turn.

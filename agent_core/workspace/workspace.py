@@ -389,6 +389,12 @@ class Workspace:
         begun = [name for name in await self._store.agent_names() if not name.startswith((PREFIX, PASSING))]
         return sorted({self.settings.agent, *self.directory.names(), *self._groups.read(), *begun})
 
+    async def can_be_talked_to(self, name: str) -> bool:
+        """Check whether a name is among the `agent_names`, however many there are."""
+        if name == self.settings.agent or name in self.directory.names() or name in self._groups.read():
+            return True
+        return not name.startswith((PREFIX, PASSING)) and await self._store.has_agent(name)
+
     def rejected(self) -> tuple[Problem, ...]:
         """Return the problems that now keep functions and helpers out."""
         helpers = [problem for problem in self.helpers.problems if problem.severity == "refuses"]
@@ -396,7 +402,7 @@ class Workspace:
 
     async def has_agent(self, name: str) -> bool:
         """Check whether there is an agent or a group of this name, or a run of a helper; another one would be new."""
-        return is_group(self.root, name) or name in await self._store.agent_names() or name in await self.agent_names()
+        return is_group(self.root, name) or await self._store.has_agent(name) or await self.can_be_talked_to(name)
 
     async def helper_proposals(self) -> list[HelperProposal]:
         """Return drafts of helpers for functions that recorded turns used together."""

@@ -3,11 +3,14 @@
 import json
 import os
 import signal
+import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -104,6 +107,27 @@ def test_it_says_where_it_is_and_ends_with_exit_code_0(
     assert process.told["workspace"] == str(root)
     assert process.client.get("/api/v1/agents").status_code == 200
     assert process.end(signal.SIGTERM) == 0
+
+
+def test_an_answer_does_not_wait_until_its_head_is_acknowledged(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
+    root, token = place
+    with ended(Process(root, scripted([]), token)) as process:
+        address = urlsplit(process.told["url"])
+        with socket.create_connection((address.hostname, address.port)) as client:
+            assert min(_answer_s(client, address.netloc, token) for _ in range(20)) < 0.03
+
+
+def _answer_s(client: socket.socket, host: str, token: str) -> float:
+    """How long an answer takes for a client that is late, by 40 ms or more, to acknowledge what it got."""
+    began = time.monotonic()
+    client.sendall(f"GET /api/v1/agents HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n".encode())
+    got = b""
+    while not got.endswith(b"}"):
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+        got += client.recv(1 << 16)
+    return time.monotonic() - began
 
 
 def test_a_stream_ends_with_the_server(place: tuple[Path, str], scripted: Callable[..., ScriptedModel]) -> None:

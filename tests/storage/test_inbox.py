@@ -1,6 +1,8 @@
 """Events are posted once, wait in order, and are taken once."""
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -146,3 +148,64 @@ async def test_an_event_that_goes_before_all_others_has_waited_since_it_was_post
     clock.time += 20
     found = await store.backlog()
     assert (found.waiting, round(found.oldest_s, -1)) == (1, 20)
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+async def test_events_that_are_posted_at_once_wait_in_the_order_of_their_posts(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
+    ids = await asyncio.gather(*(store.post(event(str(number))) for number in range(50)))
+    assert len({*ids}) == 50
+    assert [row.payload["text"] for row in await open_again().waiting("main")] == [str(number) for number in range(50)]
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(store: Store) -> None:
+    posts = [
+        event("one"),
+        event("broken", key="\ud800"),
+        event("two"),
+        event("three", key="k"),
+        event("again", key="k"),
+    ]
+    one, broken, two, three, again = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
+    assert isinstance(broken, StorageError)
+    assert three == again
+    assert [row.id for row in await store.waiting("main")] == [one, two, three]
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+async def test_posts_beyond_a_full_inbox_are_refused_where_they_come_at_once(store: Store) -> None:
+    posts = [store.post(event(str(number))) for number in range(INBOX_LIMIT + 10)]
+    kept = await asyncio.gather(*posts, return_exceptions=True)
+    assert sum(isinstance(result, InboxFull) for result in kept) == 10
+    assert len(await store.waiting("main")) == INBOX_LIMIT
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+async def test_posts_that_wait_for_the_disk_are_committed_together(store: Store, tmp_path: Path) -> None:
+    log = tmp_path / "state.db-wal"
+    before = log.stat().st_size
+    for number in range(50):
+        await store.post(event(str(number)))
+    alone = log.stat().st_size - before
+    await asyncio.gather(*(store.post(event(str(number))) for number in range(50)))
+    together = log.stat().st_size - before - alone
+    assert together < alone / 3
+
+
+async def test_a_post_tells_the_last_number_before_it(store: Store) -> None:
+    assert (await store.post_after(event("first"))).after == 0
+    turn = await store.next("main", "here")
+    assert turn is not None
+    last = (await store.append(turn.id, 1, 0, [user("first")])).last
+    posted = await store.post_after(event("second"))
+    assert posted.after == last == await store.last_seq("main")
+    assert [row.id for row in await store.waiting("main")] == [posted.event]
+
+
+async def test_an_agent_is_there_as_soon_as_anything_waits_for_it(store: Store) -> None:
+    assert not await store.has_agent("main")
+    await store.post(event("hello"))
+    assert await store.has_agent("main")
+    assert await store.agent_names() == ["main"]

@@ -92,7 +92,7 @@ class A2aDoor:
 
     async def _agent(self, request: Request, identity: Identity) -> str:
         name = request.path_params.get("agent") or self._rooms.workspace.settings.agent
-        if not identity.sees(name) or name not in await self._rooms.workspace.agent_names():
+        if not identity.sees(name) or not await self._rooms.workspace.can_be_talked_to(name):
             raise NotThere(f"There is no agent `{name[:80]}`.", fix="GET /v1/models lists them.")
         return str(name)
 
@@ -134,8 +134,7 @@ class A2aDoor:
         raise RpcError(_NO_TASK, f"There is no task `{task[:100]}`.")
 
     async def _exists(self, agent: str, context: str) -> bool:
-        names = await self._rooms.workspace.agent_names()
-        return self._threads.name_of(agent, context) in names
+        return await self._rooms.workspace.can_be_talked_to(self._threads.name_of(agent, context))
 
     async def _give_input(self, place: _TaskPlace, text: str, identity: Identity) -> None:
         """Answer the question that a task waits for.

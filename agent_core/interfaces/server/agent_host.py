@@ -12,7 +12,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import ToolwrightError
 from agent_core.base.events import Event
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, WORK, Post, prepare_state_dir
+from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, WORK, Post, Posted, prepare_state_dir
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace
 
@@ -116,14 +116,6 @@ class OpenStreams:
             self._open[name] -= 1
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """A message that is on disk: its event, and the last number in the journal before it."""
-
-    event: str
-    after: int
-
-
 class AgentHost:
     """Opens agents on demand, lets the runner take their turns, and lets everybody listen."""
 
@@ -223,6 +215,10 @@ class AgentHost:
             if opened := self.release(other):
                 await opened.aclose()
 
+    def is_open(self, name: str) -> bool:
+        """Return whether the agent is open here: there is one, and nobody else can delete it."""
+        return name in self._agents
+
     def is_running(self, name: str) -> bool:
         """Return whether a turn of the agent is under way here."""
         return name in self._runner.running
@@ -236,10 +232,9 @@ class AgentHost:
         """
         if not self._store.is_shared:  # there whoever has it answers
             await self.agent(name)
-        after = await self._store.last_seq(name)
-        event = await self._store.post(Post(name, "message", {"text": text, **more}, key=key))
+        posted = await self._store.post_after(Post(name, "message", {"text": text, **more}, key=key))
         self._runner.poke(name)
-        return Posted(event, after)
+        return posted
 
     async def idle(self, name: str) -> Agent:
         """Return an agent of which no turn is running.

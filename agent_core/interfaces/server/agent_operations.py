@@ -256,8 +256,10 @@ async def known(asked: Asked) -> str:
     Raises:
         NotThere: there is none, or the token may not see it.
     """
-    name = asked.path["agent"]
-    if await asked.rooms.shows(name, asked.identity) and name in await asked.rooms.workspace.agent_names():
+    name, rooms = asked.path["agent"], asked.rooms
+    if await rooms.shows(name, asked.identity) and (
+        rooms.host.is_open(name) or await rooms.workspace.can_be_talked_to(name)
+    ):
         return name
     raise NotThere(f"There is no agent `{name[:80]}`.", fix=f"GET {API}/agents lists them.")
 

@@ -140,7 +140,7 @@ async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
         NotThere: there is no such agent, as far as the token may see.
     """
     agent = model.partition("@")[0]
-    if not identity.sees(agent) or agent not in await rooms.workspace.agent_names():
+    if not identity.sees(agent) or not await rooms.workspace.can_be_talked_to(agent):
         raise NotThere(f"There is no agent `{agent}`.", fix="GET /v1/models lists them.")
     return agent
 

@@ -244,7 +244,8 @@ class ChatThreads:
         settings = await self._index.settings(name)
         if settings is not None and settings.get("chat_of") == agent:
             return
-        if name in await self._rooms.workspace.agent_names() or f"{CONVERSATION}{conversation}".startswith(MARK):
+        is_reserved = f"{CONVERSATION}{conversation}".startswith(MARK)
+        if is_reserved or await self._rooms.workspace.can_be_talked_to(name):
             what = f"A conversation cannot have the name `{conversation[:80]}` here."
             raise UsageError(what, fix="Choose another name after the @.")
         await self._begin(agent, name, history)

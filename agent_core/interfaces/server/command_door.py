@@ -65,7 +65,7 @@ class ServerDoor:
 
     async def _known(self, name: str) -> str:
         name = name or self.agent_name or self.workspace.settings.agent
-        if name not in await self.workspace.agent_names():
+        if not await self.workspace.can_be_talked_to(name):
             raise NotThere(f"There is no agent `{name[:80]}`.", fix="Type: toolwright agents list")
         return name
 

@@ -12,7 +12,7 @@ from ..tables.session import SqlSession
 from ..tables.store_tables import StoreTables
 from ..tables.tables import change, query
 from ..tables.turn_tables import INBOX_LIMIT, LAST_AT_ONCE
-from ..turn_store import Post
+from ..turn_store import Post, Posted
 from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .leases import Leases
 
@@ -72,6 +72,11 @@ class PostgresStore(Leases, StoreTables):
         """Return the id of the event, or of the first one with its key."""
         id = self._clock.new_id()
         return await self._run(lambda session: _post(session, id, post))
+
+    async def post_after(self, post: Post) -> Posted:
+        """Post an event, and return the last number before it."""
+        after = await self.last_seq(post.agent)
+        return Posted(await self.post(post), after)
 
     @query
     def check(self, session: SqlSession) -> str | None:

@@ -4,16 +4,18 @@ A file that is found damaged while it is in use is put aside, and a new one begu
 """
 
 import os
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import apsw
 
-from agent_core.base.errors import StorageError
+from agent_core.base.errors import StorageError, ToolwrightError
 
 from ..subject import FIX, Misfit
 from ..tables.session import SqlSession
@@ -26,6 +28,15 @@ from .recovery import StatePlace, replace
 T = TypeVar("T")
 
 
+@dataclass(eq=False, slots=True)
+class _Share(Generic[T]):
+    """A small change that may be committed together with others; `result` has what it returned, once it is on disk."""
+
+    work: Callable[[SqlSession], T]
+    result: list[T] = field(default_factory=list)
+    was_tried: bool = False
+
+
 class StateFile(Tables):
     """A state file and its tables: their work runs in one thread, and what fails says what, where and how to fix it."""
 
@@ -35,6 +46,7 @@ class StateFile(Tables):
         self._recovered = recovered
         self._inode = _inode(path)
         self._writer = WorkThreads()
+        self._shares: deque[_Share[Any]] = deque()  # Any: each returns its own
         self._is_closed = False
 
     async def close(self) -> None:
@@ -47,13 +59,23 @@ class StateFile(Tables):
     async def _write(self, work: Callable[[SqlSession], T]) -> T:
         return await self._run(partial(self._in_transaction, work))
 
+    async def _write_together(self, work: Callable[[SqlSession], T]) -> T:
+        """Run a small change in a transaction with all such changes that wait by then: the disk is asked once."""
+        self._must_be_open()
+        share = _Share(work)
+        self._shares.append(share)
+        return await self._writer.run(partial(self._shared, share), self._interrupt)
+
     async def _read(self, work: Callable[[SqlSession], T]) -> T:
         return await self._run(lambda: work(self._session))
 
     async def _run(self, work: Callable[[], T]) -> T:
+        self._must_be_open()
+        return await self._writer.run(partial(self._guarded, work), self._interrupt)
+
+    def _must_be_open(self) -> None:
         if self._is_closed:
             raise StorageError(f"The state file `{self.path}` is closed already.")
-        return await self._writer.run(partial(self._guarded, work), self._interrupt)
 
     def _interrupt(self) -> None:
         with suppress(apsw.ConnectionClosedError):
@@ -62,6 +84,27 @@ class StateFile(Tables):
     def _in_transaction(self, work: Callable[[SqlSession], T]) -> T:
         with self._session.transaction():
             return work(self._session)
+
+    def _shared(self, share: _Share[T]) -> T:
+        """Return what a change returned; of changes that were tried together, and one of which failed, each is done
+        alone.
+        """
+        if not share.was_tried:
+            self._guarded(partial(self._try_together, self._waiting_shares()))
+        return share.result[0] if share.result else self._guarded(partial(self._in_transaction, share.work))
+
+    def _waiting_shares(self) -> list[_Share[Any]]:  # Any: as above
+        shares = []
+        while self._shares:
+            shares.append(self._shares.popleft())
+            shares[-1].was_tried = True
+        return shares
+
+    def _try_together(self, together: list[_Share[Any]]) -> None:  # Any: as above
+        with suppress(ToolwrightError, apsw.Error, ValueError, ArithmeticError):  # whose own it is, it raises alone
+            results = self._in_transaction(lambda session: [share.work(session) for share in together])
+            for share, result in zip(together, results, strict=True):
+                share.result.append(result)
 
     def _guarded(self, work: Callable[[], T]) -> T:
         """Run work in the store's thread and turn every failure into an error with what, where and how to fix it."""

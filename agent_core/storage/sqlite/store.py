@@ -23,6 +23,8 @@ from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
 from ..tables.store_tables import StoreTables
 from ..tables.tables import query
+from ..tables.turn_tables import last_number, post_event
+from ..turn_store import Post, Posted
 from ..worker_store import Hear, WorkerRow
 from . import fts, vector_index
 from .connection import SURROUNDINGS, SqliteSession, explain, explain_os
@@ -118,6 +120,16 @@ class SqliteStore(StateFile, StoreTables):
     async def now(self) -> float:
         """Return the time of this machine's clock."""
         return self._session.clock.now()
+
+    async def post(self, post: Post) -> str:
+        """Return the id of the event, or of the first one with its key."""
+        return await self._write_together(lambda session: post_event(session, post))
+
+    async def post_after(self, post: Post) -> Posted:
+        """Post an event, and return the last number before it."""
+        return await self._write_together(
+            lambda session: Posted(post_event(session, post), last_number(session, post.agent))
+        )
 
     @query
     def check(self, session: SqlSession) -> str | None:

@@ -78,6 +78,11 @@ class AgentTables(Tables):
         return [AgentRow(*row) for row in rows]
 
     @query
+    def has_agent(self, session: SqlSession, name: str) -> bool:
+        """Look for the name where agents have data."""
+        return not name.startswith("@") and _exists(session, name)
+
+    @query
     def agent_names(self, session: SqlSession) -> list[str]:
         """Return the name of every agent with stored data."""
         union = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608

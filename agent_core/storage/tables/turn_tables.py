@@ -32,11 +32,6 @@ _SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'su
 class TurnTables(Tables):
     """The inbox and the journal."""
 
-    @change
-    def post(self, session: SqlSession, post: Post) -> str:
-        """Return the id of the event, or of the first one with its key."""
-        return post_event(session, post)
-
     @query
     def waiting(self, session: SqlSession, agent: str, thread: str | None = None) -> list[Inbound]:
         """Return the due events that nobody has claimed."""
@@ -195,9 +190,7 @@ class TurnTables(Tables):
     @query
     def last_seq(self, session: SqlSession, agent: str) -> int:
         """Return the last number that an entry or the end of a turn has."""
-        row = session.one("select seq, n, state from turn where agent = ? order by seq desc limit 1", agent)
-        seq, n, state = row or (0, 0, "open")
-        return int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
+        return last_number(session, agent)
 
     @change
     def hide_last_turn(self, session: SqlSession, agent: str) -> list[Entry]:
@@ -221,7 +214,8 @@ class TurnTables(Tables):
 
 def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> str:
     """Return the id of the event, or of the first one with its key; one that is not limited passes a full inbox."""
-    row = session.one("select id from event where agent = ? and key = ?", post.agent, post.key)  # null equals nothing
+    sql = "select id from event where agent = ? and key = ?"
+    row = session.one(sql, post.agent, post.key) if post.key is not None else None
     if row:
         return str(row[0])
     waiting, last = session.all(_INBOX, post.agent, post.agent)[0]
@@ -235,6 +229,13 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
         *(post.due if is_timed else max(now, last or now), is_timed, now),
     )
     return id
+
+
+def last_number(session: SqlSession, agent: str) -> int:
+    """Return the number of the last entry or end of a turn, 0 before the first."""
+    row = session.one("select seq, n, state from turn where agent = ? order by seq desc limit 1", agent)
+    seq, n, state = row or (0, 0, "open")
+    return int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
 
 
 def _waits(session: SqlSession, agent: str) -> bool:
