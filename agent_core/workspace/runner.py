@@ -64,6 +64,7 @@ class Runner:
         self._handle = handle
         self._interrupt = interrupt
         self._slots = slots
+        self._more = slots if store.is_shared else 0  # a turn whose process died had a slot: it does not wait for one
         self._clock = clock
         self._kinds = kinds
         self._is_free = is_free
@@ -118,7 +119,7 @@ class Runner:
         """Start the turns for which there is room; return whether any was started."""
         now, started = self._clock.monotonic(), False
         for due in await self._store.work(self._kinds):
-            if len(self._running) >= self._slots:
+            if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
                 break
             name = due.agent
             if name in self._running or self._resting.get(name, 0) > now or not self._is_free(name):
