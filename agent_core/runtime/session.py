@@ -234,13 +234,10 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
     ending = closing_answers(entries)
     is_again = not claimed.cancelled and (is_between or (goes_on and not ClientFunctions.of(claimed.event).is_client))
     cuts = _Cuts.of(claimed, entries) if is_again else None
-    given_up = f" That was {cuts.said}: it is given up." if cuts and cuts.are_too_many else ""
-    may_ask = "" if is_again and not given_up else " The user may ask you to go on."
-    ending.append(notice(f"{STOPPED}{given_up}{may_ask}"))
-    n = claimed.n
+    ending.append(_stopped(cuts))
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
-    await store.append(claimed.id, claimed.attempt, n, ending)
+    await store.append(claimed.id, claimed.attempt, claimed.n, ending)
     await store.settle_questions(claimed.id)
     posts, writes = _after(claimed, cuts, await store.now())
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
@@ -303,6 +300,14 @@ class _Cuts:
         """When it goes on: from the second in vain on later and later, so that turns that ran beside it get ahead."""
         pause = _PAUSE_S * 2 ** (self.in_vain - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
         return now + pause if self.in_vain > 1 else None
+
+
+def _stopped(cuts: _Cuts | None) -> Entry:
+    """Return the notice at the end of a turn that was cut off; the user may go on with one that ends there."""
+    if cuts is not None and not cuts.are_too_many:
+        return notice(STOPPED)
+    given_up = f" That was {cuts.said}: it is given up." if cuts else ""
+    return notice(f"{STOPPED}{given_up} The user may ask you to go on.")
 
 
 def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:
