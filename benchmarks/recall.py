@@ -1,6 +1,7 @@
-"""`python -m benchmarks.recall PATH [--json] [--embedding wordllama|minilm|none]`: how often search finds what answers.
+"""`python -m benchmarks.recall PATH [--json] [--embedding …] [--postgresql]`: how often search finds what answers.
 
 Through the product's own `Recall` (conversations) or `Archival` (notes), on a real store, without a language model.
+With `--postgresql` the store is a database, on a server of the run's own, else a file.
 Conversations are read at 5 and 10 rows, notes also at the first; beside each stands the plain search of words.
 """
 
@@ -9,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +18,7 @@ from agent_core.memory import search_query as asked
 from agent_core.memory import words
 from agent_core.memory.archival import Archival
 from agent_core.storage import Shelf
+from tests.kit.postgres import Server
 
 from .measure import ran_with
 from .recall_data import AGENT, MODELS, Question, Read, checked, is_talk, load, model_named, reading
@@ -27,7 +30,12 @@ CATEGORIES: Final = {1: "several turns", 2: "time", 3: "inference", 4: "one turn
 
 def main() -> None:
     given = options(sys.argv[1:])
-    figures = ran_with(f"--embedding {given.embedding}", measure(given.path, given.embedding))
+    with ExitStack() as stack:
+        server = Server.make() if given.postgresql else None
+        if server:
+            stack.callback(server.remove)
+        work = measure(given.path, given.embedding, server)
+        figures = ran_with(f"--embedding {given.embedding}", work)
     print(json.dumps(figures, indent=1) if given.json else table(figures))
 
 
@@ -37,10 +45,13 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("path", type=Path)
     parser.add_argument("--embedding", choices=MODELS, default="wordllama")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--postgresql", action="store_true")
     return parser.parse_args(arguments)
 
 
-async def measure(path: Path, embedding: Any) -> dict[str, Any]:  # Any: a name of a model; JSON
+async def measure(  # Any: a name of a model; JSON
+    path: Path, embedding: Any, server: Server | None = None
+) -> dict[str, Any]:
     """The figures of a file: each group of questions with its share found at each depth.
 
     Raises:
@@ -50,7 +61,7 @@ async def measure(path: Path, embedding: Any) -> dict[str, Any]:  # Any: a name 
     scored: list[tuple[list[str], list[float], list[float]]] = []
     spent: list[float] = []
     for number, one in enumerate(load(path)):
-        async with reading(one, model) as read:
+        async with reading(one, model, server) as read:
             for question in read.questions:
                 began = time.perf_counter()
                 found = await searched(read, question.text)
@@ -60,7 +71,14 @@ async def measure(path: Path, embedding: Any) -> dict[str, Any]:  # Any: a name 
                 scored.append((groups, _shares(found, question), _shares(plain, question)))
             checked(read.shelf.vectors)
     median = sorted(spent)[len(spent) // 2] * 1000
-    return {"file": path.name, "embedding": embedding, "median_ms": round(median, 2), "groups": _means(scored)}
+    kept = "postgresql" if server else "sqlite"
+    return {
+        "file": path.name,
+        "embedding": embedding,
+        "store": kept,
+        "median_ms": round(median, 2),
+        "groups": _means(scored),
+    }
 
 
 async def searched(read: Read, question: str) -> list[int]:
@@ -111,7 +129,7 @@ def _mean(shares: Sequence[float]) -> float:
 def table(figures: dict[str, Any]) -> str:  # Any: JSON
     """The figures as a table."""
     lines = [
-        f"{figures['file']}, {figures['embedding']}, {figures['median_ms']} ms a search",
+        f"{figures['file']}, {figures['embedding']}, {figures['store']}, {figures['median_ms']} ms a search",
         "| questions | number | @1 | @5 | @10 | plain @1 | @5 | @10 |",
         "|---|---|---|---|---|---|---|---|",
     ]

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
+from uuid import uuid4
 
 from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival
@@ -20,6 +21,7 @@ from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
 from agent_core.memory.recall import Recall
 from agent_core.memory.vectors import ShelfVectors
 from agent_core.storage import Entry, MemoryStore, Post, Store, open_store
+from tests.kit.postgres import Server
 
 AGENT: Final = "reader"
 MODELS: Final = ("wordllama", "minilm", "none")
@@ -89,16 +91,26 @@ def is_talk(one: dict[str, Any]) -> bool:  # Any: JSON
 
 
 @asynccontextmanager
-async def reading(one: dict[str, Any], embedder: Embedder | None) -> AsyncIterator[Read]:  # Any: JSON
-    """A conversation or scenario put into a store of its own, indexed and embedded."""
+async def reading(
+    one: dict[str, Any],  # Any: JSON
+    embedder: Embedder | None,
+    server: Server | None = None,
+) -> AsyncIterator[Read]:
+    """A conversation or scenario put into a store of its own, indexed and embedded: a file, or a database."""
     hands = Hands()
     with TemporaryDirectory() as folder:
-        store = open_store(Path(folder) / "state.db", clock=hands.clock)
+        store = open_store(_database(server) if server else Path(folder) / "state.db", clock=hands.clock)
         try:
             put = _talk if is_talk(one) else _notes
             yield await put(one, store, hands, embedder)
         finally:
             await store.close()
+
+
+def _database(server: Server) -> str:
+    name = f"recall_{uuid4().hex}"
+    server.execute(f"create database {name}")
+    return server.url(name)
 
 
 async def _talk(one: dict[str, Any], store: Store, hands: Hands, embedder: Embedder | None) -> Read:  # Any: JSON

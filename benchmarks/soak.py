@@ -27,7 +27,7 @@ from tests.agents.workers import Cluster
 from tests.kit.postgres import Server
 from tests.kit.program import Program
 
-from .workers import Hits, at_work, calling, family, journal_figures
+from .workers import BLOWS, Hits, at_work, calling, family, journal_figures
 
 _AGENTS: Final = 12
 _CALLS: Final = 5
@@ -40,9 +40,9 @@ _SETTLE_S: Final = 180.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _CONNECTIONS: Final = "select count(*) from pg_stat_activity where application_name = 'toolwright'"
 
-_GIVEN_UP: Final = (  # turns that were cut off for the sixth time
-    "select count(*) from toolwright.turn t join toolwright.event e on e.seq = t.event"
-    " where t.state = 'interrupted' and e.kind = 'again' and e.payload::json ->> 'tries' = '5'"
+_GIVEN_UP: Final = (
+    "select count(*) from toolwright.turn t where t.state = 'interrupted'"
+    " and not exists (select 1 from toolwright.event e where e.agent = t.agent and e.key = 'again:' || t.id)"
 )
 
 
@@ -93,7 +93,7 @@ class Soak:
         self._made = made
         self._server = server
         self._root = root
-        self._hits = Hits(("kill", "stop", "term"), 1 << 30)
+        self._hits = Hits(dict.fromkeys(BLOWS, 1 << 30))
         self._said: Counter[str] = Counter()
         self._samples: list[Sample] = []
         self._database = asyncio.Lock()

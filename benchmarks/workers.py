@@ -4,6 +4,8 @@ First what a turn costs the worker, the database and its disk, and what a worker
 long after its message a turn begins, and how many turns workers finish in a second. Then turns of several
 sandboxed calls while, each second, a worker is killed, stands still for six seconds, or is told to stop; each is
 started again. At the end the journal is read: no call twice, none without an answer, one turn of an agent at a time.
+
+`--parts whole --workers 4 --turns 5` is all of that in one run of 200 turns, and three restarts of the database.
 """
 
 import argparse
@@ -12,12 +14,13 @@ import dataclasses
 import json
 import os
 import random
+import re
 import signal
 import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,6 +49,9 @@ STILL_S = 6.0
 _WARM_UP = 8  # messages
 _STATISTICS_S = 2.0  # until the database has counted what was done
 _IDLE_S = 30.0
+_WHOLE = {"kill": 30, "stop": 10, "term": 30, "database": 3}
+_DOWN_S = 2.0
+_DATABASE_S = 20.0  # between restarts
 BLOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
 
 
@@ -53,6 +59,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", type=int, default=40, help="with a turn each")
     parser.add_argument("--calls", type=int, default=10)
+    parser.add_argument("--turns", type=int, default=1, help="of each agent, one after another")
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--hits", type=int, default=15)
     parser.add_argument("--parts", default="cost,wake,kill,stop,term")
@@ -163,41 +170,76 @@ def calling(count: Callable[[Seen], int]) -> Callable[[Seen], Step]:
 
 async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
     def play(seen: Seen) -> Step:
+        asked = given.calls * len(set(re.findall(r"go \d+", seen.text)))
         answers = sum(message["role"] == "tool" for message in seen.messages)
-        return Ask(Wanted("note", {"number": answers})) if answers < given.calls else Say("done")
+        return Ask(Wanted("note", {"number": answers})) if answers < asked else Say("done")
 
     async with at_work(given.workers, play) as (made, server, root):
-        for number in range(given.agents):
-            await made.say(f"a{number}", "go")
-        start, hits = time.perf_counter(), Hits((part,), given.hits)
-        while await made.store.due():
+        hits = Hits(_WHOLE if part == "whole" else {part: given.hits})
+        start = time.perf_counter()
+        left = {f"a{number}": given.turns for number in range(given.agents)}
+        while any(left.values()) or await _is_open(made, server):
+            await _say_more(made, server, left)
             await asyncio.sleep(1.0)
             hits.wake()
             hits.start_again(made, root)
-            hits.hit(made.programs)
+            if not await hits.restart(server):
+                hits.hit(made.programs)
         wall = time.perf_counter() - start
         hits.wake(is_over=True)
-        return {"wall_s": round(wall, 1), "hits": dict(hits.counts), **await _checked(made, server, given)}
+        found = await _checked(made, server, given)
+        return {"wall_s": round(wall, 1), "load": os.getloadavg()[0], "hits": dict(hits.counts), **found}
+
+
+async def _is_open(made: Cluster, server: Server) -> bool:
+    """True if something is due, or waits for its time."""
+    waiting = "select 1 from toolwright.event where turn is null limit 1"
+    return bool(await made.store.due(1) or server.execute(waiting))
+
+
+async def _say_more(made: Cluster, server: Server, left: dict[str, int]) -> None:
+    """Give each agent that has nothing to do the next of its messages: one that waits would become part of the turn."""
+    open_turns = "select agent from toolwright.turn where state = 'open'"
+    busy = {
+        agent
+        for (agent,) in server.execute(f"{open_turns} union select agent from toolwright.event where turn is null")
+    }
+    for agent in [agent for agent, count in left.items() if count and agent not in busy]:
+        await made.say(agent, f"go {left[agent]}")
+        left[agent] -= 1
 
 
 @dataclass
 class Hits:
     """Blows of some kinds, so many of each."""
 
-    kinds: Sequence[str]
-    most: int
+    most: Mapping[str, int]
     counts: Counter[str] = field(default_factory=Counter)
     still: list[tuple[float, Program]] = field(default_factory=list)
+    restarted: float = field(default_factory=time.perf_counter)
 
     def hit(self, workers: list[Program]) -> None:
         """Hit one of the workers, if it is time: of those that stand still there is one at most."""
-        worker, kind = random.choice(workers), random.choice(self.kinds)
-        if self.counts[kind] >= self.most or self.still or worker.poll() is not None:
+        kinds = [kind for kind in BLOWS if self.counts[kind] < self.most.get(kind, 0)]
+        worker, kind = random.choice(workers), random.choice(kinds or [""])
+        if not kind or self.still or worker.poll() is not None:
             return
         self.counts[kind] += 1
         if kind == "stop":
             self.still.append((time.perf_counter() + STILL_S, worker))
         os.kill(worker.pid, BLOWS[kind])
+
+    async def restart(self, server: Server) -> bool:
+        """Restart the database, if it is time."""
+        is_time = time.perf_counter() > self.restarted + _DATABASE_S
+        if not is_time or self.counts["database"] >= self.most.get("database", 0):
+            return False
+        self.counts["database"] += 1
+        await asyncio.to_thread(server.stop)
+        await asyncio.sleep(_DOWN_S)
+        await asyncio.to_thread(server.start)
+        self.restarted = time.perf_counter()
+        return True
 
     def start_again(self, made: Cluster, root: Path) -> None:
         """Start another worker in place of each that has ended."""

@@ -6,6 +6,7 @@ again.
 
 import asyncio
 import json
+import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -57,7 +58,10 @@ GO_ON: Final = "Your last turn was cut off. Go on with what I asked for."
 SENT: Final = "The user was shown it."
 _FIRST: Final = "Hello! I am here."
 _BOOT: Final = "boot-"
-_MOST_TRIES: Final = 5
+_MOST_TRIES: Final = 5  # in a row, in which no call was answered: what ends each process that has it is given up
+_MOST_CUTS: Final = 50  # of one message
+_PAUSE_S: Final = 1.0
+_CLOSED: Final = ("unknown", "skipped")  # how a turn that was cut off answers its calls
 STOPPED: Final = "The program was stopped here."
 
 
@@ -196,7 +200,11 @@ def _boot(call_id: str) -> list[Entry]:
 
 def is_reply(message: Message) -> bool:
     """Check whether a message of a conversation is a reply of the model, and not the example at its beginning."""
-    return isinstance(message, Assistant) and not any(call.id.startswith(_BOOT) for call in message.calls)
+    return isinstance(message, Assistant) and not any(_is_boot(call.id) for call in message.calls)
+
+
+def _is_boot(call_id: str) -> bool:
+    return call_id.startswith(_BOOT)
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
@@ -225,14 +233,13 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
         return ""
     ending = closing_answers(entries)
     is_again = not claimed.cancelled and (is_between or (goes_on and not ClientFunctions.of(claimed.event).is_client))
-    ending.append(notice(STOPPED if is_again else f"{STOPPED} The user may ask you to go on."))
-    n = claimed.n
+    cuts = _Cuts.of(claimed, entries) if is_again else None
+    ending.append(_stopped(cuts))
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
-    await store.append(claimed.id, claimed.attempt, n, ending)
+    await store.append(claimed.id, claimed.attempt, claimed.n, ending)
     await store.settle_questions(claimed.id)
-    ended = _owed(claimed, AnswerAsk("", "The turn was ended by the user.", "failed"))
-    posts, writes = _begun_again(claimed) if is_again else ([], ended)
+    posts, writes = _after(claimed, cuts, await store.now())
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:
         return ""
@@ -263,14 +270,60 @@ def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
     return [], [*writes, AnswerAsk(turn.owes, f"{ended.reply}\n{why}".strip(), "failed")]
 
 
-def _begun_again(claimed: Claimed) -> tuple[list[Post], list[Write]]:
-    """Return the event that begins a turn again that was cut off, or after many tries the end of it."""
-    tries = int(claimed.event.payload.get("tries") or 0) + 1
-    if tries > _MOST_TRIES:
-        why = f"`{claimed.agent}` was cut off {tries} times before it could answer."
-        return [], _owed(claimed, AnswerAsk("", why, "failed"))
+@dataclass(frozen=True, slots=True)
+class _Cuts:
+    """How often the turn of one message was cut off: in all, and in a row without the answer to a call between."""
+
+    total: int
+    in_vain: int
+
+    @classmethod
+    def of(cls, claimed: Claimed, entries: Sequence[Entry]) -> "_Cuts":
+        """Count one more, of a turn with these entries."""
+        answered = any(entry.kind == "result" and _was_run(entry) for entry in entries)
+        total, in_vain = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
+        return cls(total + 1, 0 if answered else in_vain + 1)
+
+    @property
+    def are_too_many(self) -> bool:
+        """True if it is likelier that the turn ends the processes than that they end by themselves."""
+        return self.in_vain > _MOST_TRIES or self.total > _MOST_CUTS
+
+    @property
+    def said(self) -> str:
+        """What the agent, and who asked it, are told."""
+        if self.in_vain > _MOST_TRIES:
+            return f"cut off {self.in_vain} times in a row before a call was answered"
+        return f"cut off {self.total} times"
+
+    def due(self, now: float) -> float | None:
+        """When it goes on: from the second in vain on later and later, so that turns that ran beside it get ahead."""
+        pause = _PAUSE_S * 2 ** (self.in_vain - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
+        return now + pause if self.in_vain > 1 else None
+
+
+def _stopped(cuts: _Cuts | None) -> Entry:
+    """Return the notice at the end of a turn that was cut off; the user may go on with one that ends there."""
+    if cuts is not None and not cuts.are_too_many:
+        return notice(STOPPED)
+    given_up = f" That was {cuts.said}: it is given up." if cuts else ""
+    return notice(f"{STOPPED}{given_up} The user may ask you to go on.")
+
+
+def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:
+    """Return the event that begins a turn again that was cut off, or the end of it for who asked for it."""
+    if cuts is None:
+        return [], _owed(claimed, AnswerAsk("", "The turn was ended by the user.", "failed"))
+    if cuts.are_too_many:
+        return [], _owed(claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed"))
     kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace")}
-    return [Post(claimed.agent, "again", {**kept, "tries": tries}, key=f"again:{claimed.id}")], []
+    counted = {"tries": cuts.in_vain, "cuts": cuts.total}
+    again = Post(claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now))
+    return [again], []
+
+
+def _was_run(result: Entry) -> bool:
+    return result.payload["outcome"] not in _CLOSED and not _is_boot(result.payload["call_id"])
 
 
 def _owed(claimed: Claimed, answer: AnswerAsk) -> list[Write]:

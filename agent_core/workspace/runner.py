@@ -64,6 +64,7 @@ class Runner:
         self._handle = handle
         self._interrupt = interrupt
         self._slots = slots
+        self._more = slots if store.is_shared else 0  # a turn whose process died had a slot: it does not wait for one
         self._clock = clock
         self._kinds = kinds
         self._is_free = is_free
@@ -90,20 +91,21 @@ class Runner:
         try:
             while not self._is_ending:
                 self._woken.clear()
-                if self._clock.monotonic() >= self._reaps_at:
-                    await self.reap()
                 is_idle = not await self._start() and not self._running
+                if self._clock.monotonic() >= self._reaps_at and await self.reap():
+                    continue
                 if is_idle and until_idle:
                     return
                 await self._sleep()
         finally:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
 
-    async def reap(self) -> None:
-        """End what nobody would end otherwise: the waits whose time is over."""
-        await self._store.expire()
+    async def reap(self) -> bool:
+        """End what nobody would end otherwise: the waits whose time is over. Return whether there was any."""
+        expired = await self._store.expire()
         if self._store.is_shared:  # whose processes wake each other often
             self._reaps_at = self._clock.monotonic() + _HEAL_S
+        return bool(expired)
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Start nothing more; interrupt the turns that are still running after the grace."""
@@ -118,7 +120,7 @@ class Runner:
         """Start the turns for which there is room; return whether any was started."""
         now, started = self._clock.monotonic(), False
         for due in await self._store.work(self._kinds):
-            if len(self._running) >= self._slots:
+            if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
                 break
             name = due.agent
             if name in self._running or self._resting.get(name, 0) > now or not self._is_free(name):

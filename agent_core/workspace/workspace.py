@@ -300,9 +300,11 @@ class Workspace:
         opened = partial(self._opened, is_behind=True, answers=True)
         behind = AgentsBehind(opened, hear, self.answered_by_id)
         new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=(*BETWEEN, *FROM_USER, SUMMARY))
+        warm = asyncio.create_task(self._cage.ready())  # the first call does not wait for all of the start
         async with self._at_work(behind, new_runner) as runner:
             await self._store.offer_slots(slots)
             yield runner
+        await warm
 
     @asynccontextmanager
     async def _at_work(

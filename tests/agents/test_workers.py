@@ -113,6 +113,18 @@ async def test_what_a_killed_worker_did_another_goes_on_with(database: str, tmp_
             assert await calls(made) == ["unknown"]
 
 
+async def test_what_a_killed_worker_did_goes_on_where_no_slot_is_free(database: str, tmp_path: Path) -> None:
+    with scripted([Repeat(slow)]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path, "--slots", "1")
+            for agent in ("a1", "a2"):
+                await made.say(agent, "wait")
+            await until(lambda: made.store.history("a1", kinds=("call",)), bool)
+            os.kill(worker.pid, signal.SIGKILL)
+            await made.replied("a0", "went on")
+            assert await made.store.history("a2") == []
+
+
 async def test_a_turn_that_was_answered_when_its_worker_was_killed_is_answered_once(
     database: str, tmp_path: Path, postgres: Server
 ) -> None:

@@ -1,5 +1,6 @@
 """What `toolwright doctor` says of the model, and whether a key may go where the folder says."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from agent_core.storage import Post, open_store
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.workspace import Workspace
 from tests.kit.desk import VOWELS, ended, of
-from tests.kit.postgres import Server
+from tests.kit.postgres import WITH_PASSWORD, Server, name_of
 from tests.kit.program import toolwright
 
 STRANGE = '[model]\nbase_url = "https://collector.example/v1"\n'
@@ -114,9 +115,49 @@ async def test_a_database_is_shown_with_what_waits_and_all_processes(
         done = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}, first=slow_clock)
     said = done.stdout
     assert "PostgreSQL 1" in said
-    assert ", schema 3, answered in " in said
+    assert ", schema 4, answered in " in said
     assert "✗ 1 due event waits, for 50" in said
     assert "✗ an old one, 4 agents at once, has lost, " in said
     assert f"is version 0.0.9, and this is {__version__}" in said
     assert ", has held\n" in said
     assert "its clock is 5.0 s behind the database's" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "told", "fix"),
+    [
+        pytest.param(lambda _: "postgresql://tw@127.0.0.1:1/base", "no server listens", "Start the server", id="port"),
+        pytest.param(lambda url: f"{url}x", "no server listens", "Start the server", id="socket"),
+        pytest.param(lambda _: "postgresql://tw@db.invalid/base", "nobody knows its host", "Correct", id="host"),
+        pytest.param(lambda _: "postgresql://tw@db:54x/base", "cannot be read", "USER@HOST:PORT/NAME", id="address"),
+        pytest.param(lambda url: url.replace("/base", "/none_base"), "is not there", "createdb", id="database"),
+        pytest.param(lambda url: url.replace("tw@", "stranger@"), "let this user in", "Check the user", id="user"),
+        pytest.param(
+            lambda url: url.replace("tw@", f"{WITH_PASSWORD}:hunter2@"),
+            "does not let this user in",
+            "~/.pgpass",
+            id="password",
+        ),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_said_with_what_to_do(
+    database: str, tmp_path: Path, change: Callable[[str], str], told: str, fix: str
+) -> None:
+    (tmp_path / "functions").mkdir()
+    environment = {"TOOLWRIGHT_STORAGE_URL": change(database), "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+    done = toolwright("doctor", cwd=tmp_path, environment=environment)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert fix in done.stderr
+    assert "hunter2" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_database_without_pgvector_is_said_with_what_to_do(database: str, tmp_path: Path, postgres: Server) -> None:
+    (tmp_path / "functions").mkdir()
+    with_database = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+    whole = toolwright("doctor", cwd=tmp_path, environment=with_database)
+    postgres.execute("drop extension if exists vector", name_of(database))
+    done = toolwright("doctor", cwd=tmp_path, environment=with_database)
+    assert "create extension vector" in done.stdout
+    assert done.returncode == whole.returncode

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+WITH_PASSWORD = "locked"
+"""The role that is let in by a password alone, where a test makes it."""
 _NOBODY = 65534
 _MEMORY = "/dev/shm"  # a database is some thousand small files
 _SETTINGS = ("listen_addresses=''", "fsync=off", "full_page_writes=off", "max_connections=80")
@@ -56,6 +58,8 @@ class Server:
             os.chown(server.folder, _NOBODY, _NOBODY)
         options = ("-U", "tw", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
         _run(bin / "initdb", "-D", server.folder / "data", *options)
+        rules = server.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {WITH_PASSWORD} scram-sha-256\n{rules.read_text()}")
         server.start()
         return server
 

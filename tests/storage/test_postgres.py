@@ -6,9 +6,9 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -42,8 +42,8 @@ psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'too
     [
         pytest.param(lambda url: url.replace("/base", "/nowhere_base"), r"is not there \(.*nowhere", id="no database"),
         pytest.param(lambda url: url.replace("tw@", "nobody@"), r"role .nobody. does not exist", id="no such user"),
-        pytest.param(lambda url: f"{url}x", r"does not answer", id="no server"),
-        pytest.param(lambda url: f"{url}&sslmode=maybe", r"does not answer|cannot be read", id="a wrong option"),
+        pytest.param(lambda url: f"{url}x", r"no server listens", id="no server"),
+        pytest.param(lambda url: f"{url}&sslmode=maybe", r"cannot be read", id="a wrong option"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_refused_with_a_reason(
@@ -383,3 +383,57 @@ async def test_those_who_listen_are_not_told_of_what_concerns_nobody(
                 assert [await told.get(), await told.get()] == [WORK, FUNCTIONS]
         async with asyncio.timeout(10):
             assert await told.get() == WORK  # others may have the agent
+
+
+class Listener:
+    """A process at the database that notes what it hears."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.told: list[str] = []
+
+    @asynccontextmanager
+    async def at_work(self, slots: int) -> AsyncIterator["Listener"]:
+        async with self.store.heard(self.told.append):
+            await self.store.offer_slots(slots)
+            await heard(lambda: bool(self.told))  # the first beat
+            self.told.clear()
+            yield self
+
+
+async def heard(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():  # noqa: ASYNC110  (of another process, nobody tells)
+            await asyncio.sleep(0.01)
+
+
+async def test_of_several_workers_one_with_room_is_told_of_a_message(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(open_store(database, clock=clock)) for _ in range(4)]
+        full, *others = [
+            await stack.enter_async_context(Listener(store).at_work(slots))
+            for store, slots in zip(stores, (1, 1, 1, 0), strict=True)
+        ]
+        await stack.enter_async_context(full.store.hold(tmp_path, "busy"))
+        await full.store.post(Post("main", "message", {"text": "hello"}))
+        client = others.pop()
+        await heard(lambda: WORK in client.told)
+        await heard(lambda: any(WORK in other.told for other in others))
+        assert full.told == []
+        assert sum(len(other.told) for other in others) == 1
+
+
+async def test_who_has_an_agent_alone_is_told_of_its_messages(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(open_store(database, clock=clock)) for _ in range(3)]
+        listeners = [await stack.enter_async_context(Listener(store).at_work(2)) for store in stores]
+        async with listeners[1].store.hold(tmp_path, "main"):
+            for _ in range(5):
+                await stores[0].post(Post("main", "message", {"text": "hello"}))
+            await heard(lambda: len(listeners[1].told) == 5)
+        await heard(lambda: listeners[0].told + listeners[2].told == [WORK])  # it was let go, and something waits
+        assert len(listeners[1].told) == 5

@@ -11,8 +11,17 @@ UNSAVED: Final = "The change in progress is not saved; everything before it is."
 RESTARTING: Final = frozenset({"57P01", "57P02", "57P03", "25P03"})
 """The states in which a connection ends, and another will do: shut down, crashed, starting up, idle too long."""
 _TOO_MANY: Final = ("53300", "too many clients", "remaining connection slots", "too many connections")
-_REFUSED: Final = ("28P01", "28000", "authentication failed", "no pg_hba.conf entry", "no password supplied")
+_REFUSED: Final = ("28P01", "28000", "authentication failed", "no pg_hba.conf entry", "no password supplied", 'role "')
 _MISSING: Final = ("3D000", "does not exist")
+_NOBODY: Final = ("Connection refused", "No such file or directory")
+_UNKNOWN_HOST: Final = ("resolve host", "translate host name")
+_UNREADABLE: Final = (
+    "invalid connection option",
+    "invalid integer value",
+    "invalid port number",
+    "invalid sslmode value",
+    "Servname not supported",
+)
 _PASSING: Final = ("starting up", "shutting down", "in recovery mode", "not yet accepting")
 
 
@@ -28,6 +37,17 @@ _CAUSES: Final = (
         "Check the user and the password: in the URL, in ~/.pgpass, or in PGPASSWORD.",
     ),
     (_MISSING, "is not there ({short}).", "Make it with `createdb`, or correct `url` in [storage] of toolwright.toml."),
+    (_UNREADABLE, "has an address that cannot be read ({short}).", "Correct the URL: postgresql://USER@HOST:PORT/NAME"),
+    (
+        _NOBODY,
+        "is not there: no server listens ({short}).",
+        "Start the server, or correct the host and the port in the URL.",
+    ),
+    (
+        _UNKNOWN_HOST,
+        "cannot be found: nobody knows its host ({short}).",
+        "Correct the host in the URL, or see that this machine is in the network.",
+    ),
     (("25006",), "is read-only: a replica, or set so.", "Give the address of the primary server."),
     (("42501",), "lacks a right for this user ({short}).", "Its owner types: grant create on database NAME to USER"),
     (("53100", "53200"), "has no room ({short}).", "Free some space on its machine and try again."),

@@ -106,6 +106,7 @@ class Leases(Database):
     async def offer_slots(self, slots: int) -> None:
         """Note it in the row of this process."""
         await self._beating()
+        self._pulse.has_slots = slots > 0
         await self._run(lambda session: session.all("update worker set slots = ? where id = ?", slots, self.owner))
 
     async def workers(self) -> list[WorkerRow]:

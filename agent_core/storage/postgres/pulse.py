@@ -48,6 +48,8 @@ class Pulse:
         self.name = f"process {os.getpid()} on {socket.gethostname()}"
         self.held: set[str] = set()
         """The agents that this process has, as far as it knows."""
+        self.has_slots = False
+        """True for a worker: of many, each message wakes one."""
         self._conninfo = conninfo
         self._skew = 0.0
         self._hearers: list[Hear] = []
@@ -107,7 +109,9 @@ class Pulse:
     def _hear(self, db: Db) -> None:
         """Pass on what comes until the next beat."""
         for note in db.notifies(timeout=BEAT_S):
-            self._tell(note.payload)
+            topic, _, whom = note.payload.partition(" ")
+            if not (whom and self.has_slots and whom != self.owner):
+                self._tell(topic)
             if self._stopped.is_set():
                 break
 

@@ -1,0 +1,38 @@
+-- A message wakes one process: who has its agent, or else a worker with room, the likelier the more of it. The others
+-- that run turns need not look. Processes without slots (a prompt, a server) hear of everything. It stays a hint: each
+-- worker looks by itself once a second.
+create function roomy(besides text) returns text language sql volatile as $$
+    select w.id from toolwright.worker w
+        cross join lateral (select count(*) as busy from toolwright.lease l where l.owner = w.id) as b
+        where w.slots > b.busy and w.id <> besides and w.beat > clock_timestamp() - interval '2 s'
+        order by -ln(1 - random()) / (w.slots - b.busy) limit 1
+$$;
+
+create function tell_of_events() returns trigger language plpgsql as $$
+declare
+    whose text;
+begin
+    for whose in select distinct agent from added loop
+        perform pg_notify('toolwright', 'work ' || coalesce(
+            (select owner from toolwright.lease where agent = whose), toolwright.roomy(''), '-'));
+    end loop;
+    return null;
+end $$;
+
+create function tell_of_lease() returns trigger language plpgsql as $$
+declare
+    next text;
+begin
+    if exists (select 1 from toolwright.event where agent = old.agent and turn is null)
+        or exists (select 1 from toolwright.turn where agent = old.agent and state = 'open') then
+        next := toolwright.roomy(old.owner);  -- who let it go looks without being told
+    end if;
+    perform pg_notify('toolwright', 'work ' || coalesce(next, '-'));
+    return null;
+end $$;
+
+drop trigger event_told on event;
+drop trigger lease_told on lease;
+create trigger event_told after insert on event referencing new table as added
+    for each statement execute function tell_of_events();
+create trigger lease_told after delete on lease for each row execute function tell_of_lease();

@@ -1,0 +1,99 @@
+"""A message whose turn is cut off goes on as often as it takes; one that ends each process that has it is given up."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent_core.runtime.session import AgentSession, settle
+from agent_core.storage import ClaimedTurn, Entry, Post, SendMessage, Store, open_store
+from tests.storage.support import ManualClock
+
+ASKED = Entry("assistant", {"text": "", "calls": [{"id": "c1", "name": "note", "arguments": "{}"}], "thought": ""})
+STARTED = Entry("call", {"id": "c1", "name": "note", "arguments": {}, "step": 1})
+ANSWERED = Entry(
+    "result", {"call_id": "c1", "name": "note", "text": "1", "outcome": "returned", "seconds": 0.1, "detail": {}}
+)
+HEARD = Entry("user", {"text": "go"})
+LONGEST_S = 60.0
+
+
+class Doomed:
+    """An agent whose processes end in the middle of its turns."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        self.store = store
+        self.clock = clock
+
+    async def begin(self, agent: str = "a0") -> ClaimedTurn | None:
+        """The next turn, when its time has come."""
+        return await self.store.next(agent, "gone")
+
+    async def cut_off(self, *entries: Entry, agent: str = "a0") -> float | None:
+        """Begin the next turn, write something, and end; who comes next settles it. How long it waits is returned."""
+        began = await self.begin(agent)
+        assert began is not None
+        await self.store.append(began.id, began.attempt, began.n, [HEARD, *entries])
+        taken = await self.store.next(agent, "next")
+        assert taken is not None
+        await settle(self.store, taken, AgentSession(agent, self.store), goes_on=True)
+        waits = await self.store.next_due()
+        if waits is None:
+            return None
+        waited = waits - self.clock.now()
+        self.clock.time += LONGEST_S
+        return waited
+
+
+@pytest.fixture
+async def doomed(tmp_path: Path) -> AsyncIterator[Doomed]:
+    clock = ManualClock()
+    async with open_store(str(tmp_path / "state.db"), clock=clock) as store:
+        await store.post(Post("a0", "message", {"text": "go"}))
+        yield Doomed(store, clock)
+
+
+@pytest.mark.parametrize("entries", [(), (ASKED,), (ASKED, STARTED)], ids=["nothing", "reply", "call"])
+async def test_six_times_in_a_row_without_an_answered_call_are_enough(
+    doomed: Doomed, entries: tuple[Entry, ...]
+) -> None:
+    for _ in range(6):
+        await doomed.cut_off(*entries)
+    assert await doomed.begin() is None
+    notices = [entry.payload["text"] for entry in await doomed.store.history("a0", kinds=("notice",))]
+    assert "given up" in notices[-1]
+    assert ["given up" in text for text in notices[:-1]] == [False] * 5
+
+
+async def test_a_turn_that_gets_further_each_time_goes_on(doomed: Doomed) -> None:
+    for _ in range(20):
+        assert await doomed.cut_off(ASKED, STARTED, ANSWERED) is None
+    assert await doomed.begin() is not None
+
+
+async def test_one_answered_call_makes_up_for_five_in_vain(doomed: Doomed) -> None:
+    for _ in range(2):
+        for _ in range(5):
+            await doomed.cut_off(ASKED)
+        await doomed.cut_off(ASKED, STARTED, ANSWERED)
+    assert await doomed.begin() is not None
+
+
+async def test_even_who_gets_further_is_given_up_after_fifty_times(doomed: Doomed) -> None:
+    for _ in range(51):
+        await doomed.cut_off(ASKED, STARTED, ANSWERED)
+    assert await doomed.begin() is None
+
+
+async def test_who_asked_is_told_that_it_was_given_up(doomed: Doomed) -> None:
+    await doomed.store.apply([SendMessage("m1", "ask", "main", "a1", "How many?", "t", "turn1")])
+    for _ in range(6):
+        await doomed.cut_off(agent="a1")
+    [told] = await doomed.store.waiting("main")
+    assert "cut off 6 times in a row" in str(told.payload)
+
+
+async def test_from_the_second_time_in_vain_on_it_waits_longer_and_longer(doomed: Doomed) -> None:
+    waits = [await doomed.cut_off() for _ in range(5)]
+    assert waits[0] is None
+    assert [2**number / 2 <= (wait or 0) <= 2**number * 1.5 for number, wait in enumerate(waits[1:], 1)] == [True] * 4
