@@ -54,6 +54,8 @@ class Conversation:
         """What the user ran in the shell since the last message, with its output: it goes along with the next one."""
         self.results: dict[str, CallReport] = {}
         """What calls that the user typed returned, by name; `_` is the last one."""
+        self.tried: tuple[str, int] | None = None
+        """The function that the user called last, and how many calls of the model came before."""
         self.later: list[str] = []
         """Commands that were typed while a turn ran and wait for its end, whatever began it."""
         self._runner: Runner | None = None

@@ -80,6 +80,7 @@ async def _call(talk: Conversation, words: str) -> None:
         raise UsageError(f"`{kept_as}` is a word of Python's, and no name.", fix="Type =x = NAME(…).")
     name, arguments = _typed_call(talk, words)
     async with talk.command():
+        talk.tried = name, len(talk.log.calls)
         shown = await run_shell(talk, "functions", "test", f"--args={arguments}", "--", name)
         if isinstance(shown.document, CallReport) and shown.document.outcome == "returned":
             talk.results |= dict.fromkeys(("_", kept_as) if kept_as else ("_",), shown.document)
