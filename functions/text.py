@@ -1,4 +1,4 @@
-"""Text: count it, tidy it, take pieces out of it."""
+"""Text, in files or as text: count it, tidy it, take pieces out of it."""
 
 import re
 import textwrap
@@ -7,10 +7,10 @@ from collections import Counter
 
 
 def count_text(text: str) -> dict[str, int]:
-    """Count the characters, words, lines and sentences of a text.
+    """Count the characters, words, lines and sentences of a text file or text.
 
     Args:
-        text: The text to count.
+        text: The path of a .txt or .md file, or the text to count.
 
     Returns:
         The counts under "characters", "words", "lines" and "sentences".
@@ -21,6 +21,7 @@ def count_text(text: str) -> dict[str, int]:
         >>> count_text("")
         {'characters': 0, 'words': 0, 'lines': 0, 'sentences': 0}
     """
+    text = _content(text)
     return {
         "characters": len(text),
         "words": len(text.split()),
@@ -30,10 +31,10 @@ def count_text(text: str) -> dict[str, int]:
 
 
 def most_frequent_words(text: str, count: int = 10, ignore: list[str] | None = None) -> list[tuple[str, int]]:
-    """Find the words that a text uses most, regardless of case.
+    """Find the words that a text file or text uses most, regardless of case.
 
     Args:
-        text: The text to read.
+        text: The path of a .txt or .md file, or the text to read.
         count: How many words to give.
         ignore: Words to leave out, such as "the".
 
@@ -47,7 +48,7 @@ def most_frequent_words(text: str, count: int = 10, ignore: list[str] | None = N
         [('cat', 2), ('saw', 1)]
     """
     left_out = {word.casefold() for word in ignore or []}
-    words = re.findall(r"\w+(?:['’]\w+)*", text.casefold())
+    words = re.findall(r"\w+(?:['’]\w+)*", _content(text).casefold())
     return Counter(word for word in words if word not in left_out).most_common(count)
 
 
@@ -94,10 +95,10 @@ def wrap_text(text: str, width: int = 80, indent: str = "") -> str:
 
 
 def extract_between(text: str, start: str, end: str) -> list[str]:
-    """Collect every piece of a text that stands between two marks.
+    """Collect every piece of a text file or text that stands between two marks.
 
     Args:
-        text: The text to search.
+        text: The path of a .txt or .md file, or the text to search.
         start: The mark before a piece.
         end: The mark after a piece.
 
@@ -110,4 +111,11 @@ def extract_between(text: str, start: str, end: str) -> list[str]:
         >>> extract_between("nothing here", "<", ">")
         []
     """
-    return re.findall(re.escape(start) + r"(.*?)" + re.escape(end), text, flags=re.DOTALL)
+    return re.findall(re.escape(start) + r"(.*?)" + re.escape(end), _content(text), flags=re.DOTALL)
+
+
+def _content(text: str) -> str:
+    if "\n" in text or not text.lower().endswith((".txt", ".md")):
+        return text
+    with open(text, encoding="utf-8-sig") as file:
+        return file.read()

@@ -438,6 +438,10 @@ def _explain(error: ValidationError) -> SettingsError:
 
 
 def _unknown(key: str, keys: list[str]) -> SettingsError:
-    matches = nearest(key, keys)
-    hint = f"Did you mean `{matches[0]}`?" if matches else f"Known are: {', '.join(sorted(keys))}."
+    table, _, _ = key.rpartition(".")
+    if table.startswith("models."):
+        keys = [f"{table}.{name}" for name in NamedModel.model_fields]
+    of_table = [known for known in keys if known.startswith(f"{table}.")] or keys
+    matches = nearest(key, of_table) or nearest(key, keys)
+    hint = f"Did you mean `{matches[0]}`?" if matches else f"Known are: {', '.join(sorted(of_table))}."
     return SettingsError(f"`{key}` is not a setting.", fix=hint)

@@ -68,7 +68,10 @@ ENTRIES = (
         "about", "NAME", "Show a function's signature, words and standing; ?NAME is the same.", _FUNCTION, in_turn=True
     ),
     CommandEntry(
-        "call", "NAME(…)", "Call a function as in Python, or with one JSON object; =NAME(…) is the same.", _FUNCTION
+        "call",
+        "NAME(…)",
+        "Call a function as in Python, or with one JSON object; =NAME(…) is the same, and _ the last result.",
+        _FUNCTION,
     ),
     CommandEntry("show", "[N]", "Show call number N in full; by default, the last one.", _CALL, in_turn=True),
     CommandEntry(

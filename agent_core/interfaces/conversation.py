@@ -12,6 +12,7 @@ from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEn
 from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.untrusted import one_line
+from agent_core.functions.answers import CallReport
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.session import GO_ON
 from agent_core.workspace.runner import Front, Runner
@@ -51,6 +52,10 @@ class Conversation:
         self.failed = False
         self.ran: list[str] = []
         """What the user ran in the shell since the last message, with its output: it goes along with the next one."""
+        self.results: dict[str, CallReport] = {}
+        """What calls that the user typed returned, by name; `_` is the last one."""
+        self.tried: tuple[str, int] | None = None
+        """The function that the user called last, and how many calls of the model came before."""
         self.later: list[str] = []
         """Commands that were typed while a turn ran and wait for its end, whatever began it."""
         self._runner: Runner | None = None

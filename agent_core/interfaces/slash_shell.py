@@ -249,6 +249,8 @@ async def _rate(thumb: str, talk: Conversation, words: str) -> Result:
     """Rate the named function, or the one that was called last."""
     name, _, note = words.partition(" ")
     called = [call.name for call in talk.log.calls if call.name in talk.names()]
+    if talk.tried and talk.tried[1] == len(talk.log.calls):  # the user's own call was the last
+        called.append(talk.tried[0])
     if not (name or called):
         raise UsageError("No function was called in this session.", fix=f"Type /{thumb} NAME.")
     notes = [note.strip()] if note.strip() and thumb == "bad" else []

@@ -1,12 +1,14 @@
 """Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message.
 
-The first three are commands with a name of their own. In a pipe they are words like others.
+The first three are commands with a name of their own. In a pipe they are words like others. What a call returned is
+kept as `_`, with `=x = NAME(…)` as `x` too, and may stand in the arguments of the next one.
 """
 
 import ast
 import asyncio
 import codecs
 import json
+import keyword
 import os
 import re
 import signal
@@ -19,27 +21,37 @@ from agent_core.base import matching, programs, syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.base.untrusted import one_line, shorten
+from agent_core.functions.answers import CallReport
 from agent_core.registry.function import Function
+from sandbox.wire.values import BODY, TAG
 
 from .attachments import fence, named_in, with_blocks
 from .catalogue import needed
 from .conversation import Conversation
+from .render.verdicts import value_lines
 from .slash_shell import run_shell, show
 from .spans import line
 
-_CALL = re.compile(r"=\s*[A-Za-z_]\w*\s*\(")
+_CALL = re.compile(r"=\s*(?:[A-Za-z_]\w*\s*=\s*)?[A-Za-z_]\w*\s*\(")
+_KEPT = re.compile(r"=\s*([A-Za-z_]\w*)\s*")
+_NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _ABOUT = re.compile(r"(\?\??)\s*([A-Za-z_]\w*)\s*")
 _SHELL = re.compile(r"!(?![\s!=])")
 _MOST_OUTPUT: Final = 20_000  # characters of what a command printed, for the model
 _MOST_KEPT: Final = 1_000_000
-_LITERALS = 'Arguments are literals, such as =slugify("A b", 3, sep="-").'
+_LITERALS = (
+    'Arguments are literals, such as =slugify("A b", 3, sep="-"), and results that are kept: `_` is the last one.'
+)
+_LISTS: Final = ("tuple", "set", "frozenset")
+_TEXTS: Final = ("bytes", "Decimal", "datetime", "date", "time", "UUID", "Path")  # JSON has them as text
 
 
 def long_form(talk: Conversation, text: str) -> str:
     """Return the slash command for what was typed in short at a terminal; any other text unchanged."""
     if not talk.voice.is_attended:
         return text
-    if _CALL.match(text):
+    kept = _KEPT.fullmatch(text)
+    if _CALL.match(text) or (kept and kept[1] in talk.results):
         return f"/call {text[1:].strip()}"
     if about := _ABOUT.fullmatch(text):
         return f"/{'about' if about[1] == '?' else 'introspect'} {about[2]}"
@@ -58,9 +70,21 @@ def message_of(talk: Conversation, text: str) -> str:
 
 
 async def _call(talk: Conversation, words: str) -> None:
-    name, arguments = _typed_call(talk, needed(words, "call"))
+    words = needed(words, "call")
+    if words in talk.results:
+        talk.voice.lines(value_lines(talk.results[words]))
+        return
+    named = _NAMED.fullmatch(words)
+    kept_as, words = named.groups() if named else ("", words)
+    if keyword.iskeyword(kept_as):
+        raise UsageError(f"`{kept_as}` is a word of Python's, and no name.", fix="Type =x = NAME(…).")
+    name, arguments = _typed_call(talk, words)
     async with talk.command():
-        await show(talk, await run_shell(talk, "functions", "test", f"--args={arguments}", "--", name))
+        talk.tried = name, len(talk.log.calls)
+        shown = await run_shell(talk, "functions", "test", f"--args={arguments}", "--", name)
+        if isinstance(shown.document, CallReport) and shown.document.outcome == "returned":
+            talk.results |= dict.fromkeys(("_", kept_as) if kept_as else ("_",), shown.document)
+        await show(talk, shown)
 
 
 def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
@@ -83,10 +107,10 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
     if function is None:
         fix = matching.did_you_mean(node.func.id, talk.names(), "Type /functions for the list.")
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
-    return function.name, json.dumps(_arguments(node, function), ensure_ascii=False, default=_as_list)
+    return function.name, json.dumps(_arguments(node, function, talk), ensure_ascii=False, default=_as_list)
 
 
-def _arguments(node: ast.Call, function: Function) -> dict[str, Any]:  # Any: literals
+def _arguments(node: ast.Call, function: Function, talk: Conversation) -> dict[str, Any]:  # Any: values of JSON
     names = [*function.parameters.get("properties", {})]
     if len(node.args) > len(names):
         count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
@@ -98,8 +122,44 @@ def _arguments(node: ast.Call, function: Function) -> dict[str, Any]:  # Any: li
             raise UsageError("Arguments are given one by one, without `*`.", fix=_LITERALS)
         if name in values:
             raise UsageError(f"`{name}` came twice.", fix=f"Type ?{function.name}.")
-        values[name] = _literal(value)
+        values[name] = _value(value, talk)
     return values
+
+
+def _value(node: ast.expr, talk: Conversation) -> Any:  # Any: values of JSON
+    """Return the value of a literal, or of a result that is kept, or of a part of one."""
+    if isinstance(node, ast.Name):
+        if node.id not in talk.results:
+            kept = ", ".join(f"`{name}`" for name in talk.results) or "none yet"
+            raise UsageError(f"`{node.id}` is not a literal, and no result that is kept: {kept}.", fix=_LITERALS)
+        return _plain(talk.results[node.id].value, node.id)
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(item, talk) for item in node.elts]
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.UnaryOp):
+        whole, place = _value(node.value, talk), _literal(node.slice)
+        try:
+            return whole[place]
+        except (LookupError, TypeError) as error:
+            raise UsageError(f"`{one_line(ast.unparse(node), 80)}`: there is no such part.", fix=_LITERALS) from error
+    return _literal(node)
+
+
+def _plain(value: Any, name: str) -> Any:  # Any: tagged JSON, and JSON as arguments have it
+    """Return a result as an argument: lists for tuples and sets, text for dates, paths and the like.
+
+    Raises:
+        UsageError: JSON has nothing for it.
+    """
+    if isinstance(value, list):
+        return [_plain(item, name) for item in value]
+    if not isinstance(value, dict):
+        return value
+    tag = value.get(TAG)
+    if tag is None:
+        return {key: _plain(item, name) for key, item in value.items()}
+    if tag not in (*_LISTS, *_TEXTS):
+        raise UsageError(f"`{name}` has a {tag} in it, which cannot be an argument.", fix="Hand on a part of it.")
+    return _plain(value[BODY], name)
 
 
 def _literal(node: ast.expr) -> Any:  # Any: a literal

@@ -17,6 +17,7 @@ from .clauses import ANYONE, USER, Clause, Subject, clauses, has, parted, posses
 from .phrasebook import Phrasebook, numbers_of, phrasebook, stems_of, words_of
 
 EVERYTHING: Final = "*"
+THINGS: Final = frozenset({"car", "phone"})  # which one it is, its color, and where it is, all hold at once
 _BULLET: Final = re.compile(r"^\s*(?:[-*•·]|\d{1,2}[.)])\s+")
 _KEY: Final = re.compile(r"^([^:,;.]{1,40}?) ?:\s+(\S.*)$")
 _ASIDE: Final = re.compile(r"^([^(]*)(?:\((.*?)\)?)?$", re.DOTALL)
@@ -234,7 +235,7 @@ def _signed(sign: str, value: str, clause: Clause, *, denied: bool) -> list[Clai
     if sign[0] == "-" and denied:
         return []
     known, cues = clause.known, _cues(clause.text, clause.known)
-    cues = replace(cues, past=cues.past and sign[0] == "+")
+    cues = replace(cues, past=cues.past and sign[0] == "+" and not has(known, "past_not", clause.text))
     words = frozenset(words_of(value, known))
     if is_set:
         words = frozenset() if constant == "*" else frozenset(stems_of([constant], known.language))
@@ -244,7 +245,7 @@ def _signed(sign: str, value: str, clause: Clause, *, denied: bool) -> list[Clai
         value_words, about = words, subject
         if attribute in ("partner", "friend", "best friend") and not words:
             value_words = frozenset().union(*clause.named[:place], *clause.named[place + 1 :])
-        if attribute == "!" or (attribute == EVERYTHING and not words):
+        if attribute == "!" or (sign in ("-*", "-seek") and not words):
             value_words, about = subject, ANYONE
         numbers = numbers_of(value_words, known)
         claims.append(Claim(about, attribute, value_words, affirmed, bag, (), numbers, cues, "sign"))
@@ -298,13 +299,13 @@ def _of_noun(clause: Clause, value: str, cut: str) -> list[Claim]:
     words = frozenset(words_of(known.patterns["called"].sub(" ", cut), known))
     numbers = numbers_of(words, known)
     facet = "key" if is_name or "@" in cut else _facet(attribute, cut, numbers, known)
-    cues = replace(_cues(f"{clause.noun} {value}", known), past=has(known, "past", clause.noun))
+    cues = replace(_cues(f"{clause.noun} {clause.predicate}", known), past=has(known, "past", clause.noun))
     return [Claim(owner or USER, attribute, words, not clause.denied, words | tokens, (), numbers, cues, facet)]
 
 
 def _facet(attribute: str, cut: str, numbers: frozenset[str], known: Phrasebook) -> str:
     """Return what kind of value this is: values of different kinds do not exclude each other."""
-    if attribute.startswith("favorite") or attribute in dict(known.keys):
+    if attribute.startswith("favorite") or (attribute in dict(known.keys) and attribute not in THINGS):
         return "key"
     if numbers:
         return "key" if re.search(r"\d[\d ./:-]{4,}", cut) else "number"

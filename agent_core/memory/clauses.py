@@ -77,6 +77,9 @@ def possessed(text: str, known: Phrasebook) -> tuple[Subject, str]:
 
 def _verb(text: str, known: Phrasebook) -> int | None:
     """Return where the predicate begins."""
+    bare = known.patterns.get("bare")
+    if bare is not None and bare.match(text):
+        return 0  # "back at work": what is said of whom is clear has no subject, and no verb
     own = known.patterns["user"].match(text)
     if own and not _OWNED.match(text[own.end() :]):
         return len(text) - len(text[own.end() :].lstrip(" ,"))

@@ -5,6 +5,7 @@ value alone and they name two. Where no claim of a block does, `doubt` weighs wh
 named for that alone may be untrue, and is not said to be.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest
@@ -12,11 +13,11 @@ from typing import Final
 
 from agent_core.base.language import told
 
-from .claims import EVERYTHING, Claim, read
+from .claims import EVERYTHING, THINGS, Claim, read
 from .clauses import ANYONE, USER
 from .doubt import doubted
 from .people import People
-from .phrasebook import Phrasebook, phrasebook
+from .phrasebook import Phrasebook, phrasebook, stems_of
 
 # Attributes that have one value at a time.
 _ONE: Final = frozenset(
@@ -33,9 +34,11 @@ _PLAIN: Final = frozenset({"home", "name", "age", "like", "job", "status", "majo
 _EVENTS: Final = frozenset({"visited", "birth", "student", "have", "seek"})
 
 
+_YEAR: Final = re.compile(r"number:(?:19[5-9]\d|20(?!00)[0-3]\d)")
 _OPPOSITE: Final = "it says the opposite"
 _ALONE: Final = "only one can hold"
 _MOST_READ: Final = 150  # lines of a large block: those that share the most words with the fact
+_ROOT: Final = 5  # letters that begin the name of a job and that of its field
 _LONG: Final = 4  # words that two long lines share before another word in one of them is another version of the other
 _OTHER: Final = 2
 _ASIDE: Final = 3  # words that a line may say beside what is denied: "Ann, not Bob, sings" denies little else of Bob
@@ -91,18 +94,27 @@ def _reason(was: Claim, now: Claim, people: People, line: str, known: Phrasebook
     if was.attribute in (EVERYTHING, "!"):
         return _begun(was, now, people, line, known)
     is_over = (was.cues.past or now.cues.past) and was.attribute not in _EVENTS
-    if is_over or not people.same(was.subject, now.subject, line):
+    is_same = people.same(was.subject, now.subject, line)
+    if _lacked(was, now, known) or (not is_over and is_same and _opposed(was, now, known)):
+        return _OPPOSITE
+    if is_over or not is_same or was.affirmed != now.affirmed:
         return ""
-    if was.affirmed != now.affirmed:
-        return _OPPOSITE if _opposed(was, now, known) else ""
-    if was.attribute == now.attribute and was.affirmed and _excludes(was, now, known):
+    if _of_one(was, now) and was.affirmed and _excludes(was, now, known):
         return _ALONE
-    checks = (_grouped(was, now), _counted(was, now, known), _reworded(was, now), _renewed(was, now, known))
+    checks = (_grouped(was, now, known), _counted(was, now, known), _reworded(was, now), _renewed(was, now, known))
     return _ALONE if any(checks) else ""
+
+
+def _lacked(was: Claim, now: Claim, known: Phrasebook) -> bool:
+    """Check whether the user is said not to have whom the other is about: "no siblings", "her brother called"."""
+    is_none = was.attribute == "have" and was.subject == USER and not was.affirmed and bool(was.words)
+    return is_none and bool(now.subject & known.people) and _within(was.words, now.subject, known)
 
 
 def _opposed(was: Claim, now: Claim, known: Phrasebook) -> bool:
     """Check whether one denies what the other affirms. Who is no friend is no best friend, but not the reverse."""
+    if was.affirmed == now.affirmed:
+        return False
     denial, claim = (now, was) if was.affirmed else (was, now)
     is_same = denial.attribute == claim.attribute or (denial.attribute, claim.attribute) == ("friend", "best friend")
     return is_same and _denies(denial, claim, known)
@@ -111,7 +123,10 @@ def _opposed(was: Claim, now: Claim, known: Phrasebook) -> bool:
 def _denies(denial: Claim, claim: Claim, known: Phrasebook) -> bool:
     if not denial.words or not claim.words:
         return not denial.words and (bool(denial.attribute) or not claim.bag)
-    if _within(denial.words, claim.words, known):
+    denied = denial.words
+    if denial.attribute == "seek":
+        denied = frozenset(word for word in denied if word not in known.timed) or denied  # when it was found
+    if denied <= claim.words or (denial.attribute and _within(denied, claim.words, known)):
         return bool(denial.attribute) or len(claim.words) - len(denial.words) <= _ASIDE
     return (
         denial.attribute in _NARROWED or (denial.cues.change and bool(denial.attribute))
@@ -120,6 +135,11 @@ def _denies(denial: Claim, claim: Claim, known: Phrasebook) -> bool:
 
 def _within(words: frozenset[str], others: frozenset[str], known: Phrasebook) -> bool:
     return all(word in others or known.kinds.get(word, frozenset()) & others for word in words)
+
+
+def _is_field(words: frozenset[str], job: frozenset[str]) -> bool:
+    """Check whether words name the field of a job: who quits dentistry is no dentist."""
+    return all(any(len(word) >= _ROOT and word[:_ROOT] == other[:_ROOT] for other in job) for word in words)
 
 
 def _ended(was: Claim, now: Claim, people: People, line: str, known: Phrasebook) -> str:
@@ -134,9 +154,10 @@ def _ended(was: Claim, now: Claim, people: People, line: str, known: Phrasebook)
     words = now.words - USER
     if not words:
         return ""
-    loose = words - _LOOSE
+    loose = words - _LOOSE - known.neutral
     is_over = _within(words, said, known) or (bool(loose) and _within(loose, said, known))
-    return "that is over" if is_over else ""
+    is_field = was.attribute == "job" and _is_field(words, was.words)
+    return "that is over" if is_over or is_field else ""
 
 
 def _begun(was: Claim, now: Claim, people: People, line: str, known: Phrasebook) -> str:
@@ -148,6 +169,15 @@ def _begun(was: Claim, now: Claim, people: People, line: str, known: Phrasebook)
     return _OPPOSITE if _within(was.words, now.bag, known) else ""
 
 
+def _of_one(was: Claim, now: Claim) -> bool:
+    """Check whether both name one attribute, the new one perhaps in short: "the deadline" after "project deadline"."""
+    if was.attribute == now.attribute:
+        return True
+    is_named = now.attribute not in _ONE | _PLAIN and {was.facet, now.facet} <= {"key", "number"}
+    short, long = frozenset(now.attribute.split()), frozenset(was.attribute.split())
+    return is_named and now.cues.change and short < long and len(long) == len(short) + 1 and bool(short)
+
+
 def _excludes(was: Claim, now: Claim, known: Phrasebook) -> bool:
     """Check whether the two values of an attribute exclude each other."""
     name = was.attribute
@@ -155,18 +185,22 @@ def _excludes(was: Claim, now: Claim, known: Phrasebook) -> bool:
         return False
     if name == "job" and was.facet == now.facet == "noun" and not (was.cues.change or now.cues.change):
         return False  # somebody may be a biologist and a diver
+    facets = frozenset((was.facet, now.facet))
+    if name in THINGS and facets & {"quality", "place"}:
+        return facets == {"place"}
     if name in _ONE or name.startswith("favorite ") or (name[0] == "~" and now.cues.change):
         return True
-    if not name or "sign" in (was.facet, now.facet) or _is_several(name, known):
+    is_other = facets == {"number"} and _is_dated(was) != _is_dated(now)
+    if is_other or "sign" in facets or _is_several(now.attribute, known):
         return False
-    return was.facet == now.facet != "quality" or {was.facet, now.facet} <= {"key", "number"}
+    return (len(facets) == 1 and facets != {"quality"}) or facets <= {"key", "number"}
 
 
 def _is_several(attribute: str, known: Phrasebook) -> bool:
     return bool(frozenset(attribute.split()) & known.several)
 
 
-def _grouped(was: Claim, now: Claim) -> bool:
+def _grouped(was: Claim, now: Claim, known: Phrasebook) -> bool:
     """Check whether the two name different members of a group, of the same thing."""
     if was.affirmed != now.affirmed or was.attribute or now.attribute or now.cues.also:
         return False
@@ -174,7 +208,8 @@ def _grouped(was: Claim, now: Claim) -> bool:
         for other_group, other, others in now.groups:
             if group.endswith("~") and not now.cues.change:
                 continue
-            if group == other_group and member != other and _compatible(rest, others, now, group):
+            is_named = stems_of([group.rstrip("~")], known.language)[0] in was.bag & now.bag
+            if group == other_group and member != other and (is_named or _compatible(rest, others, now, group)):
                 return True
     return False
 
@@ -190,16 +225,20 @@ def _compatible(rest: frozenset[str], others: frozenset[str], now: Claim, group:
 
 def _counted(was: Claim, now: Claim, known: Phrasebook) -> bool:
     """Check whether the two say the same with another number or day."""
-    if was.attribute or now.attribute or not (was.affirmed and now.affirmed) or now.cues.also:
+    is_key = was.facet == "key" and not _is_several(was.attribute, known)
+    if (was.attribute and not is_key) or now.attribute or not (was.affirmed and now.affirmed) or now.cues.also:
         return False
     kinds = {number.split(":")[0] for number in was.numbers} & {number.split(":")[0] for number in now.numbers}
-    plain, others = _plain(was) - known.neutral, _plain(now) - known.neutral
+    plain, others = (
+        _plain(was, was.bag if is_key else was.words) - known.neutral,
+        _plain(now, now.words) - known.neutral,
+    )
     is_about = bool(plain & others) or (not plain and not others and was.subject != USER)
     is_less = others <= plain or (plain <= others and now.cues.change)
     if not is_about or not is_less:
         return False
-    if any(number.startswith("month:") for number in was.numbers) and not _of_kind(now, "month"):
-        kinds -= {"number"}  # the day of a date, and a number of something else
+    if _is_dated(was) != _is_dated(now):
+        kinds -= {"number"}  # the day of a date or a year, and a number of something else
     return any(_of_kind(was, kind).isdisjoint(_of_kind(now, kind)) for kind in kinds)
 
 
@@ -207,8 +246,12 @@ def _of_kind(claim: Claim, kind: str) -> frozenset[str]:
     return frozenset(number for number in claim.numbers if number.startswith(f"{kind}:"))
 
 
-def _plain(claim: Claim) -> frozenset[str]:
-    return claim.words - {number.rpartition(":")[2] for number in claim.numbers}
+def _is_dated(claim: Claim) -> bool:
+    return bool(_of_kind(claim, "month")) or any(_YEAR.fullmatch(number) for number in claim.numbers)
+
+
+def _plain(claim: Claim, words: frozenset[str]) -> frozenset[str]:
+    return words - {number.rpartition(":")[2] for number in claim.numbers}
 
 
 def _reworded(was: Claim, now: Claim) -> bool:

@@ -125,7 +125,7 @@ def hints(question: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[st
     if trouble:
         notes.append(f"Searched by words alone: {trouble}")
     if not texts:
-        return (*notes, "Try other words, fewer words, or a date with conversation_search_date.")
+        return (*notes, "Try other words, or fewer.")
     if missing := _lacking(question, texts):
         notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
     parts = _parts(question.text)

@@ -1,5 +1,6 @@
 """The functions that every workspace starts with keep the rules that agents are held to."""
 
+import runpy
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -54,3 +55,20 @@ def test_every_starter_is_a_short_module_of_a_few_functions() -> None:
     for name, source in STARTERS.items():
         assert source.text.count("\n") <= 150, name
         assert 3 <= len(read_module(source).functions) <= 6, name
+
+
+@pytest.mark.parametrize(
+    ("function", "more", "result"),
+    [
+        ("count_text", (), {"characters": 25, "words": 6, "lines": 2, "sentences": 2}),
+        ("most_frequent_words", (1,), [("a", 2)]),
+        ("extract_between", ("[", "]"), ["todo"]),
+    ],
+)
+def test_what_is_asked_of_a_text_can_be_asked_of_a_file(
+    tmp_path: Path, function: str, more: tuple[object, ...], result: object
+) -> None:
+    text = "A word, a [todo].\nSo on.\n"
+    (tmp_path / "my notes.TXT").write_text(text)
+    starter = runpy.run_path(str(FOLDER / "text.py"))[function]
+    assert starter(str(tmp_path / "my notes.TXT"), *more) == starter(text, *more) == result

@@ -29,6 +29,22 @@ EDIT = Wanted(
     "edit_function",
     {"function_name": "count_vowels", "old_text": '"aeiou"', "new_text": '"aeioué"', "reason": "accents"},
 )
+WORDS = '''
+
+def words(text: str) -> tuple[str, str]:
+    """Return a text as it is, and in capitals.
+
+    Args:
+        text: The text.
+
+    Examples:
+        >>> words("a")
+        ('a', 'A')
+        >>> words("b c")
+        ('b c', 'B C')
+    """
+    return text, text.upper()
+'''
 CTRL_Z = "\x1a"
 
 
@@ -59,6 +75,32 @@ def test_functions_are_called_and_shown_as_in_python(folder: Path) -> None:
             screen.type(typed)
             screen.wait_for(f"› {typed}")
             screen.type("\x1b[D\x1b[C" + ENTER)  # the menu of completions is closed by moving
+            screen.wait_count(shows, before + 1)
+
+
+KEPT = {
+    "=slugify(_)": "`_` is not a literal, and no result that is kept: none yet.",
+    '=slugify("A b c")': "a-b-c",
+    '=slugify(_, sep="_")': "slugify(text='a-b-c', sep='_')",
+    '=x = slugify("M n", sep="/")': "m/n",
+    "=slugify(text=x, sep=y)": "`y` is not a literal, and no result that is kept: `_`, `x`.",
+    '=slugify("Q")': "q",
+    "=x": "m/n",
+    "=words(x)": "('m/n', 'M/N')",
+    "=words(_[-1])": "('M/N', 'M/N')",
+    "=words(_[7])": "`_[7]`: there is no such part.",
+    '=lambda = slugify("a")': "`lambda` is a word of Python's, and no name.",
+}
+
+
+def test_what_a_call_returned_stands_for_an_argument_of_the_next(folder: Path) -> None:
+    (folder / "functions" / "texts.py").write_text(SLUG + WORDS)
+    with prompt([], folder, columns=120) as (screen, _):
+        for typed, shows in KEPT.items():
+            before = screen.scrolled().count(shows)
+            screen.type(typed)
+            screen.wait_for(f"› {typed}")
+            screen.type("\x1b[D\x1b[C" + ENTER)
             screen.wait_count(shows, before + 1)
 
 

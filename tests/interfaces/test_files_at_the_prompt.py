@@ -7,7 +7,7 @@ import pytest
 from tests.grants.test_files_asked_for_at_a_call import SALES, SUMS
 from tests.interfaces.asking import agree, ended, home, press
 from tests.interfaces.support import create, flags, prompt
-from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted, shows
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
 
@@ -48,6 +48,20 @@ def test_a_file_is_summed_in_one_turn_with_one_answer(tmp_path: Path, key: str, 
     assert "The sum is 6.5." in seen
     assert seen.count("? csv_sum") == 1
     assert kept in entries(tmp_path)
+
+
+def test_a_question_on_a_text_file_is_served_by_a_starter_with_one_answer(tmp_path: Path) -> None:
+    assert toolwright("init", ".", cwd=tmp_path).returncode == 0
+    (tmp_path / "data" / "notes.txt").write_text("One two three.\nFour five six seven.\n")
+    counted = Expect(Say("Seven words."), contains('"words": 7'))
+    asked = Expect(Ask(Wanted("count_text", {"text": "data/notes.txt"})), shows("count_text"))
+    with prompt([asked, counted], tmp_path, environment=home(tmp_path)) as (screen, _):
+        screen.line("How many words are in data/notes.txt?")
+        screen.wait_for("? count_text is running and asks to read data/notes.txt")
+        press(screen, "y")
+        ended(screen)
+        assert "Seven words." in screen.scrolled()
+    assert 'read = ["data/notes.txt"]' in entries(tmp_path)
 
 
 def test_a_no_is_told_and_nothing_says_that_the_file_is_missing(tmp_path: Path) -> None:

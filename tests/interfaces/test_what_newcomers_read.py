@@ -76,5 +76,5 @@ def test_a_search_by_a_human_begins_with_the_best_hits_of_all_and_ends_with_what
 
 
 def test_a_search_that_finds_nothing_tells_a_human_no_hint_for_the_model() -> None:
-    notes = ("Try other words, fewer words, or a date with conversation_search_date.",)
+    notes = ("Try other words, or fewer.",)
     assert plain(found_lines([ResultPage("passages", (), 0, 0, 10, notes=notes)])) == "No passages found.\n"

@@ -91,6 +91,17 @@ def test_a_list_that_names_what_is_denied_is_offered_without_it(line: str, fact:
         pytest.param("The user shares an office with Tom.", "The user has an office of her own now.", id="of-ones-own"),
         pytest.param("Preferred language: German", "Please answer in English from now on.", id="the-language"),
         pytest.param("Coach: Mr. Hale", "Ms. Ott is the new coach.", id="who-is-the-new-one"),
+        pytest.param("The user is a dentist.", "The user quit dentistry.", id="the-field-of-a-job"),
+        pytest.param("Project deadline is May 3", "The deadline was pushed back to May 9", id="a-thing-in-short"),
+        pytest.param("Rent: 700 euros a month", "The landlord raised the rent to 790 euros.", id="raised-by-another"),
+        pytest.param("The user's parrot is five years old.", "The parrot is nine years old, actually.", id="actually"),
+        pytest.param("Has no siblings", "The user's brother called.", id="whom-the-user-does-not-have"),
+        pytest.param("Uses Vim", "Rewrote the notes in Emacs and no longer uses Vim", id="a-verb-that-begins-it"),
+        pytest.param("The user reports to Mrs. Lund.", "The user reports to Mr. Moe now.", id="a-title-with-a-dot"),
+        pytest.param("The user is waiting for a visa.", "The visa arrived.", id="what-was-waited-for"),
+        pytest.param("Python version: 3.9", "The project was upgraded to Python 3.12.", id="a-number-behind-a-key"),
+        pytest.param("Is afraid of horses", "Got a horse and adores it", id="what-it-is"),
+        pytest.param("Ida is the user's girlfriend.", "Ida is the user's wife now.", id="a-nearer-relation"),
         pytest.param(
             "The user is the treasurer of the club.", "Mia took over as treasurer of the club.", id="successor"
         ),
@@ -119,6 +130,20 @@ def test_each_line_that_a_move_makes_untrue_is_pointed_at_and_no_other() -> None
 )
 def test_a_sentence_of_the_same_shape_is_not_pointed_at(line: str, fact: str) -> None:
     assert append([line], fact).edit_summary == "Added as line 2."
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        pytest.param("Hates horror films", "Walked out of a horror film", id="what-was-walked-out-of"),
+        pytest.param("Has no pets", "Saw a kitten in the park", id="what-was-only-seen"),
+        pytest.param("The user is looking for a cook.", "A lost glove has been found.", id="another-find"),
+        pytest.param("The user's car is in the repair shop.", "The user's car is green.", id="where-and-which"),
+        pytest.param("Company founded in 2010", "The company has grown to 20 employees.", id="a-year-and-a-count"),
+    ],
+)
+def test_what_holds_beside_a_line_is_not_pointed_at(line: str, fact: str) -> None:
+    assert not contradicted(["Likes tea", line], fact)
 
 
 def test_two_that_are_denied_together_keep_each_what_else_is_known() -> None:

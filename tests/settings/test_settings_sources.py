@@ -79,6 +79,8 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
     [
         pytest.param("[turn]\nmax_step = 3\n", "Did you mean `turn.max_steps`?", id="a slip"),
         pytest.param("[tern]\nmax_steps = 3\n", "`tern` is not a setting.", id="an unknown section"),
+        pytest.param("[repl]\nzzzzzz = 3\n", "Known are: repl.bell, repl.keys", id="nothing near in a section"),
+        pytest.param("[models.m]\ninput_price = 3\n", "Did you mean `models.m.price`?", id="a slip in a named model"),
         pytest.param("zzzzzz = 1\n", "Known are: agent, gate.candidate_kib", id="nothing near"),
         pytest.param("[turn]\nmax_steps = 0\n", "`turn.max_steps` cannot be 0", id="out of range"),
         pytest.param('[turn]\nmax_steps = "many"\n', "`turn.max_steps` cannot be 'many'", id="wrong type"),

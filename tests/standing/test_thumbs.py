@@ -87,6 +87,20 @@ def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
         screen.wait_for("count_vowels is rated good; its standing is trial")
 
 
+def test_at_the_prompt_a_call_that_the_user_typed_is_rated_if_it_was_the_last(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them"))
+    with prompt([COUNT, Say("1.")], tmp_path) as (screen, _model):
+        screen.line('/call count_them("aha")')
+        screen.wait_for("count_them(text='aha')")
+        screen.line("/good")
+        screen.wait_for("count_them is rated good")
+        screen.line("Count.")
+        screen.wait_for("1.")
+        screen.line("/good")
+        screen.wait_for("count_vowels is rated good")
+
+
 @pytest.mark.parametrize(
     ("calls", "days", "doubted", "trusted"),
     [

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
+from sandbox.errors import ProtocolError
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.values import TAG, read
 
 from ..columns import duration
 from ..spans import Line, Role, Span, indented, line, quoted
@@ -281,11 +283,23 @@ def value_text(value: Any) -> str:  # Any: a JSON value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _readable(value: Any) -> str:  # Any: a JSON value
+    """Return a value as `value_text` does, and one that JSON has no form for, such as a tuple, as Python writes it."""
+    text = value_text(value)
+    if isinstance(value, str) or f'"{TAG}"' not in text:
+        return text
+    try:
+        return repr(read(value))
+    except ProtocolError:
+        return text
+
+
 def value_lines(call: EndedCall, *, as_it_is: bool = False) -> list[Line]:
     """Return the lines of a returned value; nothing if the call did not return. Multiple lines get a bar."""
     if call.outcome != "returned":
         return []
-    texts = [line(text) for text in bare_lines(value_text(call.value))]
+    shown = value_text(call.value) if as_it_is else _readable(call.value)
+    texts = [line(text) for text in bare_lines(shown)]
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 
 
