@@ -227,7 +227,8 @@ class Hits:
         self.counts[kind] += 1
         if kind == "stop":
             self.still.append((time.perf_counter() + STILL_S, worker))
-        os.kill(worker.pid, BLOWS[kind])
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(worker.pid, BLOWS[kind])
 
     async def restart(self, server: Server) -> bool:
         """Restart the database, if it is time."""
@@ -252,7 +253,8 @@ class Hits:
         """Wake those whose time is over, or all."""
         for pair in [pair for pair in self.still if is_over or pair[0] < time.perf_counter()]:
             self.still.remove(pair)
-            os.kill(pair[1].pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pair[1].pid, signal.SIGCONT)
 
 
 @asynccontextmanager
