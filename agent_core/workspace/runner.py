@@ -21,7 +21,7 @@ from watchdog.observers import Observer
 
 from agent_core.access.grants import Approver
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, LostLease, ToolwrightError
+from agent_core.base.errors import AgentBusy, LostLease, StorageError, ToolwrightError
 from agent_core.base.events import Event
 from agent_core.base.plain_files import add_to
 from agent_core.runtime.agent import Agent
@@ -31,6 +31,7 @@ Handle = Callable[[str], Awaitable[None]]
 """Does something with the agent of a name, such as one turn for what waits in its inbox."""
 
 _log = logging.getLogger(__name__)
+_AGAIN_S: Final = 1.0  # after the store failed
 _REST_S: Final = 15.0  # for an agent that another process has, or that could not be run
 _HEAL_S: Final = 1.0
 _LONGEST_SLEEP_S: Final = 3600.0  # the clock may be set meanwhile
@@ -70,6 +71,7 @@ class Runner:
         self._is_free = is_free
         self._let_go = let_go if store.is_shared else None
         self._on_fault = on_fault
+        self._told = ""
         self._woken = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resting: dict[str, float] = {}
@@ -91,14 +93,32 @@ class Runner:
         try:
             while not self._is_ending:
                 self._woken.clear()
-                is_idle = not await self._start() and not self._running
-                if self._clock.monotonic() >= self._reaps_at and await self.reap():
-                    continue
-                if is_idle and until_idle:
-                    return
-                await self._sleep()
+                try:
+                    if await self._round() and until_idle:
+                        return
+                    await self._sleep()
+                    self._told = ""
+                except StorageError as error:  # a full disk, a file that was taken away: it may be well again
+                    if until_idle:
+                        raise
+                    self._tell(error)
+                    await asyncio.sleep(_AGAIN_S)
         finally:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _round(self) -> bool:
+        """Start what is due, end what nobody else would end; return whether there was nothing to do."""
+        is_idle = not await self._start() and not self._running
+        has_reaped = self._clock.monotonic() >= self._reaps_at and await self.reap()
+        if has_reaped:
+            self._woken.set()
+        return is_idle and not has_reaped
+
+    def _tell(self, error: StorageError) -> None:
+        """Log what keeps the runner from its work, once for as long as it is the same."""
+        if str(error) != self._told:
+            _log.error("no turn can start: %s", error)
+            self._told = str(error)
 
     async def reap(self) -> bool:
         """End what nobody would end otherwise: the waits whose time is over. Return whether there was any."""

@@ -1,13 +1,17 @@
 """Messages and events over HTTP: what a client hears, once, in order, also after it was cut off."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from agent_core import Workspace
 from agent_core.base import events
+from agent_core.base.errors import StorageError
 from agent_core.interfaces.server.agent_host import Listening
 from agent_core.interfaces.server.journal_events import JournalTail
 from agent_core.interfaces.state import opened_state
+from agent_core.storage import prepare_state_dir
+from agent_core.workspace.runner import ring
 from tests.kit import Ask, Fail, Say, Stall, Wanted
 from tests.kit.desk import VOWELS
 
@@ -178,3 +182,15 @@ async def test_a_listener_who_leaves_while_it_reads_takes_no_news_from_the_other
         leaving.cancel()
         heard = await tail.after(0, (), must_look=False)
     assert [numbered.event.type for numbered in heard or [] if numbered.event][-1] == "turn_ended"
+
+
+async def test_turns_go_on_after_the_state_file_was_taken_away(served: Serve) -> None:
+    server = await served([Say("Hello again.")])
+    await server.client.get("/api/v1/agents")
+    (server.workspace.root / ".toolwright" / "state.db").unlink()
+    ring(prepare_state_dir(server.workspace.root))  # so that the runner hears of it first
+    await asyncio.sleep(0.2)
+    with suppress(StorageError):
+        await server.token("nobody", "read")
+    server.client = await server.as_("somebody", "chat", "read")
+    assert end_of(await server.said("Hello?"))["reply"] == "Hello again."

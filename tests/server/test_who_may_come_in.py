@@ -87,6 +87,7 @@ async def test_an_open_stream_ends_with_its_token(served: Serve, monkeypatch: py
 
 async def test_tokens_that_cannot_be_read_are_told_in_the_one_shape(served: Serve) -> None:
     server = await served([])
+    await server.client.get(AGENTS)  # nobody else reads now, and hears of it first
     (server.workspace.root / ".toolwright" / "state.db").unlink()
     answer = await server.client.get(AGENTS)
     assert (answer.status_code, code(answer)) == (503, "storage")
