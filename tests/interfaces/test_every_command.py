@@ -31,7 +31,7 @@ TYPED = {
     "example": ("/example", "Type /example NAME CALL = RESULT."),
     "pending": ("/pending", "There are no rejected candidates."),
     "confirm": ("/confirm", "Type /confirm NAME [REASON"),
-    "good": ("/good", "No function was called in this session."),
+    "good": ("/good", "count_vowels is rated good"),  # the call that was typed above
     "bad": ("/bad count_vowels y counts", "count_vowels is rated bad; its standing is draft"),
     "audit": ("/audit", "of 100"),
     "reload": ("/reload", "othing changed"),
