@@ -9,6 +9,7 @@ what was refused for.
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import tempfile
@@ -39,9 +40,13 @@ _WRITING: Final = frozenset({"create_function", "replace_function", "edit_functi
 
 @dataclass(slots=True)
 class Came:
-    """The result of one task; `admitted_at` counts from 1, 0 is never. `passed` is None where nothing was admitted."""
+    """The result of one task; `admitted_at` counts from 1, 0 is never. `passed` is None where nothing was admitted.
+
+    `made` is the name under which it was admitted: a model may write `count_squares` where `count_Squares` was asked.
+    """
 
     name: str
+    made: str = ""
     tries: int = 0
     admitted_at: int = 0
     confirmed: bool = False
@@ -83,7 +88,7 @@ async def make(
                             break
             came.seconds = round(time.perf_counter() - began, 1)
             if came.admitted_at:
-                came.passed = await _passes(task, workspace.workshop.registry.snapshot(), sandbox, told)
+                came.passed = await _passes(task, came.made, workspace.workshop.registry.snapshot(), sandbox, told)
     return came
 
 
@@ -92,18 +97,26 @@ def _count(came: Came, answer: CallAnswered) -> None:
     if answer.detail.get("admitted"):
         came.admitted_at = came.tries
         came.confirmed = bool(answer.detail.get("confirmed"))
+        came.made = str(answer.detail.get("name", came.name))
     else:
         problems = answer.detail.get("problems") or [{"code": "no verdict"}]
         came.refusals += sorted({one["code"] for one in problems if one.get("severity", "refuses") == "refuses"})
 
 
-async def _passes(task: dict[str, Any], snapshot: Snapshot, sandbox: Sandbox, told: int) -> bool:  # Any: one line
-    function = snapshot.functions.get(task["name"])
+async def _passes(
+    task: dict[str, Any],  # Any: one line of the file
+    made: str,
+    snapshot: Snapshot,
+    sandbox: Sandbox,
+    told: int,
+) -> bool:
+    function = snapshot.functions.get(made)
     if function is None:
         return False
     for one in task["examples"][told:]:
-        outcome = await sandbox.run(Job(snapshot.modules, function.module, Evaluation((), one["call"])))
-        if not given_agrees(GivenExample(one["call"], one["expected"], one.get("approx")), outcome):
+        call = re.sub(rf"\b{re.escape(task['name'])}\b", made, one["call"])
+        outcome = await sandbox.run(Job(snapshot.modules, function.module, Evaluation((), call)))
+        if not given_agrees(GivenExample(call, one["expected"], one.get("approx")), outcome):
             return False
     return True
 

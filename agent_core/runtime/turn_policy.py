@@ -34,9 +34,11 @@ MAX_CUTS = 3
 MAX_REMINDERS = 2
 
 _CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined)\b[^.!?\n`]{0,40}`(\w+)`")
+_CHANGED = "edited|changed|updated|fixed|corrected|rewrote|rewritten|replaced|improved|modified"
+_CHANGE_CLAIM = re.compile(rf"\bI(?:'ve| have)? (?:just )?(?:{_CHANGED})\b[^.!?\n`]{{0,40}}`(\w+)`")
 _VAGUE_CLAIM = re.compile(
-    r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined) (?:an?|the|this|that|your) (?:new )?"
-    r"(?:function|tool)\b"
+    rf"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined|{_CHANGED}) "
+    r"(?:an?|the|this|that|your) (?:new )?(?:function|tool)\b"
 )
 _CALL_CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:called|ran|run|used|executed)\b[^.!?\n`]{0,40}`(\w+)`")
 _SHORTER = "Write it much shorter, or do it in parts"
@@ -244,6 +246,7 @@ def _claimed(reply: Reply, turn: Turn, called: Collection[str]) -> list[str]:
     created_names = {name for names in turn.completed_changes.values() for name in names}
     made = _CLAIM.findall(reply.text)
     made += [name for name in _CALL_CLAIM.findall(reply.text) if name in turn.refused and name not in called]
+    made += [name for name in _CHANGE_CLAIM.findall(reply.text) if name in turn.refused]
     claims = [name for name in made if name not in created_names]
     named = [name for name in claims if f"def {name}(" not in reply.text]  # what is only shown was written, too
     is_vague = not created_names and _VAGUE_CLAIM.search(reply.text) is not None

@@ -120,6 +120,8 @@ async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_des
         "I made `lights_off`, and the lights are off.",
         "I have created a function for it.",
         "I called `lights_off` with the living room.",
+        "I edited the function to turn off the lights.",
+        "I have fixed `lights_off` for you.",
     ],
 )
 async def test_a_claim_that_is_kept_up_after_a_rejection_is_contradicted_to_the_user(
