@@ -97,6 +97,21 @@ async def test_a_conversation_is_streamed_and_is_there_again_after_a_reload(serv
 
 
 @in_browser
+async def test_what_a_reply_stresses_and_its_code_look_so_and_are_texts(served: Serve) -> None:
+    fence = f"```python\nprint('{HOSTILE}')\n```"
+    server = await served([Say(f"**Yes {HOSTILE}**: `f({HOSTILE})` does 2 ** 3.\n\n{fence}\nDone.")])
+    async with page(server) as (view, seen):
+        await send(view, "hello")
+        said = view.locator(".said", has_text="Done.")
+        await said.wait_for()
+        assert await said.locator("strong").inner_text() == f"Yes {HOSTILE}"
+        assert await said.locator("code").all_inner_texts() == [f"f({HOSTILE})", f"print('{HOSTILE}')"]
+        assert await said.locator("img, script").count() == 0
+        assert "does 2 ** 3." in await said.inner_text()
+        assert seen == []
+
+
+@in_browser
 async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served: Serve) -> None:
     server = await served([create(WRONG), create(DOUBLE), Ask(Wanted("double", {"n": 21})), Say("42")])
     async with page(server) as (view, seen):

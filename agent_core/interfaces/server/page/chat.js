@@ -1,6 +1,6 @@
 // The conversation with an agent: as it streams, as it was, and each call in it.
 import { html, useEffect, useReducer, useRef, useState } from "/page/preact.js";
-import { api, Fault, part, plain, Source, Text, useWindow } from "/page/kit.js";
+import { api, Fault, part, plain, Prose, Source, Text, useWindow } from "/page/kit.js";
 import { isVerdict, Outcome, Verdict } from "/page/verdict.js";
 
 const LOADED = 300; // entries at once
@@ -124,7 +124,7 @@ const WHO = { user: "You: ", text: "Answer: ", thought: "Thought: ", notice: "",
 
 function Entry({ entry }) {
   if (entry.kind === "call") return html`<${Call} entry=${entry} />`;
-  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "user" || entry.kind === "text" ? entry.text : plain(entry.text)}</div>`;
+  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : plain(entry.text)}</div>`;
 }
 
 export function Chat({ agent, isRunning, say }) {

@@ -26,6 +26,14 @@ export const plain = (text) => String(text ?? "").replace(HIDDEN, (sign) => `\\u
 export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert">${plain(text)}</p>` : null);
 export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${label}>${plain(text)}</pre>`;
 
+// What a model says, with its code and what it stresses; all of it stays text.
+const MARKED = /(```[^\n`]*\n[^]*?(?:```|$)|`[^`\n]+`|\*\*[^*\n]+\*\*)/;
+export const Prose = ({ text }) => String(text ?? "").split(MARKED).map((piece, at) => {
+  if (at % 2 === 0) return piece;
+  if (piece.startsWith("```")) return html`<pre tabindex="0" aria-label="Code"><code>${piece.replace(/^```[^\n]*\n|\n?```$/g, "")}</code></pre>`;
+  return piece[0] === "`" ? html`<code>${piece.slice(1, -1)}</code>` : html`<strong>${piece.slice(2, -2)}</strong>`;
+});
+
 // A source as it is written, with the numbers of its lines.
 export function Source({ text, first = 1, label = "Source" }) {
   const rows = plain(text).replace(/^\n+|\s+$/g, "").split("\n");
