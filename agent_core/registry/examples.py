@@ -119,21 +119,26 @@ def _examples(prompts: list[DoctestEntry], locate: "_Locator") -> Iterator[Examp
         if prompt.want if not shape.is_expression else prompt.want or is_last:
             expected = "" if prompt.raises else prompt.want
             options = tuple(sorted(prompt.options.items()))
-            yield Example(_before(setup, shape), prompt.source.strip(), expected, line, prompt.raises, options)
+            yield Example(_before(setup, shape, bound), prompt.source.strip(), expected, line, prompt.raises, options)
             if prompt.raises or not (shape.binds or shape.changes & bound):
                 continue
         setup.append((prompt.source, replace(shape, changes=shape.changes & bound)))
         bound = (bound | shape.binds) - shape.fixes
 
 
-def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape") -> tuple[str, ...]:
-    """Return the set-up of an example: what binds names, and the examples that may have changed what it uses."""
-    sources, used = list[str](), shape.uses
-    for source, earlier in reversed(setup):
-        if not earlier.is_expression or earlier.binds or earlier.changes & used:
-            sources.append(source)
-            used |= earlier.uses
-    return tuple(reversed(sources))
+def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset[str]) -> tuple[str, ...]:
+    """Return the set-up of an example: what binds names, and the examples that may have changed what it uses, also
+    by another name, as a `writer` changes its `buffer`.
+    """
+    ties = [(earlier.binds | earlier.uses) & bound for _, earlier in setup if earlier.binds]
+    used = shape.uses & bound
+    while (more := used.union(*(tie for tie in ties if tie & used))) != used:
+        used = more
+    return tuple(
+        source
+        for source, earlier in setup
+        if not earlier.is_expression or earlier.binds or not earlier.changes.isdisjoint(used)
+    )
 
 
 class _Locator:

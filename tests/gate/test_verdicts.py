@@ -305,3 +305,14 @@ async def test_an_example_sees_what_earlier_ones_changed_as_in_doctest(gate: Gat
         "serve(['Eve', 'Ann']) → 'Eve'",
     )  # fmt: skip
     assert (await judge(gate, code, "serve")).refusals == ()
+
+
+async def test_an_example_sees_what_earlier_ones_changed_by_another_name(gate: Gate) -> None:
+    code = documented(
+        "rows_in", "text: str", "int", "return text.count('\\n')",
+        "import csv, io\n        >>> kept = io.StringIO()\n"
+        "        >>> writer = csv.writer(kept, lineterminator='\\\\n')\n"
+        "        >>> writer.writerow(['a', 1]) → 4",
+        "rows_in(kept.getvalue()) → 1", "rows_in('') → 0",
+    )  # fmt: skip
+    assert (await judge(gate, code, "rows_in")).refusals == ()

@@ -171,6 +171,50 @@ def test_what_a_function_calls_and_does_nothing_is_a_doubt(body: str) -> None:
     assert (codes(draft), warnings(draft)) == (set(), {"doubt-examples"})
 
 
+_HOOKED = """
+from html.parser import HTMLParser
+
+
+class Reader(HTMLParser):
+    def handle_comment(self, data):
+        pass
+
+
+def _scale(unit):
+    if unit == "km":
+        return 1000
+    raise NotImplementedError(unit)
+
+
+def _letters():
+    return "abc"
+
+
+"""
+
+
+def test_hooks_constants_and_what_is_not_supported_are_no_missing_work() -> None:
+    body = """
+    Reader().feed("x")
+    # The unit goes here, before the number.
+    return a * _scale("km") + len(_letters()) + b
+    """
+    draft = on_text(_HOOKED + function(body))
+    assert (codes(draft), "doubt-examples" in warnings(draft)) == (set(), False)
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        pytest.param("def distance(x, y, unit='km'):\n    return 42\nreturn distance(a, b)", id="inner"),
+        pytest.param("return Meter()(a, b)", id="call"),
+    ],
+)
+def test_an_inner_function_or_an_object_that_answers_the_same_is_a_doubt(helper: str) -> None:
+    meter = "class Meter:\n    def __call__(self, x, y):\n        return 42\n\n\n"
+    assert "doubt-examples" in warnings(on_text(meter + function(helper)))
+
+
 def test_a_method_that_another_class_overrides_may_be_unwritten() -> None:
     shapes = """
 class Shape:

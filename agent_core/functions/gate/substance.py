@@ -21,9 +21,10 @@ from .uses import uses
 STAGE = "substance"
 _WORK_TO_COME = re.compile(
     r"\b(?:TODO|FIXME)\b|(?i:\byour (?:code|logic|implementation)\b|\b(?:implementation|code|logic) goes here\b"
-    r"|\b(?:goes|go|comes|belongs) here\b|\bimplement (?:this|me|later|the (?:logic|function))\b"
+    r"|\bimplement (?:this|me|later|the (?:logic|function))\b"
     r"|^#?\s*(?:placeholder|stub|not (?:yet )?implemented|to be implemented)\b)"
 )
+_MISSING = re.compile(r"(?i)\b(?:goes|go|comes|belongs) here\b")  # only where nothing else is
 _SCOPES = frozenset([ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef])
 _SAYING = (ast.Return, ast.Expr, ast.Raise)
 HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
@@ -51,7 +52,10 @@ def check(node: FunctionNode, text: str, *, may_have_gaps: bool = False) -> list
 
 
 def _helpers(tree: ast.Module, function: FunctionNode) -> Iterator[FunctionNode]:
-    """Yield the private functions and the methods that a function reaches by name; no method that another overrides."""
+    """Yield the inner and private functions, and the methods, that a function reaches by name and that take something.
+
+    Of a class with a base, and of a method that is defined twice, others may ask for what does nothing.
+    """
     defined = {node.name: node for node in tree.body if isinstance(node, FunctionNode | ast.ClassDef)}
     waiting: list[ast.AST] = [function]
     reached = {function.name}
@@ -59,28 +63,38 @@ def _helpers(tree: ast.Module, function: FunctionNode) -> Iterator[FunctionNode]
         for name in calls_of(waiting.pop(), {*defined} - reached):
             reached.add(name)
             waiting.append(defined[name])
-    classes = [defined[name] for name in reached if isinstance(defined.get(name), ast.ClassDef)]
-    methods = [child for node in classes for child in node.body if isinstance(child, FunctionNode)]
-    times = Counter(method.name for method in methods)
-    yield from (node for name in reached if name[:1] == "_" and isinstance(node := defined[name], FunctionNode))
-    yield from (method for method in methods if times[method.name] == 1 and not method.name.startswith("__"))
+    parts = [defined[name] for name in reached if name != function.name]
+    inner = [node for node in nodes_of(function)[1:] if isinstance(node, FunctionNode)]
+    private = [node for node in parts if isinstance(node, FunctionNode) and node.name[:1] == "_"]
+    yield from (node for node in (*inner, *private) if parameters(node))
+    classes = [node for node in parts if isinstance(node, ast.ClassDef)]
+    methods = [(node, child) for node in classes for child in node.body if isinstance(child, FunctionNode)]
+    times = Counter(method.name for _class, method in methods)
+    called = {node.attr for node in nodes_of(tree) if isinstance(node, ast.Attribute)} | {"__call__"}
+    yield from (
+        method for node, method in methods if not node.bases and times[method.name] == 1 and method.name in called
+    )
 
 
 def _unwritten(helper: FunctionNode, draft: Draft) -> Iterator[Finding]:
     """Yield what is not written of a function that is called by the one that is judged."""
     own = list(own_nodes(body(helper)))
-    if unfinished := _not_implemented(own):
+    gives = any(isinstance(node, ast.Return) and node.value for node in own)
+    unfinished = _not_implemented(own)
+    if unfinished and not gives:
         message = f"`{helper.name}` raises NotImplementedError, so a part of the work is not written"
-        yield Finding("not-implemented", message, "write that part", unfinished.lineno)
+        fix = "write that part; for input that is not supported raise ValueError with a reason"
+        yield Finding("not-implemented", message, fix, unfinished.lineno)
     yield from _announced(helper, own, draft.text)
     statements = [statement for statement in body(helper) if not _is_nothing(statement)]
     hollow = next(_same_answer(helper, statements, own), None) if statements else None
-    if helper.decorator_list or helper.args.defaults or (statements and not hollow):
+    if helper.decorator_list or (statements and not hollow):
         return
     told = hollow.message if hollow else f"`{helper.name}` has no body"
-    yield Finding(
-        "doubt-examples", f"{told}; it is called as if it did some work", "write it, or do without it", helper.lineno
-    )
+    text = "".join(lines_of(draft.text)[helper.lineno - 1 : helper.end_lineno])
+    code = "todo" if _MISSING.search(text) else "doubt-examples"
+    message = f"{told}, and it is called as if it did some work"
+    yield Finding(code, message, "write it, or do without it", helper.lineno)
 
 
 def _hollow(node: FunctionNode, own: list[ast.AST], *, may_have_gaps: bool) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from agent_core.base.errors import StorageError, ToolwrightError
+from agent_core.base.errors import StorageError
 
 from ..subject import FIX, Misfit
 from ..tables.session import SqlSession
@@ -101,7 +101,7 @@ class StateFile(Tables):
         return shares
 
     def _try_together(self, together: list[_Share[Any]]) -> None:  # Any: as above
-        with suppress(ToolwrightError, apsw.Error, ValueError, ArithmeticError):  # whose own it is, it raises alone
+        with suppress(Exception):  # each is done alone then, and raises its own
             results = self._in_transaction(lambda session: [share.work(session) for share in together])
             for share, result in zip(together, results, strict=True):
                 share.result.append(result)

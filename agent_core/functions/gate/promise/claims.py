@@ -223,7 +223,13 @@ def _fact(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
         return None
     book, is_sentence = lexicon(), words is promise.sentence
     places = [word for word in (*words[:9], *_places(words, parameters)) if word not in parameters["properties"]]
-    if is_sentence and book.has(words[0], "plain", "asking") and book.among(places, "knowledge", "sources"):
+    is_parsed = "url" in words and "url" in _parts(parameters)  # the address tells
+    if (
+        is_sentence
+        and not is_parsed
+        and book.has(words[0], "plain", "asking")
+        and book.among(places, "knowledge", "sources")
+    ):
         return PromiseClaim("knowledge", words[0], " ".join(_nouns(words[1:6])), 2, changes=True)
     if is_sentence and (claim := _state(words, parameters) or _measure(words, parameters) or _fresh(words, parameters)):
         return claim
@@ -370,7 +376,7 @@ def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
     if noun and not is_worded:
         return PromiseClaim("work", "" if noun == words[0] else words[0], noun, 2)
     weak = PromiseClaim("work", judged, about, 1) if judged else None
-    return _understanding(words, about, parameters) or _sensing(words, following, parameters) or weak
+    return _understanding(words, about, parameters) or _sensing(words, promise, parameters) or weak
 
 
 def _understanding(words: Sequence[str], about: str, parameters: Schema) -> PromiseClaim | None:
@@ -382,11 +388,14 @@ def _understanding(words: Sequence[str], about: str, parameters: Schema) -> Prom
     return None
 
 
-def _sensing(words: Sequence[str], following: Sequence[str], parameters: Schema) -> PromiseClaim | None:
+def _sensing(words: Sequence[str], promise: Promise, parameters: Schema) -> PromiseClaim | None:
     """Return the work on what is in a file, or on the letters of a text."""
     book = lexicon()
-    is_handled = book.has(words[0], "work", "handling") or words[0] == "list"
-    medium = _medium(following) or _file(words, parameters) if is_handled else _looked_at(words, parameters)
+    medium = ""
+    if book.has(words[0], "work", "handling") or words[0] == "list":
+        medium = _medium([word for word in words[1:8] if word not in _SMALL]) or _file(words, parameters)
+    elif words is promise.sentence:
+        medium = _looked_at(words, parameters)
     if medium:
         return PromiseClaim("work", words[0], medium, 2, is_on_media=True)
     letters = next((word for word in words[:8] if book.has(word, "work", "letters")), "")
@@ -399,7 +408,7 @@ def _criterion(words: Sequence[str], parameters: Schema) -> str:
     is_of_texts = any(isinstance(item, dict) and item.get("type") == "string" for item in items)
     found = (after for word, after in pairwise(words) if word == "by")
     work = lexicon().sections["work"]
-    judged = work["nouns"] | work["minded"] | {"relevance", "importance", "meaning", "theme", "subject"}
+    judged = work["nouns"] | work["minded"] | {"relevance", "importance", "meaning", "theme"}
     return next((after for after in found if after in judged), "") if is_of_texts else ""
 
 

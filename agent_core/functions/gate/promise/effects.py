@@ -80,9 +80,12 @@ def _is_computed(case: Case, claim: PromiseClaim, reported: str) -> bool:
 
 
 def _is_out_of_hand(case: Case, claim: PromiseClaim) -> bool:
-    """Check whether what is kept did not come in, or a deed is told besides the result: `…, and return the liters`."""
-    if claim.is_kept:
-        return not (case.takes_rows or _takes_any_number(case))
+    """Check whether what is kept did not come in, or the result is told apart from the deed: `…, and return liters`.
+
+    What takes only numbers reckons with them.
+    """
+    if claim.is_kept or case.takes_numbers:
+        return claim.is_kept and not (case.takes_rows or _takes_any_number(case))
     words = case.promise.sentence
     return any(first == "and" and then in ("return", "returns") for first, then in pairwise(words[2:]))
 
