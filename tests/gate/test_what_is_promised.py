@@ -324,6 +324,16 @@ async def test_an_answer_to_a_challenge_does_not_hide_an_example_that_is_no_lite
     assert not (await gate.judge(candidate, Snapshot.empty(), "agent", challenging=True)).refusals
 
 
+async def test_an_effect_on_what_may_be_one_of_several_kinds_is_judged(gate: Gate) -> None:
+    code = promised(
+        "pay_bill", "amount: Decimal", "Decimal", "Pay a bill and return what is left of 100.",
+        "return Decimal(100) - amount", "pay_bill(Decimal('30')) → Decimal('70')",
+        "pay_bill(Decimal('5')) → Decimal('95')",
+    )  # fmt: skip
+    verdict = await judge(gate, f"from decimal import Decimal\n\n\n{code}", "pay_bill")
+    assert verdict.admitted or codes(verdict) <= {"claims-effect", "challenged"}
+
+
 async def test_the_refusal_names_the_means_and_the_honest_description(gate: Gate) -> None:
     (problem,) = (await judge(gate, EFFECT[0], "save_note")).refusals
     assert "self.memory" in str(problem)

@@ -189,8 +189,8 @@ class Case:
     @property
     def takes_numbers(self) -> bool:
         """True if numbers are all that comes in."""
-        kinds = {schema.get("type") for schema in self.function.parameters["properties"].values()}
-        return bool(kinds) and kinds <= {"integer", "number"}
+        kinds = [schema.get("type") for schema in self.function.parameters["properties"].values()]
+        return bool(kinds) and all(kind in ("integer", "number") for kind in kinds)  # a list of kinds is neither
 
     @property
     def takes_records(self) -> bool:
