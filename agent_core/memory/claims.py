@@ -54,7 +54,7 @@ class Cues:
 class Claim:
     """One claim. No words are any words; `bag` is all that its clause says, `groups` which member of which group.
 
-    `kin` is who of the user's own it is about, as long as nothing says that they are no more.
+    `kin` is who of the user's own it is about, as long as nothing says that they are no more, or not yet.
     """
 
     subject: Subject
@@ -168,7 +168,8 @@ def _of_clause(clause: Clause) -> list[Claim]:
     attributes = {claim.attribute for claim in claims}
     ended = frozenset() if attributes & {"like", "fear", "speak"} else _ended(predicate, bag, known)
     groups, numbers = ((), frozenset[str]()) if is_meant else (_groups(predicate, known), numbers_of(bag, known))
-    is_gone = bool(ended or cues.past or attributes & _GONE)
+    is_unreal = "unreal" in known.patterns and has(known, "unreal", predicate)
+    is_gone = is_unreal or bool(ended or cues.past or attributes & _GONE)
     kin = frozenset[str]() if is_gone else clause.kin
     for subject in clause.named:
         if ended:

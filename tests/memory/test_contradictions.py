@@ -169,6 +169,7 @@ def test_what_holds_beside_a_line_is_not_pointed_at(line: str, fact: str) -> Non
         pytest.param("Has no doctor", "Her Doctor Who collection grew", id="a-title"),
         pytest.param("Has no husband", "Her husband died in 2019", id="who-died"),
         pytest.param("Has no boss", "Her former boss called", id="who-was"),
+        pytest.param("Has no cat", "My cat would be called Tiger", id="who-may-be-one-day"),
         pytest.param("Had no dog as a child", "Her dog is called Rex", id="whom-the-user-did-not-have"),
     ],
 )
