@@ -1,5 +1,6 @@
 """Text, in files or as text: count it, tidy it, take pieces out of it."""
 
+import os
 import re
 import textwrap
 import unicodedata
@@ -115,7 +116,8 @@ def extract_between(text: str, start: str, end: str) -> list[str]:
 
 
 def _content(text: str) -> str:
-    if "\n" in text or not text.lower().endswith((".txt", ".md")):
-        return text
+    is_path = "\n" not in text and text.lower().endswith((".txt", ".md"))
+    if not is_path or (" " in text and not os.path.isabs(text) and not os.path.isfile(text)):
+        return text  # a sentence may end in the name of a file
     with open(text, encoding="utf-8-sig") as file:
         return file.read()

@@ -70,7 +70,7 @@ ENTRIES = (
     CommandEntry(
         "call",
         "NAME(…)",
-        "Call a function as in Python, or with one JSON object; =NAME(…) is the same, and _ the last result.",
+        "Call a function as in Python, or with one JSON object. =NAME(…) does the same; write _ for the last result.",
         _FUNCTION,
     ),
     CommandEntry("show", "[N]", "Show call number N in full; by default, the last one.", _CALL, in_turn=True),

@@ -27,6 +27,7 @@ _WORD: Final = re.compile(r"[\w+#]+")
 _COMPANY: Final = re.compile(r"with [A-Z]\w+")
 _FEW: Final = 2
 _INTENDED: Final = ("seek", "name", "like", "prefer", "learn")  # what holds of somebody who only means to do something
+_GONE: Final = frozenset({"!", EVERYTHING})
 _ARTICLE: Final = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
 _LETTERS: Final = 600
 _EXPANDED: Final = (
@@ -51,7 +52,10 @@ class Cues:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One claim. No words are any words; `bag` is all that its clause says, `groups` which member of which group."""
+    """One claim. No words are any words; `bag` is all that its clause says, `groups` which member of which group.
+
+    `kin` is who of the user's own it is about, as long as nothing says that they are no more, or not yet.
+    """
 
     subject: Subject
     attribute: str
@@ -62,6 +66,7 @@ class Claim:
     numbers: frozenset[str] = frozenset()
     cues: Cues = Cues()
     facet: str = ""
+    kin: frozenset[str] = frozenset()
 
 
 def read(line: str, language: str = "") -> tuple[Claim, ...]:
@@ -163,10 +168,13 @@ def _of_clause(clause: Clause) -> list[Claim]:
     attributes = {claim.attribute for claim in claims}
     ended = frozenset() if attributes & {"like", "fear", "speak"} else _ended(predicate, bag, known)
     groups, numbers = ((), frozenset[str]()) if is_meant else (_groups(predicate, known), numbers_of(bag, known))
+    is_unreal = "unreal" in known.patterns and has(known, "unreal", predicate)
+    is_gone = is_unreal or bool(ended or cues.past or attributes & _GONE)
+    kin = frozenset[str]() if is_gone else clause.kin
     for subject in clause.named:
         if ended:
             claims.append(Claim(subject, EVERYTHING, ended, affirmed=False, cues=Cues(change=True)))
-        claims.append(Claim(subject, "", bag, not clause.denied, bag, groups, numbers, cues))
+        claims.append(Claim(subject, "", bag, not clause.denied, bag, groups, numbers, cues, kin=kin))
     if clause.is_thing:
         said = bag.union(*clause.named) - USER
         claims.append(Claim(USER, "", said, not clause.denied, said, _groups(clause.text, known), numbers, cues))

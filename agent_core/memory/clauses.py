@@ -10,18 +10,21 @@ Subject: TypeAlias = frozenset[str]
 
 USER: Final[Subject] = frozenset({"user"})
 ANYONE: Final[Subject] = frozenset({"*"})
+_NAME: Final = re.compile(r"[^\W\d_a-z][\w-]+")
+_NAMED: Final = 3  # words of a relation with a name
 _OWNED: Final = re.compile(r"'s?\b|s'")
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause in parts: of whom, the text of that, and what is said."""
+    """A clause in parts: of whom, the text of that, and what is said; `kin`, who of the user's own that is."""
 
     text: str
     named: tuple[Subject, ...]
     noun: str
     predicate: str
     known: Phrasebook
+    kin: frozenset[str] = frozenset()
 
     @property
     def is_thing(self) -> bool:
@@ -59,7 +62,20 @@ def parted(text: str, before: tuple[Subject, ...], known: Phrasebook) -> Clause:
     owned = has(known, "owner", noun)
     members = [noun] if owned else known.patterns["and"].split(noun)
     named = tuple(_subject(member, known, owned=owned) for member in members)
-    return Clause(text, named, noun, predicate, known)
+    return Clause(text, named, noun, predicate, known, _kin(noun, known) if before == (USER,) else frozenset())
+
+
+def _kin(noun: str, known: Phrasebook) -> frozenset[str]:
+    """Return the relation of "my brother Tom", and nothing for another's brother or a brother in arms."""
+    owned = known.patterns["owner"].match(noun)
+    words = noun[owned.end() :].replace(",", " ").split() if owned else []
+    elder = known.patterns.get("elder")
+    if words and (words[0].isdigit() or words[0].lower() in known.timed or (elder and elder.fullmatch(words[0]))):
+        words = words[1:]
+    if not words or not words[0].isalpha() or not (words[0].islower() or known.language == "de"):
+        return frozenset()
+    is_named = len(words) <= _NAMED and all(_NAME.fullmatch(word) for word in words[1:])
+    return frozenset(words_of(words[0], known)) & known.people if is_named else frozenset()
 
 
 def _subject(text: str, known: Phrasebook, *, owned: bool) -> Subject:

@@ -63,18 +63,26 @@ def contradicted(lines: Sequence[str], fact: str, language: str = "") -> list[Co
     known = phrasebook(language)
     new = read(fact, language)
     old = {number: read(lines[number], language) for number in numbers if lines[number].strip() != fact.strip()}
+    apart = frozenset(number for number in old if _numbered_apart(lines[number], fact, known))
     people = People([*old.values(), new], known)
     untrue = []
     for number, claims in old.items():
         pairs = ((was, now, _reason(was, now, people, lines[number], known)) for was in claims for now in new)
-        match = next((pair for pair in pairs if pair[2]), None)
+        match = next((pair for pair in pairs if pair[2] and not (pair[2] == _ALONE and number in apart)), None)
         if match:
             was, now, reason = match
             untrue.append(Contradiction(number, reason, was.bag & now.words if now.words != was.words else was.words))
     if untrue or language != "en":
         return untrue  # the weights were fitted on English
-    places = [*old]
+    places = [number for number in old if number not in apart]
     return [Contradiction(places[n], "") for n in doubted([lines[place] for place in places], fact)]
+
+
+def _numbered_apart(line: str, fact: str, known: Phrasebook) -> bool:
+    """Check whether a line is about the second of several, and the fact not: a third may be born, or be called Tom."""
+    nth = known.patterns.get("nth")
+    one, other = (match[1].lower() if nth and (match := nth.match(text)) else "" for text in (line, fact))
+    return one not in ("", other) and (bool(other) or one != "first")
 
 
 def _near(lines: Sequence[str], fact: str) -> list[int]:
@@ -107,8 +115,8 @@ def _reason(was: Claim, now: Claim, people: People, line: str, known: Phrasebook
 
 def _lacked(was: Claim, now: Claim, known: Phrasebook) -> bool:
     """Check whether the user is said not to have whom the other is about: "no siblings", "her brother called"."""
-    is_none = was.attribute == "have" and was.subject == USER and not was.affirmed and bool(was.words)
-    return is_none and bool(now.subject & known.people) and _within(was.words, now.subject, known)
+    is_none = was.attribute == "have" and was.subject == USER and not was.affirmed and not was.cues.past
+    return is_none and bool(was.words and now.kin) and _within(was.words, now.kin, known)
 
 
 def _opposed(was: Claim, now: Claim, known: Phrasebook) -> bool:

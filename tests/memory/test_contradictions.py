@@ -96,6 +96,10 @@ def test_a_list_that_names_what_is_denied_is_offered_without_it(line: str, fact:
         pytest.param("Rent: 700 euros a month", "The landlord raised the rent to 790 euros.", id="raised-by-another"),
         pytest.param("The user's parrot is five years old.", "The parrot is nine years old, actually.", id="actually"),
         pytest.param("Has no siblings", "The user's brother called.", id="whom-the-user-does-not-have"),
+        pytest.param("Has no siblings", "My older brother Paul called", id="by-name"),
+        pytest.param("Has no children", "Her two sons sing in a choir", id="several-of-them"),
+        pytest.param("Hat keine Geschwister", "Mein Bruder Paul hat angerufen", id="in-german"),
+        pytest.param("Has two children", "Third child was born in 2023", id="one-more"),
         pytest.param("Uses Vim", "Rewrote the notes in Emacs and no longer uses Vim", id="a-verb-that-begins-it"),
         pytest.param("The user reports to Mrs. Lund.", "The user reports to Mr. Moe now.", id="a-title-with-a-dot"),
         pytest.param("The user is waiting for a visa.", "The visa arrived.", id="what-was-waited-for"),
@@ -144,6 +148,45 @@ def test_a_sentence_of_the_same_shape_is_not_pointed_at(line: str, fact: str) ->
 )
 def test_what_holds_beside_a_line_is_not_pointed_at(line: str, fact: str) -> None:
     assert not contradicted(["Likes tea", line], fact)
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        pytest.param("Has no brother", "Paul's brother is a baker", id="of-somebody"),
+        pytest.param("Has no wife", "Her boss's wife is ill", id="of-a-relative"),
+        pytest.param("Has no children", "Her brother's kids are loud", id="of-a-brother"),
+        pytest.param("Has no boss", "The neighbor's boss is strict", id="of-a-neighbor"),
+        pytest.param("Has no siblings", "Paul came, and her brother sang", id="of-whom-the-clause-before-is-about"),
+        pytest.param("Hat keine Kinder", "Die Kinder der Nachbarn sind laut", id="of-neighbors-in-german"),
+        pytest.param("Has no kids", "The kids next door are loud", id="of-nobody-named"),
+        pytest.param("Has no sister", "The user's sister-in-law called", id="in-law"),
+        pytest.param("Has no partner", "His climbing partner called", id="another-kind-of-partner"),
+        pytest.param("Has no baby", "Her baby sister called", id="a-word-before"),
+        pytest.param("Has no dog", "Her dog sitter is ill", id="a-word-after"),
+        pytest.param("Has no sister", "The sister ship was sold", id="a-thing"),
+        pytest.param("Has no brother", "My brother in spirit is Paul", id="no-real-brother"),
+        pytest.param("Has no doctor", "Her Doctor Who collection grew", id="a-title"),
+        pytest.param("Has no husband", "Her husband died in 2019", id="who-died"),
+        pytest.param("Has no boss", "Her former boss called", id="who-was"),
+        pytest.param("Has no cat", "My cat would be called Tiger", id="who-may-be-one-day"),
+        pytest.param("Had no dog as a child", "Her dog is called Rex", id="whom-the-user-did-not-have"),
+    ],
+)
+def test_whom_the_user_does_not_have_others_may_have(line: str, fact: str) -> None:
+    assert not contradicted([line], fact)
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("Second son was born in 2018", "Third son was born in 2021"),
+        ("Second baby was born in May", "Has three children"),
+        ("The second dog is called Rex", "The third dog is called Max"),
+    ],
+)
+def test_the_second_of_several_stays_beside_the_third(line: str, fact: str) -> None:
+    assert not contradicted([line], fact)
 
 
 def test_two_that_are_denied_together_keep_each_what_else_is_known() -> None:
