@@ -229,7 +229,7 @@ async def bell(
         if topic in ("", WORK):
             poke()
 
-    async with store.heard(hear), _file_bell(state, poke):
+    async with store.heard(hear, to_run=True), _file_bell(state, poke):
         yield
 
 

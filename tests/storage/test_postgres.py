@@ -386,7 +386,7 @@ async def test_those_who_listen_are_not_told_of_what_concerns_nobody(
 
 
 class Listener:
-    """A process at the database that notes what it hears."""
+    """A process at the database that notes what it hears to run turns."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -394,7 +394,7 @@ class Listener:
 
     @asynccontextmanager
     async def at_work(self, slots: int) -> AsyncIterator["Listener"]:
-        async with self.store.heard(self.told.append):
+        async with self.store.heard(self.told.append, to_run=True):
             await self.store.offer_slots(slots)
             await heard(lambda: bool(self.told))  # the first beat
             self.told.clear()
@@ -423,6 +423,25 @@ async def test_of_several_workers_one_with_room_is_told_of_a_message(
         await heard(lambda: any(WORK in other.told for other in others))
         assert full.told == []
         assert sum(len(other.told) for other in others) == 1
+
+
+async def test_who_runs_turns_and_shows_those_of_others_hears_that_another_let_an_agent_go(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    shown: list[str] = []
+    async with (
+        open_store(database, clock=clock) as store,
+        open_store(database, clock=clock) as other,
+        Listener(other).at_work(1),
+        Listener(store).at_work(1) as listener,
+        store.heard(shown.append),
+    ):
+        async with other.hold(tmp_path, "main"):
+            await other.post(Post("main", "message", {"text": "hello"}))
+            await heard(lambda: shown == [WORK])
+            assert listener.told == []  # who has it runs it
+        await heard(lambda: shown == [WORK, WORK])
+        await heard(lambda: listener.told == [WORK])  # it was let go, and something waits
 
 
 async def test_who_has_an_agent_alone_is_told_of_its_messages(

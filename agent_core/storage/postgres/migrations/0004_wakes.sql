@@ -1,6 +1,6 @@
 -- A message wakes one process: who has its agent, or else a worker with room, the likelier the more of it. The others
--- that run turns need not look. Processes without slots (a prompt, a server) hear of everything. It stays a hint: each
--- worker looks by itself once a second.
+-- that run turns need not look. Processes without slots (a prompt) look each time, and who shows the turns of others (a
+-- server) hears of everything. It stays a hint: each worker looks by itself once a second.
 create function roomy(besides text) returns text language sql volatile as $$
     select w.id from toolwright.worker w
         cross join lateral (select count(*) as busy from toolwright.lease l where l.owner = w.id) as b
