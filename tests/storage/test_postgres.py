@@ -30,7 +30,7 @@ from agent_core.storage import (
     copy_store,
     open_store,
 )
-from tests.kit.postgres import Server
+from tests.kit.postgres import Server, name_of
 from tests.storage.memory_support import insert
 from tests.storage.support import ManualClock, begin, saving, texts, user
 
@@ -423,6 +423,18 @@ async def test_of_several_workers_one_with_room_is_told_of_a_message(
         await heard(lambda: any(WORK in other.told for other in others))
         assert full.told == []
         assert sum(len(other.told) for other in others) == 1
+
+
+async def test_of_a_message_to_an_agent_of_a_dead_process_a_worker_is_told(
+    database: str, clock: ManualClock, postgres: Server
+) -> None:
+    async with open_store(database, clock=clock) as store, Listener(store).at_work(1) as listener:
+        row = "'dead', 'a dead one', 4, 0, clock_timestamp() - interval '10 s'"
+        dead = f"insert into toolwright.worker (id, name, slots, backend, beat) values ({row})"
+        postgres.execute(dead, name_of(database))
+        postgres.execute("insert into toolwright.lease (agent, owner) values ('main', 'dead')", name_of(database))
+        await store.post(Post("main", "message", {"text": "hello"}))
+        await heard(lambda: listener.told == [WORK])
 
 
 async def test_who_runs_turns_and_shows_those_of_others_hears_that_another_let_an_agent_go(
