@@ -4,9 +4,10 @@ import asyncio
 import hashlib
 import json
 import re
+import socketserver
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -52,6 +53,32 @@ def test_an_address_that_leads_nowhere_is_refused_with_a_reason(
     with pytest.raises(StorageError, match=told) as refusal:
         open_store(change(database), clock=Clock())
     assert refusal.value.fix
+
+
+@pytest.fixture
+def with_tls() -> Iterator[int]:
+    """The port of a server that takes TLS, and gets no further: the client must read its certificates then."""
+
+    class Accepting(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(8)
+            self.request.sendall(b"S")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Accepting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "what", ["sslmode=verify-ca&sslrootcert=/nowhere/ca.pem", "sslmode=require&sslcert=/etc/hosts"]
+)
+def test_a_certificate_that_is_missing_is_not_taken_for_a_database_or_a_server_that_is(
+    with_tls: int, what: str
+) -> None:
+    with pytest.raises(StorageError, match="needs a certificate that cannot be read") as refusal:
+        open_store(f"postgresql://tw@127.0.0.1:{with_tls}/base?{what}", clock=Clock())
+    assert "sslrootcert" in refusal.value.fix
 
 
 def test_a_password_is_in_no_message(database: str) -> None:
