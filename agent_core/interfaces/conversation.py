@@ -226,7 +226,7 @@ class Conversation:
                 lambda: not self.busy,
                 self._lost,
             ),
-            on_fault=lambda agent, error: self.voice.aloud([line(("bad", f"{agent}: {error}"))]),
+            on_fault=lambda agent, error: self.voice.aloud([line(("bad", f"{agent or 'No turn can begin'}: {error}"))]),
         ) as runner:
             self._runner = runner
             try:

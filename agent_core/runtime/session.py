@@ -275,31 +275,31 @@ class _Cuts:
     """How often the turn of one message was cut off: in all, and in a row without the answer to a call between."""
 
     total: int
-    in_vain: int
+    in_a_row: int
 
     @classmethod
     def of(cls, claimed: Claimed, entries: Sequence[Entry]) -> "_Cuts":
         """Count one more, of a turn with these entries."""
         answered = any(entry.kind == "result" and _was_run(entry) for entry in entries)
-        total, in_vain = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
-        return cls(total + 1, 0 if answered else in_vain + 1)
+        total, in_a_row = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
+        return cls(total + 1, 0 if answered else in_a_row + 1)
 
     @property
     def are_too_many(self) -> bool:
         """True if it is likelier that the turn ends the processes than that they end by themselves."""
-        return self.in_vain > _MOST_TRIES or self.total > _MOST_CUTS
+        return self.in_a_row > _MOST_TRIES or self.total > _MOST_CUTS
 
     @property
     def said(self) -> str:
         """What the agent, and who asked it, are told."""
-        if self.in_vain > _MOST_TRIES:
-            return f"cut off {self.in_vain} times in a row before a call was answered"
+        if self.in_a_row > _MOST_TRIES:
+            return f"cut off {self.in_a_row} times in a row before a call was answered"
         return f"cut off {self.total} times"
 
     def due(self, now: float) -> float | None:
-        """When it goes on: from the second in vain on later and later, so that turns that ran beside it get ahead."""
-        pause = _PAUSE_S * 2 ** (self.in_vain - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
-        return now + pause if self.in_vain > 1 else None
+        """When it goes on: from the second in a row on later and later, so that turns that ran with it get ahead."""
+        pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
+        return now + pause if self.in_a_row > 1 else None
 
 
 def _stopped(cuts: _Cuts | None) -> Entry:
@@ -317,7 +317,7 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     if cuts.are_too_many:
         return [], _owed(claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed"))
     kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace")}
-    counted = {"tries": cuts.in_vain, "cuts": cuts.total}
+    counted = {"tries": cuts.in_a_row, "cuts": cuts.total}
     again = Post(claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now))
     return [again], []
 

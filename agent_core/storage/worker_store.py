@@ -65,8 +65,11 @@ class WorkerStore(Protocol):
             WorkspaceError: a lock cannot be made.
         """
 
-    def heard(self, hear: Hear) -> AbstractAsyncContextManager[None]:
-        """Call `hear` in this loop when other processes wrote something, while the block runs. Calls may be lost."""
+    def heard(self, hear: Hear, *, to_run: bool = False) -> AbstractAsyncContextManager[None]:
+        """Call `hear` in this loop when other processes wrote something, while the block runs. Calls may be lost.
+
+        Who hears it only `to_run` turns is not told of work for which another process was woken.
+        """
 
     async def offer_slots(self, slots: int) -> None:
         """Say that this process runs the turns of so many agents at once."""

@@ -60,6 +60,7 @@ class Runner:
 
         Events of these `kinds` begin turns. Of an agent that is not free, somebody else runs the turns and pokes when
         they end. At a store that is shared, each agent is `let_go` after its turns, so that others can have it.
+        `on_fault` hears why the turns of an agent fail, or ("") why none can begin.
         """
         self._store = store
         self._handle = handle
@@ -89,7 +90,11 @@ class Runner:
         return tuple(self._running)
 
     async def run(self, *, until_idle: bool = False) -> None:
-        """Run turns until `stop`, or until nothing is due and none runs."""
+        """Run turns until `stop`, or until nothing is due and none runs.
+
+        Raises:
+            StorageError: a store that is shared was away for too long; with `until_idle`, any that fails.
+        """
         try:
             while not self._is_ending:
                 self._woken.clear()
@@ -99,7 +104,7 @@ class Runner:
                     await self._sleep()
                     self._told = ""
                 except StorageError as error:  # a full disk, a file that was taken away: it may be well again
-                    if until_idle:
+                    if until_idle or self._store.is_shared:
                         raise
                     self._tell(error)
                     await asyncio.sleep(_AGAIN_S)
@@ -115,10 +120,10 @@ class Runner:
         return is_idle and not has_reaped
 
     def _tell(self, error: StorageError) -> None:
-        """Log what keeps the runner from its work, once for as long as it is the same."""
+        """Tell what keeps the runner from its work, once for as long as it is the same."""
         if str(error) != self._told:
-            _log.error("no turn can start: %s", error)
             self._told = str(error)
+            self._on_fault("", error)
 
     async def reap(self) -> bool:
         """End what nobody would end otherwise: the waits whose time is over. Return whether there was any."""
@@ -229,7 +234,7 @@ async def bell(
         if topic in ("", WORK):
             poke()
 
-    async with store.heard(hear), _file_bell(state, poke):
+    async with store.heard(hear, to_run=True), _file_bell(state, poke):
         yield
 
 

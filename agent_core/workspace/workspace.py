@@ -301,10 +301,12 @@ class Workspace:
         behind = AgentsBehind(opened, hear, self.answered_by_id)
         new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=(*BETWEEN, *FROM_USER, SUMMARY))
         warm = asyncio.create_task(self._cage.ready())  # the first call does not wait for all of the start
-        async with self._at_work(behind, new_runner) as runner:
-            await self._store.offer_slots(slots)
-            yield runner
-        await warm
+        try:
+            async with self._at_work(behind, new_runner) as runner:
+                await self._store.offer_slots(slots)
+                yield runner
+        finally:
+            await warm
 
     @asynccontextmanager
     async def _at_work(

@@ -71,7 +71,7 @@ async def test_a_turn_that_gets_further_each_time_goes_on(doomed: Doomed) -> Non
     assert await doomed.begin() is not None
 
 
-async def test_one_answered_call_makes_up_for_five_in_vain(doomed: Doomed) -> None:
+async def test_one_answered_call_makes_up_for_five_times_without_one(doomed: Doomed) -> None:
     for _ in range(2):
         for _ in range(5):
             await doomed.cut_off(ASKED)
@@ -93,7 +93,7 @@ async def test_who_asked_is_told_that_it_was_given_up(doomed: Doomed) -> None:
     assert "cut off 6 times in a row" in str(told.payload)
 
 
-async def test_from_the_second_time_in_vain_on_it_waits_longer_and_longer(doomed: Doomed) -> None:
+async def test_from_the_second_time_in_a_row_on_it_waits_longer_and_longer(doomed: Doomed) -> None:
     waits = [await doomed.cut_off() for _ in range(5)]
     assert waits[0] is None
     assert [2**number / 2 <= (wait or 0) <= 2**number * 1.5 for number, wait in enumerate(waits[1:], 1)] == [True] * 4

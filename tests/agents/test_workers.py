@@ -247,6 +247,23 @@ async def test_workers_go_on_when_the_database_was_restarted(tmp_path: Path) -> 
         server.remove()
 
 
+async def test_a_worker_whose_database_fails_for_good_ends_with_75(
+    database: str, tmp_path: Path, postgres: Server
+) -> None:
+    with scripted([]) as model:
+        async with cluster(database, model) as made:
+            worker = made.start(tmp_path)
+            await made.at_work(1)
+            name = name_of(database)
+            postgres.execute(f"alter database {name} allow_connections false")
+            postgres.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+            try:
+                assert worker.wait(60) == os.EX_TEMPFAIL
+            finally:
+                postgres.execute(f"alter database {name} allow_connections true")
+            assert "is not currently accepting connections" in made.words()
+
+
 async def test_an_agent_that_a_person_talks_to_is_left_to_them(database: str, tmp_path: Path) -> None:
     with scripted([Repeat(lambda _: Say("here"))]) as model:
         async with cluster(database, model) as made, open_store(database, clock=Clock()) as other:

@@ -1,18 +1,19 @@
 """Messages and events over HTTP: what a client hears, once, in order, also after it was cut off."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 from agent_core import Workspace
 from agent_core.base import events
-from agent_core.base.errors import StorageError
 from agent_core.interfaces.server.agent_host import Listening
 from agent_core.interfaces.server.journal_events import JournalTail
+from agent_core.interfaces.server.rooms import opened_rooms
 from agent_core.interfaces.state import opened_state
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.runner import ring
-from tests.kit import Ask, Fail, Say, Stall, Wanted
+from sandbox import Sandbox
+from tests.kit import Ask, Fail, Say, ScriptedModel, Stall, Wanted
 from tests.kit.desk import VOWELS
 
 from .conftest import Frames, Serve, end_of, ends
@@ -184,13 +185,22 @@ async def test_a_listener_who_leaves_while_it_reads_takes_no_news_from_the_other
     assert [numbered.event.type for numbered in heard or [] if numbered.event][-1] == "turn_ended"
 
 
-async def test_turns_go_on_after_the_state_file_was_taken_away(served: Serve) -> None:
-    server = await served([Say("Hello again.")])
-    await server.client.get("/api/v1/agents")
-    (server.workspace.root / ".toolwright" / "state.db").unlink()
-    ring(prepare_state_dir(server.workspace.root))  # so that the runner hears of it first
-    await asyncio.sleep(0.2)
-    with suppress(StorageError):
-        await server.token("nobody", "read")
-    server.client = await server.as_("somebody", "chat", "read")
-    assert end_of(await server.said("Hello?"))["reply"] == "Hello again."
+async def test_turns_go_on_after_the_state_file_was_taken_away(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> None:
+    flags = {"model.base_url": scripted([Say("Hello again.")]).base_url, "model.name": "scripted"}
+    async with (
+        Workspace.open(tmp_path, flags=flags, sandbox=one_sandbox) as workspace,
+        opened_rooms(workspace, 1) as rooms,
+    ):
+        with rooms.host.listen("main") as listening:
+            await rooms.host.agent("main")
+            (tmp_path / ".toolwright" / "state.db").unlink()
+            ring(prepare_state_dir(tmp_path))  # nobody but the runner uses it now
+            warned = await listening.next(30)
+            assert isinstance(warned, events.Warned)
+            assert "was taken away" in warned.message
+            await rooms.host.post("main", "Hello?")
+            while not isinstance(event := await listening.next(30), events.TurnEnded):
+                assert event is not None
+            assert event.reply == "Hello again."

@@ -4,9 +4,10 @@ import asyncio
 import hashlib
 import json
 import re
+import socketserver
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -30,7 +31,7 @@ from agent_core.storage import (
     copy_store,
     open_store,
 )
-from tests.kit.postgres import Server
+from tests.kit.postgres import Server, name_of
 from tests.storage.memory_support import insert
 from tests.storage.support import ManualClock, begin, saving, texts, user
 
@@ -52,6 +53,32 @@ def test_an_address_that_leads_nowhere_is_refused_with_a_reason(
     with pytest.raises(StorageError, match=told) as refusal:
         open_store(change(database), clock=Clock())
     assert refusal.value.fix
+
+
+@pytest.fixture
+def with_tls() -> Iterator[int]:
+    """The port of a server that takes TLS, and gets no further: the client must read its certificates then."""
+
+    class Accepting(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(8)
+            self.request.sendall(b"S")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Accepting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "what", ["sslmode=verify-ca&sslrootcert=/nowhere/ca.pem", "sslmode=require&sslcert=/etc/hosts"]
+)
+def test_a_certificate_that_is_missing_is_not_taken_for_a_database_or_a_server_that_is(
+    with_tls: int, what: str
+) -> None:
+    with pytest.raises(StorageError, match="needs a certificate that cannot be read") as refusal:
+        open_store(f"postgresql://tw@127.0.0.1:{with_tls}/base?{what}", clock=Clock())
+    assert "sslrootcert" in refusal.value.fix
 
 
 def test_a_password_is_in_no_message(database: str) -> None:
@@ -386,7 +413,7 @@ async def test_those_who_listen_are_not_told_of_what_concerns_nobody(
 
 
 class Listener:
-    """A process at the database that notes what it hears."""
+    """A process at the database that notes what it hears to run turns."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -394,7 +421,7 @@ class Listener:
 
     @asynccontextmanager
     async def at_work(self, slots: int) -> AsyncIterator["Listener"]:
-        async with self.store.heard(self.told.append):
+        async with self.store.heard(self.told.append, to_run=True):
             await self.store.offer_slots(slots)
             await heard(lambda: bool(self.told))  # the first beat
             self.told.clear()
@@ -423,6 +450,37 @@ async def test_of_several_workers_one_with_room_is_told_of_a_message(
         await heard(lambda: any(WORK in other.told for other in others))
         assert full.told == []
         assert sum(len(other.told) for other in others) == 1
+
+
+async def test_of_a_message_to_an_agent_of_a_dead_process_a_worker_is_told(
+    database: str, clock: ManualClock, postgres: Server
+) -> None:
+    async with open_store(database, clock=clock) as store, Listener(store).at_work(1) as listener:
+        row = "'dead', 'a dead one', 4, 0, clock_timestamp() - interval '10 s'"
+        dead = f"insert into toolwright.worker (id, name, slots, backend, beat) values ({row})"
+        postgres.execute(dead, name_of(database))
+        postgres.execute("insert into toolwright.lease (agent, owner) values ('main', 'dead')", name_of(database))
+        await store.post(Post("main", "message", {"text": "hello"}))
+        await heard(lambda: listener.told == [WORK])
+
+
+async def test_who_runs_turns_and_shows_those_of_others_hears_that_another_let_an_agent_go(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    shown: list[str] = []
+    async with (
+        open_store(database, clock=clock) as store,
+        open_store(database, clock=clock) as other,
+        Listener(other).at_work(1),
+        Listener(store).at_work(1) as listener,
+        store.heard(shown.append),
+    ):
+        async with other.hold(tmp_path, "main"):
+            await other.post(Post("main", "message", {"text": "hello"}))
+            await heard(lambda: shown == [WORK])
+            assert listener.told == []  # who has it runs it
+        await heard(lambda: shown == [WORK, WORK])
+        await heard(lambda: listener.told == [WORK])  # it was let go, and something waits
 
 
 async def test_who_has_an_agent_alone_is_told_of_its_messages(

@@ -226,7 +226,7 @@ async def _work(
 
 
 def _fault_line(agent: str, error: ToolwrightError) -> Line:
-    return line(("bad", f"{agent}: {error}"))
+    return line(("bad", f"{agent or 'No turn can begin'}: {error}"))
 
 
 @verb(opens=Opens.NOTHING)

@@ -132,7 +132,14 @@ class AgentHost:
         slots = workspace.settings.runner.slots
         kinds = (*BETWEEN, *FROM_USER, *((SUMMARY,) if store.is_shared else ()))
         self._runner = Runner(
-            store, self._turn, self._end, slots=slots, clock=Clock(), kinds=kinds, let_go=self._let_go
+            store,
+            self._turn,
+            self._end,
+            slots=slots,
+            clock=Clock(),
+            kinds=kinds,
+            let_go=self._let_go,
+            on_fault=self._warn_all,
         )
         self._leaving: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -305,11 +312,19 @@ class AgentHost:
             async for event in agent.turn(None, approver=self.workspace.answered_by_id):
                 self._publish(name, event)
         except ToolwrightError as error:
-            self._publish(name, events.Warned(turn="", message=f"{error.message} {error.fix}".strip()))
+            self._warn(name, error)
             raise
         except Exception as error:  # noqa: BLE001  (the top of a task: reported, and the agent goes on later)
             self._publish(name, events.Warned(turn="", message="The turn failed; the log has the reason."))
             self._report(error)
+
+    def _warn(self, name: str, error: ToolwrightError) -> None:
+        self._publish(name, events.Warned(turn="", message=f"{error.message} {error.fix}".strip()))
+
+    def _warn_all(self, agent: str, error: ToolwrightError) -> None:
+        """Tell all who listen why no turn can begin; of one that failed, who listens to its agent has heard."""
+        for name in () if agent else tuple(self._listening):
+            self._warn(name, error)
 
     async def _end(self, name: str) -> None:
         if name in self._agents:

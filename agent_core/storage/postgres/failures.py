@@ -13,7 +13,8 @@ RESTARTING: Final = frozenset({"57P01", "57P02", "57P03", "25P03"})
 _TOO_MANY: Final = ("53300", "too many clients", "remaining connection slots", "too many connections")
 _REFUSED: Final = ("28P01", "28000", "authentication failed", "no pg_hba.conf entry", "no password supplied", 'role "')
 _MISSING: Final = ("3D000", "does not exist")
-_NOBODY: Final = ("Connection refused", "No such file or directory")
+_NOBODY: Final = ("Connection refused", '" failed: No such file or directory')  # the second: of a socket
+_CERTIFICATE: Final = ("certificate file", "private key file")
 _UNKNOWN_HOST: Final = ("resolve host", "translate host name")
 _UNREADABLE: Final = (
     "invalid connection option",
@@ -35,6 +36,11 @@ _CAUSES: Final = (
         _REFUSED,
         "does not let this user in ({short}).",
         "Check the user and the password: in the URL, in ~/.pgpass, or in PGPASSWORD.",
+    ),
+    (
+        _CERTIFICATE,
+        "needs a certificate that cannot be read ({short}).",
+        "Correct sslcert, sslkey or sslrootcert in the URL.",
     ),
     (_MISSING, "is not there ({short}).", "Make it with `createdb`, or correct `url` in [storage] of toolwright.toml."),
     (_UNREADABLE, "has an address that cannot be read ({short}).", "Correct the URL: postgresql://USER@HOST:PORT/NAME"),

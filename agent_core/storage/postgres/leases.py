@@ -88,7 +88,7 @@ class Leases(Database):
             self._wanted.discard(agent)
 
     @asynccontextmanager
-    async def heard(self, hear: Hear) -> AsyncIterator[None]:
+    async def heard(self, hear: Hear, *, to_run: bool = False) -> AsyncIterator[None]:
         """Pass on what others write, from the thread to this loop."""
         loop = asyncio.get_running_loop()
 
@@ -96,7 +96,7 @@ class Leases(Database):
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(hear, topic)
 
-        end = self._pulse.subscribe(tell)
+        end = self._pulse.subscribe(tell, to_run=to_run)
         self._pulse.start()
         try:
             yield

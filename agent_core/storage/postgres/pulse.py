@@ -49,10 +49,10 @@ class Pulse:
         self.held: set[str] = set()
         """The agents that this process has, as far as it knows."""
         self.has_slots = False
-        """True for a worker: of many, each message wakes one."""
+        """True for who runs the turns of all agents: of many, each message wakes one."""
         self._conninfo = conninfo
         self._skew = 0.0
-        self._hearers: list[Hear] = []
+        self._hearers: list[tuple[Hear, bool]] = []
         self._stopped = Event()
         self._beating = Event()
         self._starting = Lock()
@@ -71,10 +71,14 @@ class Pulse:
                 self._thread.start()
         self._beating.wait(patience_s)
 
-    def subscribe(self, hear: Hear) -> Callable[[], None]:
-        """Call `hear` in the thread with each topic; the returned callable ends it."""
-        self._hearers.append(hear)
-        return lambda: self._hearers.remove(hear)
+    def subscribe(self, hear: Hear, *, to_run: bool) -> Callable[[], None]:
+        """Call `hear` in the thread with each topic; the returned callable ends it.
+
+        Who hears it only `to_run` turns is not told of work for which another process was woken.
+        """
+        hearer = (hear, to_run)
+        self._hearers.append(hearer)
+        return lambda: self._hearers.remove(hearer)
 
     def stop(self) -> None:
         """End it at the next beat, or at what it hears before."""
@@ -110,11 +114,11 @@ class Pulse:
         """Pass on what comes until the next beat."""
         for note in db.notifies(timeout=BEAT_S):
             topic, _, whom = note.payload.partition(" ")
-            if not (whom and self.has_slots and whom != self.owner):
-                self._tell(topic)
+            self._tell(topic, is_for_another=bool(whom) and self.has_slots and whom != self.owner)
             if self._stopped.is_set():
                 break
 
-    def _tell(self, topic: str) -> None:
-        for hear in tuple(self._hearers):
-            hear(topic)
+    def _tell(self, topic: str, *, is_for_another: bool = False) -> None:
+        for hear, to_run in tuple(self._hearers):
+            if not (to_run and is_for_another):
+                hear(topic)

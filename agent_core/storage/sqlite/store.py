@@ -99,7 +99,7 @@ class SqliteStore(StateFile, StoreTables):
             yield
 
     @asynccontextmanager
-    async def heard(self, hear: Hear) -> AsyncIterator[None]:
+    async def heard(self, hear: Hear, *, to_run: bool = False) -> AsyncIterator[None]:
         """Pass on nothing: the file has no way to tell."""
         yield
 

@@ -1,10 +1,10 @@
 -- A message wakes one process: who has its agent, or else a worker with room, the likelier the more of it. The others
--- that run turns need not look. Processes without slots (a prompt, a server) hear of everything. It stays a hint: each
--- worker looks by itself once a second.
+-- that run turns need not look. Processes without slots (a prompt) look each time, and who shows the turns of others (a
+-- server) hears of everything. It stays a hint: each worker looks by itself once a second. Who was not heard for 3 seconds counts as gone, as in `pulse.py`.
 create function roomy(besides text) returns text language sql volatile as $$
     select w.id from toolwright.worker w
         cross join lateral (select count(*) as busy from toolwright.lease l where l.owner = w.id) as b
-        where w.slots > b.busy and w.id <> besides and w.beat > clock_timestamp() - interval '2 s'
+        where w.slots > b.busy and w.id <> besides and w.beat > clock_timestamp() - interval '3 s'
         order by -ln(1 - random()) / (w.slots - b.busy) limit 1
 $$;
 
@@ -14,7 +14,9 @@ declare
 begin
     for whose in select distinct agent from added loop
         perform pg_notify('toolwright', 'work ' || coalesce(
-            (select owner from toolwright.lease where agent = whose), toolwright.roomy(''), '-'));
+            (select w.id from toolwright.lease l join toolwright.worker w on w.id = l.owner
+                where l.agent = whose and w.beat > clock_timestamp() - interval '3 s'),
+            toolwright.roomy(''), '-'));
     end loop;
     return null;
 end $$;
