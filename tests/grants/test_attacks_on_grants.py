@@ -89,11 +89,12 @@ async def test_a_copied_workspace_brings_no_yes_along(
 
 
 async def test_another_users_state_brings_no_yes_along(
-    here: Room, code: str, home: Path, monkeypatch: pytest.MonkeyPatch, cage: SandboxClient
+    tmp_path: Path, code: str, home: Path, monkeypatch: pytest.MonkeyPatch, cage: SandboxClient
 ) -> None:
-    await granted(here, code)
+    async with room(tmp_path, cage) as here:
+        await granted(here, code)
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "somebody-else"))
-    async with room(here.root, cage) as mine:
+    async with room(tmp_path, cage) as mine:
         assert await now(mine) == NOTHING
 
 

@@ -59,7 +59,7 @@ def _helpers(tree: ast.Module, function: FunctionNode) -> Iterator[FunctionNode]
     defined = {node.name: node for node in tree.body if isinstance(node, FunctionNode | ast.ClassDef)}
     waiting: list[ast.AST] = [function]
     reached = {function.name}
-    while waiting:
+    while waiting and len(reached) < len(defined):
         for name in calls_of(waiting.pop(), {*defined} - reached):
             reached.add(name)
             waiting.append(defined[name])
@@ -70,6 +70,8 @@ def _helpers(tree: ast.Module, function: FunctionNode) -> Iterator[FunctionNode]
     classes = [node for node in parts if isinstance(node, ast.ClassDef)]
     methods = [(node, child) for node in classes for child in node.body if isinstance(child, FunctionNode)]
     times = Counter(method.name for _class, method in methods)
+    if not methods:
+        return
     called = {node.attr for node in nodes_of(tree) if isinstance(node, ast.Attribute)} | {"__call__"}
     yield from (
         method for node, method in methods if not node.bases and times[method.name] == 1 and method.name in called

@@ -152,7 +152,10 @@ def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
 @lru_cache(maxsize=64)
 def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     """Return the nodes of a tree in which `self` is the context of a call, and not an object of a class."""
-    methods = (child for node in nodes_of(tree) if isinstance(node, ast.ClassDef) for child in node.body)
+    classes = [node for node in nodes_of(tree) if isinstance(node, ast.ClassDef)]
+    if not classes:
+        return nodes_of(tree)
+    methods = (child for node in classes for child in node.body)
     own = {
         id(node)
         for method in methods
