@@ -1,4 +1,4 @@
-"""Messages to paused agents, beside as many requests to an echo that keeps nothing.
+"""Messages to paused agents, next to as many requests to an echo that keeps nothing.
 
 The requests are encoded before the clock starts, and written as they are over a few connections that stay open: on two
 cores a client that did more would be what is measured.
@@ -49,7 +49,7 @@ class _Line:
 
 
 async def many_posts(clients: Sequence[httpx2.AsyncClient], echo: httpx2.AsyncClient, count: int, folder: Path) -> Row:
-    """Time messages to paused agents, by each client those of one, beside requests that keep nothing."""
+    """Time messages to paused agents, by each client those of one, next to requests that keep nothing."""
     agents = [await _paused(clients[0], f"reader{number}") for number in range(len(clients))]
     posts, echoes = [], []
     for number in range(count):

@@ -424,14 +424,11 @@ def _looked_at(words: Sequence[str], parameters: Schema) -> str:
     """Return the medium that words name of which nothing but a path comes in: `the text found in the image`."""
     work = lexicon().sections["work"]
     parts = [part for name in parameters["properties"] for part in name.lower().split("_")]
-    is_path = any(part in work["media"] and not work["paths"].isdisjoint(parts) for part in parts)
-    inside = [after for word, after in pairwise(words) if word in ("in", "from", "on")]
-    named = [word for word in words if word in work["media"]]
-    return (
-        named[0]
-        if is_path and named and (inside or named[0] in words[:6]) and work["unopened"].isdisjoint(words)
-        else ""
-    )
+    is_path = not (work["media"].isdisjoint(parts) or work["paths"].isdisjoint(parts))
+    if not is_path or not work["unopened"].isdisjoint(words):
+        return ""
+    is_inside = not {"in", "from", "on"}.isdisjoint(words[:-1])
+    return next((word for word in (words if is_inside else words[:6]) if word in work["media"]), "")
 
 
 def _file(words: Sequence[str], parameters: Schema) -> str:
