@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,15 @@ async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(s
     one, broken, two, three, again = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
     assert isinstance(broken, StorageError)
     assert three == again
+    assert [row.id for row in await store.waiting("main")] == [one, two, three]
+
+
+@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
+async def test_a_fault_of_the_program_in_one_post_leaves_those_that_came_with_it(store: Store) -> None:
+    wrong = replace(event("wrong"), due=object())  # type: ignore[arg-type]  # no storage error comes of it
+    posts = [event("one"), event("two"), wrong, event("three")]
+    one, two, failed, three = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
+    assert isinstance(failed, TypeError)
     assert [row.id for row in await store.waiting("main")] == [one, two, three]
 
 
