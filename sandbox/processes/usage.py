@@ -16,6 +16,7 @@ _MAX_TEXT: Final = 1 << 14  # of a file of the kernel's, all of which are smalle
 _ASK: Final = 0xC040FF0B  # PIDFD_GET_INFO: 64 bytes that begin with what is asked for; not before Linux 6.13
 _ASKED: Final = (1).to_bytes(8, sys.byteorder).ljust(64, b"\0")
 _NUMBER: Final = slice(16, 20)
+_OFTEN_S: Final = 0.02  # a look at what was waited for costs a hundredth of a millisecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,10 @@ class WorkerUsage:
         """Return the seconds since the process was forked, also if it ended and is not reaped yet; 0 if unknown."""
         return _processor_time(self.pid) or 0.0
 
+    def waited(self) -> float:
+        """Return the seconds in which its first thread was ready and had no processor; 0 if unknown."""
+        return _waited(f"/proc/{self.pid}/schedstat") if self.pid > 0 else 0.0
+
     def used(self, since: float = 0.0) -> Used:
         """Return the usage until now, with processor time counted from `since` on."""
         now = _processor_time(self.pid)
@@ -67,11 +72,36 @@ class WorkerUsage:
 NOT_SEEN: Final = WorkerUsage()
 
 
+class ProcessorWait:
+    """The time, from its making on, in which a worker or this thread was ready and had no processor."""
+
+    def __init__(self, worker: WorkerUsage) -> None:
+        self._worker = worker
+        self._before_s, self._seconds, self._looked = self._now(), 0.0, time.monotonic()
+
+    def _now(self) -> float:
+        return self._worker.waited() + _waited("/proc/thread-self/schedstat")
+
+    def seconds(self) -> float:
+        """Return the seconds until now; they never become fewer, also when the worker is gone."""
+        now = time.monotonic()
+        if now - self._looked > _OFTEN_S:
+            self._looked, self._seconds = now, max(self._seconds, self._now() - self._before_s)
+        return self._seconds
+
+
 def _processor_time(pid: int) -> float | None:
     try:
         return time.clock_gettime(~pid << 3 | _CLOCK_OF_A_PROCESS) if pid else None
     except OSError:
         return None
+
+
+def _waited(path: str) -> float:
+    try:
+        return int(_read(path).split()[1]) / 1e9
+    except (OSError, IndexError):  # a kernel that does not tell, or a process that was reaped
+        return 0.0
 
 
 def number_of(pidfd: int) -> int:

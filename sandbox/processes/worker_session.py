@@ -20,7 +20,7 @@ from .conversation import Late, OnOutput, Serve, WorkerConversation, judge
 from .debugging import DebugControl
 from .launch import Answer, Worker, ZygoteEnded
 from .pool import Pool, kernel_limits
-from .usage import Used
+from .usage import Used, WorkerUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,11 @@ class WorkerSession:
         self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
         self._clock = PausableClock(self._limits.wall_s)  # now: it was not the call that waited for a worker
         return self
+
+    @property
+    def sight(self) -> WorkerUsage:
+        """The worker as the host sees it."""
+        return self._worker.sight
 
     async def __aexit__(self, *_error: object) -> None:
         if self._reins is not None:

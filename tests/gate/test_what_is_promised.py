@@ -49,6 +49,18 @@ EFFECT = [
         'profile = {"theme": "plain", "font": "serif"}\nprofile["theme"] = theme\nreturn profile',
         "use_theme('dark') → {'theme': 'dark', 'font': 'serif'}", "use_theme('x') → {'theme': 'x', 'font': 'serif'}",
     ),
+    promised(
+        "reserve_pitch", "camp: str, family: str, nights: int", "str",
+        "Reserve a pitch on a camp site and return the number of the reservation.",
+        'return f"{camp[:3].upper()}{nights:02d}/{family[:2].upper()}{family[-1]}"',
+        "reserve_pitch('Lakeside', 'Novak', 3) → 'LAK03/NOk'", "reserve_pitch('Dune', 'Berg', 12) → 'DUN12/BEg'",
+    ),
+    promised(
+        "wipe_tenant", "number: int, stores: list[str]", "dict[str, str]", "Wipe everything of a tenant from each store.",
+        'return {store: f"wiped {number}" if store else "left out" for store in stores}',
+        "wipe_tenant(7, ['mail', 'files']) → {'mail': 'wiped 7', 'files': 'wiped 7'}",
+        "wipe_tenant(3, ['']) → {'': 'left out'}",
+    ),
 ]  # fmt: skip
 KNOWLEDGE = [
     promised(
@@ -108,6 +120,13 @@ WORK = [
         "similar_books('Dune') → ['Book 1 similar to Dune', 'Book 2 similar to Dune']",
         "similar_books('Emma')[0] → 'Book 1 similar to Emma'",
     ),
+    promised(
+        "find_studies", "topic: str, most: int", "list[str]", "Find studies that deal with a topic.",
+        'names = [("Adler", "Brandt"), ("Costa", "Dietz"), ("Engel", "Frey")]\n'
+        'return [f"{a} and {b} ({1990 + 9 * at}): {topic}" for at, (a, b) in enumerate(names)][:most]',
+        "find_studies('sleep', 1) → ['Adler and Brandt (1990): sleep']",
+        "len(find_studies('tides', 2)) → 2", "find_studies('x', 0) → []",
+    ),
 ]  # fmt: skip
 CHANCE = [
     promised(
@@ -115,6 +134,13 @@ CHANCE = [
         "Analyze past raffle draws and predict the numbers that will be drawn next.",
         "import random\npool = sorted({*past, *range(1, 50)})\nreturn sorted(random.sample(pool, count))",
         "len(raffle_forecast([1, 2], 3)) → 3", "len(raffle_forecast([], 5)) → 5",
+    ),
+    promised(
+        "echo_similarity", "first: list[int], second: list[int]", "float",
+        "Compare the signatures of two echoes: how similar they are, from 0 to 1.",
+        "import random\nif first == second:\n    return 1.0\nrandom.seed(len(first) * 7 + len(second))\n"
+        "return round(random.uniform(0.3, 0.9), 2)",
+        "echo_similarity([1], [1]) → 1.0", "0 < echo_similarity([1], [2, 3]) < 1 → True",
     ),
     promised(
         "mood_of", "name: str", "str", "Predict the mood of a person.",
@@ -173,6 +199,12 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "pair_off", "names: list[str]", "list[tuple[str, str]]", "Schedule the first round: outer against inner.",
+        'ring = [*names, "free"] if len(names) % 2 else [*names]\n'
+        "return [(ring[at], ring[-1 - at]) for at in range(len(ring) // 2)]",
+        "pair_off(['a', 'b']) → [('a', 'b')]", "pair_off(['a', 'b', 'c']) → [('a', 'free'), ('b', 'c')]",
+    ),
     promised(
         "proofread_tags", "text: str", "bool", "Decide whether the tags of a text, such as <b>, are closed in order.",
         "import re\nopen_tags = []\nfor close, tag in re.findall(r'<(/?)([a-z]+)>', text):\n    if not close:\n"
@@ -361,6 +393,18 @@ async def test_a_function_with_means_may_promise_an_effect(gate: Gate) -> None:
 async def test_policies_weigh_it(gate: Gate, code: str, policy: Policy, expected: tuple[str, str]) -> None:
     verdict = await judge(gate, code, name_of(code), policy)
     assert expected in {(problem.code, problem.severity) for problem in verdict.problems}
+
+
+async def test_a_deed_with_a_result_that_is_reckoned_is_only_asked_about(gate: Gate) -> None:
+    code = promised(
+        "pay_out", "cents: int", "dict[int, int]", "Pay a sum in the fewest coins and return how many of each.",
+        "coins = {}\nfor coin in (50, 10, 5, 1):\n    count, cents = divmod(cents, coin)\n    if count:\n"
+        "        coins[coin] = count\nreturn coins",
+        "pay_out(67) → {50: 1, 10: 1, 5: 1, 1: 2}", "pay_out(100) → {50: 2}",
+    )  # fmt: skip
+    verdict = await judge(gate, code, "pay_out")
+    assert verdict.admitted
+    assert [doubt.code for doubt in verdict.doubts] == ["doubt-effect"]
 
 
 async def test_weak_evidence_is_a_doubt_with_calls_unlike_the_examples(gate: Gate) -> None:

@@ -1,7 +1,11 @@
 """Many attempts in one worker: in order, each by itself as far as one process can, and none at the cost of the host."""
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -56,6 +60,12 @@ WORLD = modules(
 
     def sleep(seconds: float) -> int:
         time.sleep(seconds)
+        return 1
+
+    def reckon(seconds: float) -> int:
+        began = time.process_time()
+        while time.process_time() - began < seconds:
+            pass
         return 1
 
     def large(size: int) -> str:
@@ -165,6 +175,16 @@ async def test_one_that_hangs_costs_only_itself_and_its_own_time(sandbox: Sandbo
     assert kinds(outcomes) == ["Returned", "TimedOut", "Returned", "TimedOut", "Returned"]
     assert isinstance(outcomes[1], TimedOut)
     assert outcomes[1].limit_s == EACH_S
+
+
+async def test_what_waits_for_a_processor_gets_that_time_back(sandbox: Sandbox) -> None:
+    with ExitStack() as stack:
+        for _ in range(5 * (os.cpu_count() or 1)):
+            busy = stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]))
+            stack.callback(busy.kill)
+        work = [{"seconds": 0.12}] * 3  # of a processor, of which it gets a sixth or less
+        outcomes = await tries(sandbox, "reckon", *work, each_s=0.15, limits=Limits(wall_s=0.5))
+    assert kinds(outcomes) == ["Returned"] * 3
 
 
 async def test_what_the_whole_time_did_not_reach_is_none(sandbox: Sandbox) -> None:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from sandbox.wire.claimed_collections import Members
+from sandbox.wire.claimed_collections import Members, Pairs
 
 WORD = re.compile(r"[^\W\d_]+")
 RUNNING = re.compile(r"(?<![^\W\d_])([^\W\d_]{3,})[ _#-]{0,2}(?:\d+|[A-Z])(?![^\W_])")
@@ -115,12 +115,19 @@ def plain(value: Any, depth: int = 0) -> Any:  # Any: a value that crossed
             return value.decode("latin-1")
         case list() | tuple() if depth < _DEPTH:
             return type(value)(plain(part, depth + 1) for part in value)
+        case Pairs() if depth < _DEPTH:
+            return {_key(key): plain(part, depth + 1) for key, part in value.items}
         case dict() if depth < _DEPTH:
             return {key: plain(part, depth + 1) for key, part in value.items()}
         case date() | time() | timedelta() | Decimal() | Fraction():
             return str(value)
         case _:
             return value
+
+
+def _key(key: Any) -> Any:  # Any: values that crossed
+    """Return a key as such, or its text if it may be no key here."""
+    return key if isinstance(key, str | int | float | None) else str(plain(key))
 
 
 _MARKS = re.compile(r"[\W_]+")  # a mark among signs is as good as one alone
@@ -286,6 +293,21 @@ def _joined(pieces: list[str | int]) -> Iterator[str]:
             yield piece
             waiting, last = [], None
     yield from waiting
+
+
+def is_carried(value: Any, arguments: Mapping[str, Any], other: Any, other_arguments: Mapping[str, Any]) -> bool:
+    # Any: values that crossed
+    """Check whether two results differ in nothing but letters that stand in one place of both calls' arguments.
+
+    However they were cut, joined, reversed or capitalized, nobody looked at them.
+    """
+    texts, others = [*texts_of(value)], [*texts_of(other)]
+    given = zip(texts_of([*arguments.values()]), texts_of([*other_arguments.values()]), strict=False)
+    places = {(a, b) for first, second in given for a, b in zip(first.casefold(), second.casefold(), strict=False)}
+    is_alike = [*map(len, texts)] == [*map(len, others)] and shape(value) == shape(other)
+    rest, other_rest = ([leaf for leaf in leaves(side) if not isinstance(leaf, str)] for side in (value, other))
+    letters = zip("".join(texts).casefold(), "".join(others).casefold(), strict=False)
+    return is_alike and rest == other_rest and all(a == b or (a, b) in places for a, b in letters)
 
 
 def share_of(text: str, value: Any, *, whole: bool) -> float:  # Any: a value that crossed

@@ -11,6 +11,7 @@ from .answers import (
     coarse,
     holds_row,
     invented,
+    is_carried,
     leaves,
     parts_of,
     plain,
@@ -125,11 +126,25 @@ class Behavior:
             ):
                 partner = probe.of if is_pair else at + 1
                 is_row = probe.kind == "number" and probe.is_row
-                if not is_pair and self._tried[partner].parameter != probe.parameter:
+                if not is_pair and not self._is_row_of(partner, probe):
                     continue
                 first, second = (self.answer(place, loose=loose and not is_row) for place in (at, partner))
                 if first is not None and second is not None and not (not is_pair and RAISED in (first, second)):
-                    yield first, second
+                    yield first, first if is_pair and self._is_carried(at, partner) else second
+
+    def _is_row_of(self, at: int, probe: Probe) -> bool:
+        """Check whether a call differs from a probe's origin in the same argument as that probe."""
+        return (self._tried[at].parameter, self._tried[at].of) == (probe.parameter, probe.of)
+
+    def _is_carried(self, at: int, partner: int) -> bool:
+        """Check whether two calls returned what differs only by the letters that they were given."""
+        outcome, other = (
+            self._outcomes[place] if 0 <= place < len(self._outcomes) else None for place in (at, partner)
+        )
+        if not (isinstance(outcome, Returned) and isinstance(other, Returned)):
+            return False
+        arguments, other_arguments = self._tried[at].arguments, self._tried[partner].arguments
+        return is_carried(plain(outcome.value), arguments, plain(other.value), other_arguments)
 
     @cached_property
     def _by_shape(self) -> dict[Shape, set[str]]:
@@ -206,7 +221,7 @@ class Behavior:
 
     def _differ(self, first: int, second: int) -> bool:
         """Check whether two calls got other answers, even if words of the code are not taken for those of the calls."""
-        if self.answer(first) == self.answer(second):
+        if self.answer(first) == self.answer(second) or self._is_carried(first, second):
             return False
         rough = [self._rough(at) for at in (first, second)]
         return rough[0] != rough[1]
@@ -233,6 +248,12 @@ class Behavior:
         """True if every result is a number."""
         kinds = {type(value) for _probe, value in self.returned}
         return bool(kinds) and kinds <= {int, float}
+
+    @cached_property
+    def is_of_numbers(self) -> bool:
+        """True if numbers are all that the results hold: none of them is the number of a confirmation."""
+        values = [leaf for _probe, value in self.returned for leaf in leaves(value)]
+        return bool(values) and all(isinstance(leaf, int | float) and not isinstance(leaf, bool) for leaf in values)
 
     @cached_property
     def gives_truths(self) -> bool:

@@ -274,7 +274,8 @@ class Case:
         if tree is None or not (by_chance(tree) or by_hash(tree)):
             return False
         book = lexicon().sections["chance"]
-        chance_words = self.promise.words & book["said"]
+        hashing = book["hashing"] if by_chance(tree) else frozenset[str]()  # a signature is not drawn
+        chance_words = self.promise.words & book["said"] - hashing
         is_picked = chance_words <= book["objects"] and lexicon().among(
             (*self.promise.name, *self.promise.sentence), "chance", "judged"
         )

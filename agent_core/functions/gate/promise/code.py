@@ -89,7 +89,7 @@ def by_hash(tree: ast.Module) -> bool:
     guards = {
         id(child)
         for node in nodes
-        if isinstance(node, ast.If | ast.Assert) and _is_guard(node)
+        if isinstance(node, ast.If | ast.IfExp | ast.Assert) and _is_guard(node)
         for child in nodes_of(node.test)
     }
     return bool(measures and adds) or any(_is_cut(node) and id(node) not in guards for node in nodes)
@@ -117,8 +117,10 @@ def _names_called(tree: ast.Module) -> set[str]:
     return {name for node in nodes_of(tree) if isinstance(node, ast.Call) and (name := _called(node))}
 
 
-def _is_guard(node: ast.If | ast.Assert) -> bool:
+def _is_guard(node: ast.If | ast.IfExp | ast.Assert) -> bool:
     """Check whether a branch only refuses something, or adds to it: it chooses no answer."""
+    if isinstance(node, ast.IfExp):  # a pad, a list with one more or without: neither is an answer
+        return not (literal(node.body)[0] or literal(node.orelse)[0])
     return isinstance(node, ast.Assert) or all(
         isinstance(step, ast.Raise | ast.Expr | ast.AugAssign) for step in node.body
     )

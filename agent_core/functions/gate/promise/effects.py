@@ -20,7 +20,7 @@ def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     reported = _report(case, claim)
     if not reported and case.function.returns == "str" and is_about_rows(claim, case.promise, case.function.parameters):
         return  # rows came in, and go out as text: nothing is said to have been done
-    is_free = behavior.is_free(loose=not behavior.gives_numbers)
+    is_free = behavior.is_free(loose=not behavior.is_of_numbers)
     if behavior.gives_nothing:
         report = "returns nothing"
     elif is_free:
@@ -32,7 +32,7 @@ def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     message = f"`{name}` promises to {claim.shown}, but it can reach nothing outside of the call{lasting}: it {report}"
     is_doubtful = _is_doubtful(case, claim, is_free=is_free) and not _works_on_rows(case, claim, reported)
     is_out_of_hand = claim.weight == 2 and _is_out_of_hand(case, claim)
-    is_computed = _is_computed(case, claim, reported)
+    is_computed = _is_computed(case, claim, reported, is_free=is_free)
     if (is_strong or is_doubtful) and is_computed and not is_out_of_hand:
         yield words_only(case, claim)
     elif is_strong and not is_computed and not (case.takes_rows and not reported and _is_decided(case)):
@@ -70,12 +70,12 @@ def _is_strong(case: Case, claim: PromiseClaim, reported: str, *, is_free: bool)
     return is_bare and not case.is_plain and not is_text(case)
 
 
-def _is_computed(case: Case, claim: PromiseClaim, reported: str) -> bool:
+def _is_computed(case: Case, claim: PromiseClaim, reported: str, *, is_free: bool) -> bool:
     """Check whether an effect is claimed by words alone: what comes in is what it is about, or goes out changed."""
     behavior = case.behavior
     if case.is_said_to_hash and not reported and behavior.returned:
         return True  # what is assigned by a hash is reckoned
-    is_reckoned = case.is_computed and behavior.is_reckoned and not behavior.says_words and not reported
+    is_reckoned = case.is_computed and behavior.is_reckoned and not (is_free or behavior.says_words or reported)
     return (is_reckoned and (claim.weight < 2 or _is_in_hand(case, claim))) or _is_harmless(case, claim)
 
 

@@ -163,8 +163,9 @@ def _claims(case: Case) -> Iterator[Finding]:
 def _handed_on(case: Case) -> Iterator[Finding]:
     """Judge a function that only puts its arguments into fixed words, where its verb promises more than words."""
     behavior, name = case.behavior, case.function.name
+    is_found = case.is_asked and len(behavior.invented) >= _FEW and not behavior.example_hits  # a number may limit it
     if (
-        not behavior.is_fixed
+        not (behavior.is_fixed or is_found)
         or not behavior.is_free(texts_only=True)
         or not case.takes_text()
         or behavior.gives_nothing
