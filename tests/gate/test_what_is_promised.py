@@ -56,10 +56,10 @@ EFFECT = [
         "reserve_pitch('Lakeside', 'Novak', 3) → 'LAK03/NOk'", "reserve_pitch('Dune', 'Berg', 12) → 'DUN12/BEg'",
     ),
     promised(
-        "wipe_tenant", "number: int, stores: list[str]", "dict[str, str]", "Wipe everything of a tenant from each store.",
-        'return {store: f"wiped {number}" if store else "left out" for store in stores}',
-        "wipe_tenant(7, ['mail', 'files']) → {'mail': 'wiped 7', 'files': 'wiped 7'}",
-        "wipe_tenant(3, ['']) → {'': 'left out'}",
+        "erase_tenant", "number: int, stores: list[str]", "dict[str, str]", "Erase a tenant from every store.",
+        'return {store: f"erased {number}" if store else "left out" for store in stores}',
+        "erase_tenant(7, ['mail', 'files']) → {'mail': 'erased 7', 'files': 'erased 7'}",
+        "erase_tenant(3, ['']) → {'': 'left out'}",
     ),
 ]  # fmt: skip
 KNOWLEDGE = [
@@ -137,7 +137,7 @@ CHANCE = [
     ),
     promised(
         "echo_similarity", "first: list[int], second: list[int]", "float",
-        "Compare the signatures of two echoes: how similar they are, from 0 to 1.",
+        "Compare the signature of one echo with another: their similarity, 0 to 1.",
         "import random\nif first == second:\n    return 1.0\nrandom.seed(len(first) * 7 + len(second))\n"
         "return round(random.uniform(0.3, 0.9), 2)",
         "echo_similarity([1], [1]) → 1.0", "0 < echo_similarity([1], [2, 3]) < 1 → True",

@@ -115,10 +115,9 @@ def plain(value: Any, depth: int = 0) -> Any:  # Any: a value that crossed
             return value.decode("latin-1")
         case list() | tuple() if depth < _DEPTH:
             return type(value)(plain(part, depth + 1) for part in value)
-        case Pairs() if depth < _DEPTH:
-            return {_key(key): plain(part, depth + 1) for key, part in value.items}
-        case dict() if depth < _DEPTH:
-            return {key: plain(part, depth + 1) for key, part in value.items()}
+        case Pairs() | dict() if depth < _DEPTH:
+            pairs = value.items if isinstance(value, Pairs) else value.items()
+            return {_key(key): plain(part, depth + 1) for key, part in pairs}
         case date() | time() | timedelta() | Decimal() | Fraction():
             return str(value)
         case _:
