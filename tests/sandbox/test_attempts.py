@@ -4,7 +4,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -177,13 +177,19 @@ async def test_one_that_hangs_costs_only_itself_and_its_own_time(sandbox: Sandbo
     assert outcomes[1].limit_s == EACH_S
 
 
-async def test_what_waits_for_a_processor_gets_that_time_back(sandbox: Sandbox) -> None:
+@pytest.fixture
+def busy_machine() -> Iterator[None]:
+    """Programs that leave a sixth of each processor, or less."""
     with ExitStack() as stack:
         for _ in range(5 * (os.cpu_count() or 1)):
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]))
             stack.callback(busy.kill)
-        work = [{"seconds": 0.12}] * 3  # of a processor, of which it gets a sixth or less
-        outcomes = await tries(sandbox, "reckon", *work, each_s=0.15, limits=Limits(wall_s=0.5))
+        yield
+
+
+@pytest.mark.usefixtures("busy_machine")
+async def test_what_waits_for_a_processor_gets_that_time_back(sandbox: Sandbox) -> None:
+    outcomes = await tries(sandbox, "reckon", *[{"seconds": 0.12}] * 3, each_s=0.15, limits=Limits(wall_s=0.5))
     assert kinds(outcomes) == ["Returned"] * 3
 
 
