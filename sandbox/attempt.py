@@ -1,7 +1,7 @@
 """Many attempts in one worker. Any of them may spoil the rest, so their outcomes are advice and never proof.
 
-Each has its own time on the host's clock, without what it waited for a processor. One that hangs, dies or breaks a rule
-ends its worker, and the rest goes on in another; a module that does that on import ends them all.
+Each has its own time on the host's clock; patient ones get back what they waited for a processor. One that hangs, dies
+or breaks a rule ends its worker, and the rest goes on in another; a module that does that on import ends them all.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from .wire.values import Unsendable, encode
 
 _FEW, _PAUSE_S = 4, 0.001
 RESULT: Final = 64 * 1024  # bytes of one value; a larger one is reported as ResultTooLarge
-_PATIENT: Final = 9  # times the time it has: what it gets at most for waiting for a processor
+_PATIENT: Final = 3  # times its time: what an attempt gets at most for waiting for a processor
 _LEAST_S: Final = 0.002
 _TOGETHER: Final = 4  # times a call's result: all that is heard, after which nothing more is reached
 
@@ -43,7 +43,8 @@ class AttemptSeries:
         self._room = _TOGETHER * job.limits.result
         self._each_s = job.work.each_s
         self._is_loaded = False
-        self._waited_before_s, self._wait = 0.0, ProcessorWait(NOT_SEEN)
+        self._is_patient = job.work.is_patient
+        self._wait = ProcessorWait(NOT_SEEN)
         self._add(job.work.attempts)
 
     def _add(self, attempts: Sequence[Attempt]) -> None:
@@ -81,7 +82,6 @@ class AttemptSeries:
         """Run the waiting attempts in as many workers as needed, until the time or the room for replies is used up."""
         try:
             async with asyncio.timeout(self._limits.wall_s) as clock:
-                self._clock, self._end_s = clock, clock.when() or 0.0
                 while self._room > 0 and self._goes_on():
                     await self._in_one_worker(pool, job, serve)
         except TimeoutError:
@@ -92,7 +92,7 @@ class AttemptSeries:
         data = pack(job | {"result": self._limits.result} | self._job())
         self._is_loaded = False
         async with WorkerSession(pool, self._limits) as session:
-            self._waited_before_s, self._wait = self._waited_s, ProcessorWait(session.sight)
+            self._wait = ProcessorWait(session.sight)
             end = await self._end(session.talk, data, serve)
         self._room -= session.talk.heard
         if not self._waiting or self._room <= 0:
@@ -137,27 +137,15 @@ class AttemptSeries:
         return None
 
     async def _reply(self, talk: WorkerConversation, serve: Serve) -> Message | Late | None:
-        """Return the next reply; the time in which nobody had a processor for it is not charged."""
-        waited = self._waited_s
+        """Return the next reply; if they are patient, the time in which it had no processor is not charged."""
+        waited = self._wait.seconds()
         frame = await talk.reply_within(self._most_s, serve)
-        for _turn in range(_PATIENT):
-            before, waited = waited, self._waited_s
-            self._lengthen()
+        for _turn in range(_PATIENT if self._is_patient else 0):
+            before, waited = waited, self._wait.seconds()
             if not isinstance(frame, Late) or waited - before < _LEAST_S:
                 break
             frame = await talk.reply_within(min(self._most_s, waited - before), serve)
         return frame
-
-    @property
-    def _waited_s(self) -> float:
-        """The time in which its workers had no processor."""
-        return self._waited_before_s + self._wait.seconds()
-
-    def _lengthen(self) -> None:
-        """Give all of them the time back in which nobody had a processor for them."""
-        more_s = min(self._waited_s, _PATIENT * self._limits.wall_s)
-        if more_s > _LEAST_S:
-            self._clock.reschedule(self._end_s + more_s)
 
     async def _more(self, talk: WorkerConversation) -> bool:
         """Return whether an attempt is left. Send new attempts to the worker."""

@@ -97,13 +97,15 @@ Then: TypeAlias = Callable[[Sequence[Outcome | None]], Sequence[Attempt]]
 class Attempts:
     """Attempts at a module and one of its functions, of which each may take `each_s`. `then` gives more.
 
-    What runs next to the module is given by the first of them.
+    Patient ones may take longer on a busy machine, where they wait for a processor. What runs next to the module is given
+    by the first of them.
     """
 
     function: str
     attempts: Sequence[Attempt]
     each_s: float
     then: Then | None = None
+    is_patient: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -79,7 +79,8 @@ async def tries(
 ) -> tuple[Outcome | None, ...]:
     many = [one if isinstance(one, Attempt) else Attempt(one) for one in attempts]
     (module,) = [name for name in world if name != "near"]
-    work = Attempts(function, many, options.pop("each_s", EACH_S), options.pop("then", None))
+    own = {name: options.pop(name) for name in ("then", "is_patient") if name in options}
+    work = Attempts(function, many, options.pop("each_s", EACH_S), **own)
     return await sandbox.attempt(Job(world, module, work, **options))
 
 
@@ -188,9 +189,13 @@ def busy_machine() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("busy_machine")
-async def test_what_waits_for_a_processor_gets_that_time_back(sandbox: Sandbox) -> None:
-    outcomes = await tries(sandbox, "reckon", *[{"seconds": 0.12}] * 3, each_s=0.15, limits=Limits(wall_s=0.5))
-    assert kinds(outcomes) == ["Returned"] * 3
+@pytest.mark.parametrize(("is_patient", "kind"), [(True, "Returned"), (False, "TimedOut")])
+async def test_what_waits_for_a_processor_gets_that_time_back_if_it_is_patient(
+    sandbox: Sandbox, *, is_patient: bool, kind: str
+) -> None:
+    limits = Limits(wall_s=4)
+    (outcome,) = await tries(sandbox, "reckon", {"seconds": 0.12}, each_s=0.2, limits=limits, is_patient=is_patient)
+    assert type(outcome).__name__ == kind
 
 
 async def test_what_the_whole_time_did_not_reach_is_none(sandbox: Sandbox) -> None:

@@ -111,7 +111,8 @@ async def _judged(case: Case, bench: TrialTools) -> tuple[Case, PromiseJudgment]
         calls = [Attempt(probe.arguments) for probe, outcome in case.behavior.outcomes if outcome is None]
         if not calls:
             break
-        work, most_s = Attempts(function.name, calls, _EACH_S), draft.rules.promise_s * 2**turn
+        work = Attempts(function.name, calls, _EACH_S, is_patient=True)
+        most_s = draft.rules.promise_s * 2**turn
         reached = await bench.attempt(draft.trial.modules, function.module, work, most_s)
         case = replace(case, behavior=case.behavior.completed(reached))
         judged = judge(case)
