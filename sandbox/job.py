@@ -97,8 +97,8 @@ Then: TypeAlias = Callable[[Sequence[Outcome | None]], Sequence[Attempt]]
 class Attempts:
     """Attempts at a module and one of its functions, of which each may take `each_s`. `then` gives more.
 
-    Patient ones may take longer on a busy machine, where they wait for a processor. What runs next to the module is given
-    by the first of them.
+    Patient ones may take longer on a busy machine, where they wait for a processor. What runs next to the module is
+    given by the first of them.
     """
 
     function: str
