@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_core.base.language import told
 
-from .clauses import ANYONE, USER, Clause, Subject, clauses, has, parted, possessed
+from .clauses import ANYONE, USER, Clause, Subject, clauses, has, owned_by_others, parted, possessed
 from .phrasebook import Phrasebook, numbers_of, phrasebook, stems_of, words_of
 
 EVERYTHING: Final = "*"
@@ -54,7 +54,8 @@ class Cues:
 class Claim:
     """One claim. No words are any words; `bag` is all that its clause says, `groups` which member of which group.
 
-    `kin` is who of the user's own it is about, as long as nothing says that they are no more, or not yet.
+    `kin` is who of the user's own it is about, as long as nothing says that they are no more, or not yet; `foreign`,
+    which words of its clause are for a thing of whom else.
     """
 
     subject: Subject
@@ -67,6 +68,7 @@ class Claim:
     cues: Cues = Cues()
     facet: str = ""
     kin: frozenset[str] = frozenset()
+    foreign: frozenset[tuple[str, str]] = frozenset()
 
 
 def read(line: str, language: str = "") -> tuple[Claim, ...]:
@@ -83,6 +85,8 @@ def _read(line: str, language: str) -> tuple[Claim, ...]:
     text = known.plain(known.patterns["lead"].sub("", text))
     claims: list[Claim] = []
     key = _KEY.match(text)
+    if key and has(known, "reporting", key[1]):
+        text, key = f"{key[1]} {key[2]}", None  # "Ann said: my dog barks" tells of Ann's dog
     if key:
         value, _, text = key[2].partition("; ")
         parts = _ASIDE.match(value)
@@ -97,7 +101,8 @@ def _read(line: str, language: str) -> tuple[Claim, ...]:
             clause = replace(clause, named=(frozenset(words_of(before, known)),))
         named, before = clause.named, clause.predicate
         claims += _of_clause(clause)
-    return tuple(claims)
+    foreign = owned_by_others(text, known)
+    return tuple(replace(claim, foreign=foreign) for claim in claims) if foreign else tuple(claims)
 
 
 def _cues(text: str, known: Phrasebook) -> Cues:

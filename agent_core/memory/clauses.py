@@ -54,6 +54,7 @@ def clauses(text: str, known: Phrasebook) -> list[str]:
 def parted(text: str, before: tuple[Subject, ...], known: Phrasebook) -> Clause:
     """Return the parts of a clause; `before` are those whom the clause before it is about."""
     verb = _verb(text, known)
+    verb = _after_thing(text, known) if verb is None else verb
     noun, predicate = (text[:verb].strip(" ,"), text[verb:]) if verb is not None else ("", text)
     if not noun:
         return Clause(text, before, "", predicate, known)
@@ -101,6 +102,20 @@ def _verb(text: str, known: Phrasebook) -> int | None:
         return len(text) - len(text[own.end() :].lstrip(" ,"))
     verb = known.patterns["verb"].search(text)
     return verb.start() if verb else None
+
+
+def _after_thing(text: str, known: Phrasebook) -> int | None:
+    """Return where the predicate begins after somebody's thing, of a clause whose verb no list has: "Ann's dog barks"."""
+    thing = known.patterns["foreign"].match(text)
+    return thing.end() if thing and text[thing.end() :].strip(" ,") else None
+
+
+def owned_by_others(text: str, known: Phrasebook) -> frozenset[tuple[str, str]]:
+    """Return each word for a thing of somebody else, with whose it is: "fed Ann's cat", "the kids of a friend"."""
+    pairs = [(owner, thing) for owner, thing in known.patterns["theirs"].findall(text)]
+    pairs += [(owner, thing) for thing, owner in known.patterns["theirs_of"].findall(text)]
+    words = [(words_of(owner, known)[-1:], words_of(thing, known)) for owner, thing in pairs]
+    return frozenset((owner, thing) for owners, things in words for owner in owners for thing in things)
 
 
 def has(known: Phrasebook, name: str, text: str) -> bool:

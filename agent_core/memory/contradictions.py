@@ -103,7 +103,7 @@ def _reason(was: Claim, now: Claim, people: People, line: str, known: Phrasebook
         return _begun(was, now, people, line, known)
     is_over = (was.cues.past or now.cues.past) and was.attribute not in _EVENTS
     is_same = people.same(was.subject, now.subject, line)
-    if _lacked(was, now, known) or (not is_over and is_same and _opposed(was, now, known)):
+    if _lacked(was, now, known) or (not is_over and is_same and _opposed(was, now, people, known)):
         return _OPPOSITE
     if is_over or not is_same or was.affirmed != now.affirmed:
         return ""
@@ -119,13 +119,19 @@ def _lacked(was: Claim, now: Claim, known: Phrasebook) -> bool:
     return is_none and bool(was.words and now.kin) and _within(was.words, now.kin, known)
 
 
-def _opposed(was: Claim, now: Claim, known: Phrasebook) -> bool:
+def _opposed(was: Claim, now: Claim, people: People, known: Phrasebook) -> bool:
     """Check whether one denies what the other affirms. Who is no friend is no best friend, but not the reverse."""
     if was.affirmed == now.affirmed:
         return False
     denial, claim = (now, was) if was.affirmed else (was, now)
     is_same = denial.attribute == claim.attribute or (denial.attribute, claim.attribute) == ("friend", "best friend")
-    return is_same and _denies(denial, claim, known)
+    return is_same and not _is_foreign(denial, claim, people) and _denies(denial, claim, known)
+
+
+def _is_foreign(denial: Claim, claim: Claim, people: People) -> bool:
+    """Check whether what is denied is said of a thing of somebody else: "has no dog", "walked a friend's dog"."""
+    theirs = {thing for owner, thing in claim.foreign - denial.foreign if owner not in people.user}
+    return not denial.words.isdisjoint(theirs)
 
 
 def _denies(denial: Claim, claim: Claim, known: Phrasebook) -> bool:
