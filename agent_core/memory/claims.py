@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_core.base.language import told
 
-from .clauses import ANYONE, USER, Clause, Subject, clauses, has, owned_by_others, parted, possessed
+from .clauses import ANYONE, USER, Clause, Subject, clauses, has, in_third_person, owned_by_others, parted, possessed
 from .phrasebook import Phrasebook, numbers_of, phrasebook, stems_of, words_of
 
 EVERYTHING: Final = "*"
@@ -36,8 +36,11 @@ _EXPANDED: Final = (
     (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
     (re.compile(r"n't\b", re.IGNORECASE), " not"),
     (re.compile(r"\b(i)'m\b", re.IGNORECASE), r"\1 am"),
+    (re.compile(r"\b(s?he|it|that)'s(?= (?:been|got|had|gone|become)\b)", re.IGNORECASE), r"\1 has"),
     (re.compile(r"\b(s?he|it|that)'s\b", re.IGNORECASE), r"\1 is"),
-    (re.compile(r"\b(\w+)'(?:ve|re)\b", re.IGNORECASE), r"\1 have"),
+    (re.compile(r"\b(\w+)'ve\b", re.IGNORECASE), r"\1 have"),
+    (re.compile(r"\b(\w+)'re\b", re.IGNORECASE), r"\1 are"),
+    (re.compile(r"\b(\w+)'ll\b", re.IGNORECASE), r"\1 will"),
 )
 
 
@@ -82,7 +85,7 @@ def _read(line: str, language: str) -> tuple[Claim, ...]:
     text = _BULLET.sub("", unicodedata.normalize("NFKC", line)).strip().rstrip(".!")
     for pattern, new in _EXPANDED:
         text = pattern.sub(new, text)
-    text = known.plain(known.patterns["lead"].sub("", text))
+    text = known.plain(in_third_person(known.patterns["lead"].sub("", text), known))
     claims: list[Claim] = []
     key = _KEY.match(text)
     if key and has(known, "reporting", key[1]):

@@ -11,6 +11,7 @@ Subject: TypeAlias = frozenset[str]
 USER: Final[Subject] = frozenset({"user"})
 ANYONE: Final[Subject] = frozenset({"*"})
 _NAME: Final = re.compile(r"[^\W\d_a-z][\w-]+")
+_IRREGULAR: Final = {"am": "is", "are": "is", "have": "has", "do": "does", "go": "goes", "were": "was"}
 _NAMED: Final = 3  # words of a relation with a name
 _OWNED: Final = re.compile(r"'s?\b|s'")
 
@@ -49,6 +50,18 @@ def clauses(text: str, known: Phrasebook) -> list[str]:
         waiting = "" if _verb(joined, known) is not None else joined
         whole += [] if waiting else [joined]
     return [*whole, waiting] if waiting else whole
+
+
+def in_third_person(text: str, known: Phrasebook) -> str:
+    """Return a text with "I like" and "we have" as "I likes" and "we has", which is how the phrases have verbs."""
+    first = known.patterns.get("first")
+    return first.sub(lambda match: match[1] + _third(match[2], known), text) if first else text
+
+
+def _third(verb: str, known: Phrasebook) -> str:
+    ending = "es" if verb.endswith(("s", "x", "z", "ch", "sh")) else "s"
+    third = _IRREGULAR.get(verb) or (re.sub(r"(?<=[^aeiou])y$", "ie", verb) + ending)
+    return third if known.patterns["verb"].fullmatch(third) else verb
 
 
 def parted(text: str, before: tuple[Subject, ...], known: Phrasebook) -> Clause:
