@@ -38,6 +38,7 @@ _YEAR: Final = re.compile(r"number:(?:19[5-9]\d|20(?!00)[0-3]\d)")
 _OPPOSITE: Final = "it says the opposite"
 _ALONE: Final = "only one can hold"
 _MOST_READ: Final = 150  # lines of a large block: those that share the most words with the fact
+_ALL: Final = frozenset({"everyth", "anyth"})
 _ROOT: Final = 5  # letters that begin the name of a job and that of its field
 _LONG: Final = 4  # words that two long lines share before another word in one of them is another version of the other
 _OTHER: Final = 2
@@ -138,6 +139,8 @@ def _denies(denial: Claim, claim: Claim, known: Phrasebook) -> bool:
     if not denial.words or not claim.words:
         return not denial.words and (bool(denial.attribute) or not claim.bag)
     denied = denial.words
+    if denial.attribute and claim.words <= _ALL:
+        return True
     if denial.attribute == "seek":
         denied = frozenset(word for word in denied if word not in known.timed) or denied  # when it was found
     if denied <= claim.words or (denial.attribute and _within(denied, claim.words, known)):
