@@ -82,6 +82,8 @@ def read(line: str, language: str = "") -> tuple[Claim, ...]:
 @lru_cache(maxsize=8192)
 def _read(line: str, language: str) -> tuple[Claim, ...]:
     known = phrasebook(language)
+    if line.rstrip().endswith("?"):
+        return ()
     text = _BULLET.sub("", unicodedata.normalize("NFKC", line)).strip().rstrip(".!")
     for pattern, new in _EXPANDED:
         text = pattern.sub(new, text)
@@ -166,7 +168,7 @@ def _told(words: frozenset[str], known: Phrasebook) -> frozenset[str]:
 def _of_clause(clause: Clause) -> list[Claim]:
     """Return the claims of a clause: of its phrases, of what it ends, of it as a whole, and of "is"."""
     known, predicate = clause.known, clause.predicate
-    if not predicate:
+    if not predicate or ("hypothetical" in known.patterns and has(known, "hypothetical", clause.text)):
         return []
     bag, cues = frozenset(words_of(predicate, known)), _cues(clause.text, known)
     cues = replace(cues, past=cues.past and not has(known, "past_not", clause.text))

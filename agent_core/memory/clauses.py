@@ -113,8 +113,9 @@ def _verb(text: str, known: Phrasebook) -> int | None:
     own = known.patterns["user"].match(text)
     if own and not _OWNED.match(text[own.end() :]):
         return len(text) - len(text[own.end() :].lstrip(" ,"))
-    verb = known.patterns["verb"].search(text)
-    return verb.start() if verb else None
+    after = known.patterns.get("after")  # what makes a noun of a word: "the rent", "her study"
+    starts = (verb.start() for verb in known.patterns["verb"].finditer(text))
+    return next((start for start in starts if not (after and after.search(text, 0, start))), None)
 
 
 def _after_thing(text: str, known: Phrasebook) -> int | None:

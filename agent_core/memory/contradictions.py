@@ -38,6 +38,7 @@ _YEAR: Final = re.compile(r"number:(?:19[5-9]\d|20(?!00)[0-3]\d)")
 _OPPOSITE: Final = "it says the opposite"
 _ALONE: Final = "only one can hold"
 _MOST_READ: Final = 150  # lines of a large block: those that share the most words with the fact
+_CONTACTS: Final = frozenset({"phone", "email", "address", "name", "age", "birthday"})
 _ALL: Final = frozenset({"everyth", "anyth"})
 _ROOT: Final = 5  # letters that begin the name of a job and that of its field
 _LONG: Final = 4  # words that two long lines share before another word in one of them is another version of the other
@@ -171,6 +172,8 @@ def _ended(was: Claim, now: Claim, people: People, line: str, known: Phrasebook)
     words = now.words - USER
     if not words:
         return ""
+    if was.attribute in _CONTACTS and words <= attribute:
+        return ""  # who drops the phone keeps the number
     loose = words - _LOOSE - known.neutral
     is_over = _within(words, said, known) or (bool(loose) and _within(loose, said, known))
     is_field = was.attribute == "job" and _is_field(words, was.words)
