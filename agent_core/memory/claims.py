@@ -17,6 +17,8 @@ from .clauses import ANYONE, USER, Clause, Subject, clauses, has, in_third_perso
 from .phrasebook import Phrasebook, numbers_of, phrasebook, stems_of, words_of
 
 EVERYTHING: Final = "*"
+LACK: Final = "lack"  # the facet of "has no dog" as a whole, which no dog seen in the street contradicts
+CONTACTS: Final = frozenset({"phone", "email", "address", "name", "age", "birthday"})
 THINGS: Final = frozenset({"car", "phone"})  # which one it is, its color, and where it is, all hold at once
 _BULLET: Final = re.compile(r"^\s*(?:[-*•·]|\d{1,2}[.)])\s+")
 _KEY: Final = re.compile(r"^([^:,;.]{1,40}?) ?:\s+(\S.*)$")
@@ -127,7 +129,8 @@ def _of_key(key: str, value: str, known: Phrasebook) -> list[Claim]:
     denied, text = has(known, "negation", value), f"{key} {value}"
     numbers = numbers_of(words, known)
     own = Claim(USER, attribute, words, not denied, bag, numbers=numbers, cues=_cues(text, known), facet="key")
-    whole = replace(own, attribute="", words=bag, numbers=frozenset(), groups=_groups(text, known))
+    bag = bag - tokens if attribute in CONTACTS else bag  # who drops the phone keeps the number
+    whole = replace(own, attribute="", words=bag, bag=bag, numbers=frozenset(), groups=_groups(text, known))
     age = re.search(r",\s*(\d{1,3})\b", value) if attribute == "name" else None
     ages = [replace(own, attribute="age", words=frozenset({age[1]}))] if age else []
     return [own, whole, *ages, *_of_phrases(Clause(value, (USER,), "", value, known), anchored=True)]
@@ -184,7 +187,9 @@ def _of_clause(clause: Clause) -> list[Claim]:
     for subject in clause.named:
         if ended:
             claims.append(Claim(subject, EVERYTHING, ended, affirmed=False, cues=Cues(change=True)))
-        claims.append(Claim(subject, "", bag, not clause.denied, bag, groups, numbers, cues, kin=kin))
+        facet = LACK if clause.denied and "have" in attributes else ""
+        if not is_meant:
+            claims.append(Claim(subject, "", bag, not clause.denied, bag, groups, numbers, cues, facet, kin))
     if clause.is_thing:
         said = bag.union(*clause.named) - USER
         claims.append(Claim(USER, "", said, not clause.denied, said, _groups(clause.text, known), numbers, cues))

@@ -72,7 +72,7 @@ def parted(text: str, before: tuple[Subject, ...], known: Phrasebook) -> Clause:
     if not noun:
         return Clause(text, before, "", predicate, known)
     if known.patterns["user"].fullmatch(known.patterns["also"].sub("", noun).strip(" ,")):
-        return Clause(text, (USER,), noun, predicate, known)
+        return Clause(text, (USER,), noun, predicate, known, _kin_of(predicate, known))
     owned = has(known, "owner", noun)
     members = [noun] if owned else known.patterns["and"].split(noun)
     named = tuple(_subject(member, known, owned=owned) for member in members)
@@ -90,6 +90,12 @@ def _kin(noun: str, known: Phrasebook) -> frozenset[str]:
         return frozenset()
     is_named = len(words) <= _NAMED and all(_NAME.fullmatch(word) for word in words[1:])
     return frozenset(words_of(words[0], known)) & known.people if is_named else frozenset()
+
+
+def _kin_of(predicate: str, known: Phrasebook) -> frozenset[str]:
+    """Return the relations of the user's own that something is done with: "walks her dog"."""
+    rests = (predicate[owned.end() :].split() for owned in known.patterns["owner"].finditer(predicate))
+    return frozenset(stem for rest in rests for stem in words_of(" ".join(rest[:1]), known)) & known.people
 
 
 def _subject(text: str, known: Phrasebook, *, owned: bool) -> Subject:

@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_core.base.language import told
 
-from .claims import EVERYTHING, THINGS, Claim, read
+from .claims import CONTACTS, EVERYTHING, LACK, THINGS, Claim, read
 from .clauses import ANYONE, USER
 from .doubt import doubted
 from .people import People
@@ -38,7 +38,6 @@ _YEAR: Final = re.compile(r"number:(?:19[5-9]\d|20(?!00)[0-3]\d)")
 _OPPOSITE: Final = "it says the opposite"
 _ALONE: Final = "only one can hold"
 _MOST_READ: Final = 150  # lines of a large block: those that share the most words with the fact
-_CONTACTS: Final = frozenset({"phone", "email", "address", "name", "age", "birthday"})
 _ALL: Final = frozenset({"everyth", "anyth"})
 _ROOT: Final = 5  # letters that begin the name of a job and that of its field
 _LONG: Final = 4  # words that two long lines share before another word in one of them is another version of the other
@@ -123,7 +122,7 @@ def _lacked(was: Claim, now: Claim, known: Phrasebook) -> bool:
 
 def _opposed(was: Claim, now: Claim, people: People, known: Phrasebook) -> bool:
     """Check whether one denies what the other affirms. Who is no friend is no best friend, but not the reverse."""
-    if was.affirmed == now.affirmed:
+    if was.affirmed == now.affirmed or was.facet == LACK:
         return False
     denial, claim = (now, was) if was.affirmed else (was, now)
     is_same = denial.attribute == claim.attribute or (denial.attribute, claim.attribute) == ("friend", "best friend")
@@ -172,8 +171,8 @@ def _ended(was: Claim, now: Claim, people: People, line: str, known: Phrasebook)
     words = now.words - USER
     if not words:
         return ""
-    if was.attribute in _CONTACTS and words <= attribute:
-        return ""  # who drops the phone keeps the number
+    if was.attribute in CONTACTS and words <= attribute:
+        return ""
     loose = words - _LOOSE - known.neutral
     is_over = _within(words, said, known) or (bool(loose) and _within(loose, said, known))
     is_field = was.attribute == "job" and _is_field(words, was.words)
