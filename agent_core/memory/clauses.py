@@ -94,8 +94,13 @@ def _kin(noun: str, known: Phrasebook) -> frozenset[str]:
 
 def _kin_of(predicate: str, known: Phrasebook) -> frozenset[str]:
     """Return the relations of the user's own that something is done with: "walks her dog"."""
-    rests = (predicate[owned.end() :].split() for owned in known.patterns["owner"].finditer(predicate))
-    return frozenset(stem for rest in rests for stem in words_of(" ".join(rest[:1]), known)) & known.people
+    kin: frozenset[str] = frozenset()
+    for owned in known.patterns["owner"].finditer(predicate):
+        first, *rest = [*predicate[owned.end() :].split(), ""]
+        is_whole = not rest or first.endswith((",", ".")) or _NAME.match(rest[0]) or not words_of(rest[0], known)
+        if is_whole and (first.islower() or known.language == "de"):
+            kin |= frozenset(words_of(first, known)) & known.people
+    return kin
 
 
 def _subject(text: str, known: Phrasebook, *, owned: bool) -> Subject:
