@@ -28,7 +28,8 @@ _AT_WORK: Final = re.compile(r"\b(?:at|for) (?:the )?([A-Z]\w+(?: [A-Z]\w+)*)")
 _WORD: Final = re.compile(r"[\w+#]+")
 _COMPANY: Final = re.compile(r"with [A-Z]\w+")
 _FEW: Final = 2
-_INTENDED: Final = ("seek", "~aspire", "name", "like", "prefer", "learn")  # what holds of somebody who only means to do something
+# what holds of somebody who only means to do something
+_INTENDED: Final = ("seek", "~aspire", "name", "like", "prefer", "learn")
 _GONE: Final = frozenset({"!", EVERYTHING})
 _ARTICLE: Final = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
 _LETTERS: Final = 600

@@ -130,7 +130,7 @@ def _verb(text: str, known: Phrasebook) -> int | None:
 
 
 def _after_thing(text: str, known: Phrasebook) -> int | None:
-    """Return where the predicate begins after somebody's thing, of a clause whose verb no list has: "Ann's dog barks"."""
+    """Return where the predicate begins after somebody's thing, where no list has the verb: "Ann's dog barks"."""
     thing = known.patterns["foreign"].match(text)
     return thing.end() if thing and text[thing.end() :].strip(" ,") else None
 

@@ -27,7 +27,22 @@ _ONE: Final = frozenset(
 )
 _NARROWED: Final = frozenset({"job", "employer", "home", "member", "partner", "friend", "religion", "seek"})
 _LOOSE: Final = frozenset(
-    {"trip", "job", "plan", "travel", "subscript", "membership", "posit", "habit", "hobbi", "lesson", "contract", "leas", "learn", "house"}
+    {
+        "trip",
+        "job",
+        "plan",
+        "travel",
+        "subscript",
+        "membership",
+        "posit",
+        "habit",
+        "hobbi",
+        "lesson",
+        "contract",
+        "leas",
+        "learn",
+        "house",
+    }
 )
 # Attributes whose names are common words: a sentence that has one need not be about the attribute.
 _PLAIN: Final = frozenset({"home", "name", "age", "like", "job", "status", "major", "rise", "bed", "birth", "lead"})
