@@ -103,9 +103,7 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
         raise UsageError(f"That is not a call: {one_line(why, 200)}.", fix=_LITERALS) from error
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
-    shop, name = talk.workspace.workshop, node.func.id
-    foreign = shop.foreign().get(name)
-    function = foreign.function if foreign else shop.registry.snapshot().functions.get(name)
+    function = talk.workspace.workshop.registry.snapshot().functions.get(node.func.id)
     if function is None:
         fix = matching.did_you_mean(node.func.id, talk.names(), "Type /functions for the list.")
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
