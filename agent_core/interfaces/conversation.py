@@ -20,7 +20,7 @@ from agent_core.workspace.workspace import Workspace
 
 from .approvers import chosen
 from .debug_log import traced
-from .faults import crash_line, fault_lines, innermost
+from .faults import crash_line, fault_lines, innermost, turn_fault
 from .listeners import Listener
 from .options import RunOptions
 from .render.agent_tree import BehindLines
@@ -226,7 +226,7 @@ class Conversation:
                 lambda: not self.busy,
                 self._lost,
             ),
-            on_fault=lambda agent, error: self.voice.aloud([line(("bad", f"{agent or 'No turn can begin'}: {error}"))]),
+            on_fault=lambda *fault: self.voice.aloud([turn_fault(*fault)]),
         ) as runner:
             self._runner = runner
             try:

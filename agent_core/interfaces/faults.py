@@ -30,6 +30,11 @@ def fault_lines(message: str, fix: str = "") -> list[Line]:
     return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(fix))]
 
 
+def turn_fault(agent: str, error: ToolwrightError) -> Line:
+    """Return why an agent's turn ended, or why none of any agent begins."""
+    return line(("bad", f"{agent or 'No turn can begin'}: {error}"))
+
+
 def report(error: ToolwrightError, *, as_json: bool) -> int:
     """Report an expected error, and return the exit code."""
     traced(error)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_core.access.grants.addresses import UnconfirmedAddress, confirm
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.model.request import FunctionShown
 from agent_core.workspace.portable import read_file, write_file
@@ -23,6 +23,7 @@ from .spans import Line, line, plain
 from .spending import Spending, ever_line, priced, spending_lines, spent_since_ever
 from .state import opened_state
 
+_SAME = "The model is the same as before."
 _SHOWN = 20  # lines of a message that is sent again: the text of files goes along with it
 
 
@@ -85,16 +86,26 @@ async def _model(talk: Conversation, words: str) -> None:
         talk.voice.lines([line(await talk.agent.model_line()), *columns(named, ("name", "dim")), *hint])
         return
     try:
-        message = await talk.agent.set_model(words)
+        message = await _switched(talk, words)
     except UnconfirmedAddress as error:
         settings = talk.workspace.settings.using(words)
         talk.voice.lines(address_lines(settings, error.url))
         if not await talk.voice.confirm("Send it there?"):
-            talk.voice.lines([line(("dim", "The model is the same as before."))])
+            talk.voice.lines([line(("dim", _SAME))])
             return
         confirm(talk.workspace.root, error.url)
-        message = await talk.agent.set_model(words)
+        message = await _switched(talk, words)
     talk.voice.lines([line(message)])
+
+
+async def _switched(talk: Conversation, name: str) -> str:
+    try:
+        return await talk.agent.set_model(name)
+    except UnconfirmedAddress:
+        raise
+    except (ModelError, UsageError) as error:
+        error.fix = f"{error.fix} {_SAME}".strip()
+        raise
 
 
 def _function_lines(function: FunctionShown) -> list[Line]:

@@ -13,10 +13,12 @@ from typing import Final
 
 from agent_core.base.language import told
 
-from .clauses import ANYONE, USER, Clause, Subject, clauses, has, parted, possessed
+from .clauses import ANYONE, USER, Clause, Subject, clauses, has, in_third_person, owned_by_others, parted, possessed
 from .phrasebook import Phrasebook, numbers_of, phrasebook, stems_of, words_of
 
 EVERYTHING: Final = "*"
+LACK: Final = "lack"  # the facet of "has no dog" as a whole, which no dog seen in the street contradicts
+CONTACTS: Final = frozenset({"phone", "email", "address", "name", "age", "birthday"})
 THINGS: Final = frozenset({"car", "phone"})  # which one it is, its color, and where it is, all hold at once
 _BULLET: Final = re.compile(r"^\s*(?:[-*•·]|\d{1,2}[.)])\s+")
 _KEY: Final = re.compile(r"^([^:,;.]{1,40}?) ?:\s+(\S.*)$")
@@ -26,7 +28,8 @@ _AT_WORK: Final = re.compile(r"\b(?:at|for) (?:the )?([A-Z]\w+(?: [A-Z]\w+)*)")
 _WORD: Final = re.compile(r"[\w+#]+")
 _COMPANY: Final = re.compile(r"with [A-Z]\w+")
 _FEW: Final = 2
-_INTENDED: Final = ("seek", "name", "like", "prefer", "learn")  # what holds of somebody who only means to do something
+# what holds of somebody who only means to do something
+_INTENDED: Final = ("seek", "~aspire", "name", "like", "prefer", "learn")
 _GONE: Final = frozenset({"!", EVERYTHING})
 _ARTICLE: Final = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
 _LETTERS: Final = 600
@@ -36,8 +39,11 @@ _EXPANDED: Final = (
     (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
     (re.compile(r"n't\b", re.IGNORECASE), " not"),
     (re.compile(r"\b(i)'m\b", re.IGNORECASE), r"\1 am"),
+    (re.compile(r"\b(s?he|it|that)'s(?= (?:been|got|had|gone|become)\b)", re.IGNORECASE), r"\1 has"),
     (re.compile(r"\b(s?he|it|that)'s\b", re.IGNORECASE), r"\1 is"),
-    (re.compile(r"\b(\w+)'(?:ve|re)\b", re.IGNORECASE), r"\1 have"),
+    (re.compile(r"\b(\w+)'ve\b", re.IGNORECASE), r"\1 have"),
+    (re.compile(r"\b(\w+)'re\b", re.IGNORECASE), r"\1 are"),
+    (re.compile(r"\b(\w+)'ll\b", re.IGNORECASE), r"\1 will"),
 )
 
 
@@ -54,7 +60,8 @@ class Cues:
 class Claim:
     """One claim. No words are any words; `bag` is all that its clause says, `groups` which member of which group.
 
-    `kin` is who of the user's own it is about, as long as nothing says that they are no more, or not yet.
+    `kin` is who of the user's own it is about, as long as nothing says that they are no more, or not yet; `foreign`,
+    which words of its clause are for a thing of whom else.
     """
 
     subject: Subject
@@ -67,6 +74,7 @@ class Claim:
     cues: Cues = Cues()
     facet: str = ""
     kin: frozenset[str] = frozenset()
+    foreign: frozenset[tuple[str, str]] = frozenset()
 
 
 def read(line: str, language: str = "") -> tuple[Claim, ...]:
@@ -77,12 +85,16 @@ def read(line: str, language: str = "") -> tuple[Claim, ...]:
 @lru_cache(maxsize=8192)
 def _read(line: str, language: str) -> tuple[Claim, ...]:
     known = phrasebook(language)
+    if line.rstrip().endswith("?"):
+        return ()
     text = _BULLET.sub("", unicodedata.normalize("NFKC", line)).strip().rstrip(".!")
     for pattern, new in _EXPANDED:
         text = pattern.sub(new, text)
-    text = known.plain(known.patterns["lead"].sub("", text))
+    text = known.plain(in_third_person(known.patterns["lead"].sub("", text), known))
     claims: list[Claim] = []
     key = _KEY.match(text)
+    if key and has(known, "reporting", key[1]):
+        text, key = f"{key[1]} {key[2]}", None  # "Ann said: my dog barks" tells of Ann's dog
     if key:
         value, _, text = key[2].partition("; ")
         parts = _ASIDE.match(value)
@@ -97,7 +109,8 @@ def _read(line: str, language: str) -> tuple[Claim, ...]:
             clause = replace(clause, named=(frozenset(words_of(before, known)),))
         named, before = clause.named, clause.predicate
         claims += _of_clause(clause)
-    return tuple(claims)
+    foreign = owned_by_others(text, known)
+    return tuple(replace(claim, foreign=foreign) for claim in claims) if foreign else tuple(claims)
 
 
 def _cues(text: str, known: Phrasebook) -> Cues:
@@ -117,7 +130,8 @@ def _of_key(key: str, value: str, known: Phrasebook) -> list[Claim]:
     denied, text = has(known, "negation", value), f"{key} {value}"
     numbers = numbers_of(words, known)
     own = Claim(USER, attribute, words, not denied, bag, numbers=numbers, cues=_cues(text, known), facet="key")
-    whole = replace(own, attribute="", words=bag, numbers=frozenset(), groups=_groups(text, known))
+    bag = bag - tokens if attribute in CONTACTS else bag  # who drops the phone keeps the number
+    whole = replace(own, attribute="", words=bag, bag=bag, numbers=frozenset(), groups=_groups(text, known))
     age = re.search(r",\s*(\d{1,3})\b", value) if attribute == "name" else None
     ages = [replace(own, attribute="age", words=frozenset({age[1]}))] if age else []
     return [own, whole, *ages, *_of_phrases(Clause(value, (USER,), "", value, known), anchored=True)]
@@ -158,7 +172,7 @@ def _told(words: frozenset[str], known: Phrasebook) -> frozenset[str]:
 def _of_clause(clause: Clause) -> list[Claim]:
     """Return the claims of a clause: of its phrases, of what it ends, of it as a whole, and of "is"."""
     known, predicate = clause.known, clause.predicate
-    if not predicate:
+    if not predicate or ("hypothetical" in known.patterns and has(known, "hypothetical", clause.text)):
         return []
     bag, cues = frozenset(words_of(predicate, known)), _cues(clause.text, known)
     cues = replace(cues, past=cues.past and not has(known, "past_not", clause.text))
@@ -174,7 +188,9 @@ def _of_clause(clause: Clause) -> list[Claim]:
     for subject in clause.named:
         if ended:
             claims.append(Claim(subject, EVERYTHING, ended, affirmed=False, cues=Cues(change=True)))
-        claims.append(Claim(subject, "", bag, not clause.denied, bag, groups, numbers, cues, kin=kin))
+        facet = LACK if clause.denied and "have" in attributes else ""
+        if not is_meant:
+            claims.append(Claim(subject, "", bag, not clause.denied, bag, groups, numbers, cues, facet, kin))
     if clause.is_thing:
         said = bag.union(*clause.named) - USER
         claims.append(Claim(USER, "", said, not clause.denied, said, _groups(clause.text, known), numbers, cues))

@@ -11,6 +11,7 @@ Subject: TypeAlias = frozenset[str]
 USER: Final[Subject] = frozenset({"user"})
 ANYONE: Final[Subject] = frozenset({"*"})
 _NAME: Final = re.compile(r"[^\W\d_a-z][\w-]+")
+_IRREGULAR: Final = {"am": "is", "are": "is", "have": "has", "do": "does", "go": "goes", "were": "was"}
 _NAMED: Final = 3  # words of a relation with a name
 _OWNED: Final = re.compile(r"'s?\b|s'")
 
@@ -51,14 +52,27 @@ def clauses(text: str, known: Phrasebook) -> list[str]:
     return [*whole, waiting] if waiting else whole
 
 
+def in_third_person(text: str, known: Phrasebook) -> str:
+    """Return a text with "I like" and "we have" as "I likes" and "we has", which is how the phrases have verbs."""
+    first = known.patterns.get("first")
+    return first.sub(lambda match: match[1] + _third(match[2], known), text) if first else text
+
+
+def _third(verb: str, known: Phrasebook) -> str:
+    ending = "es" if verb.endswith(("s", "x", "z", "ch", "sh")) else "s"
+    third = _IRREGULAR.get(verb) or (re.sub(r"(?<=[^aeiou])y$", "ie", verb) + ending)
+    return third if known.patterns["verb"].fullmatch(third) else verb
+
+
 def parted(text: str, before: tuple[Subject, ...], known: Phrasebook) -> Clause:
     """Return the parts of a clause; `before` are those whom the clause before it is about."""
     verb = _verb(text, known)
+    verb = _after_thing(text, known) if verb is None else verb
     noun, predicate = (text[:verb].strip(" ,"), text[verb:]) if verb is not None else ("", text)
     if not noun:
         return Clause(text, before, "", predicate, known)
     if known.patterns["user"].fullmatch(known.patterns["also"].sub("", noun).strip(" ,")):
-        return Clause(text, (USER,), noun, predicate, known)
+        return Clause(text, (USER,), noun, predicate, known, _kin_of(predicate, known))
     owned = has(known, "owner", noun)
     members = [noun] if owned else known.patterns["and"].split(noun)
     named = tuple(_subject(member, known, owned=owned) for member in members)
@@ -76,6 +90,17 @@ def _kin(noun: str, known: Phrasebook) -> frozenset[str]:
         return frozenset()
     is_named = len(words) <= _NAMED and all(_NAME.fullmatch(word) for word in words[1:])
     return frozenset(words_of(words[0], known)) & known.people if is_named else frozenset()
+
+
+def _kin_of(predicate: str, known: Phrasebook) -> frozenset[str]:
+    """Return the relations of the user's own that something is done with: "walks her dog"."""
+    kin: frozenset[str] = frozenset()
+    for owned in known.patterns["owner"].finditer(predicate):
+        first, *rest = [*predicate[owned.end() :].split(), ""]
+        is_whole = not rest or first.endswith((",", ".")) or _NAME.match(rest[0]) or not words_of(rest[0], known)
+        if is_whole and (first.islower() or known.language == "de"):
+            kin |= frozenset(words_of(first, known)) & known.people
+    return kin
 
 
 def _subject(text: str, known: Phrasebook, *, owned: bool) -> Subject:
@@ -99,8 +124,23 @@ def _verb(text: str, known: Phrasebook) -> int | None:
     own = known.patterns["user"].match(text)
     if own and not _OWNED.match(text[own.end() :]):
         return len(text) - len(text[own.end() :].lstrip(" ,"))
-    verb = known.patterns["verb"].search(text)
-    return verb.start() if verb else None
+    after = known.patterns.get("after")  # what makes a noun of a word: "the rent", "her study"
+    starts = (verb.start() for verb in known.patterns["verb"].finditer(text))
+    return next((start for start in starts if not (after and after.search(text, 0, start))), None)
+
+
+def _after_thing(text: str, known: Phrasebook) -> int | None:
+    """Return where the predicate begins after somebody's thing, where no list has the verb: "Ann's dog barks"."""
+    thing = known.patterns["foreign"].match(text)
+    return thing.end() if thing and text[thing.end() :].strip(" ,") else None
+
+
+def owned_by_others(text: str, known: Phrasebook) -> frozenset[tuple[str, str]]:
+    """Return each word for a thing of somebody else, with whose it is: "fed Ann's cat", "the kids of a friend"."""
+    pairs = [(owner, thing) for owner, thing in known.patterns["theirs"].findall(text)]
+    pairs += [(owner, thing) for thing, owner in known.patterns["theirs_of"].findall(text)]
+    words = [(words_of(owner, known)[-1:], words_of(thing, known)) for owner, thing in pairs]
+    return frozenset((owner, thing) for owners, things in words for owner in owners for thing in things)
 
 
 def has(known: Phrasebook, name: str, text: str) -> bool:

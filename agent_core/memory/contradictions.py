@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_core.base.language import told
 
-from .claims import EVERYTHING, THINGS, Claim, read
+from .claims import CONTACTS, EVERYTHING, LACK, THINGS, Claim, read
 from .clauses import ANYONE, USER
 from .doubt import doubted
 from .people import People
@@ -27,7 +27,22 @@ _ONE: Final = frozenset(
 )
 _NARROWED: Final = frozenset({"job", "employer", "home", "member", "partner", "friend", "religion", "seek"})
 _LOOSE: Final = frozenset(
-    {"trip", "job", "plan", "travel", "subscript", "membership", "posit", "habit", "hobbi", "lesson", "learn", "house"}
+    {
+        "trip",
+        "job",
+        "plan",
+        "travel",
+        "subscript",
+        "membership",
+        "posit",
+        "habit",
+        "hobbi",
+        "lesson",
+        "contract",
+        "leas",
+        "learn",
+        "house",
+    }
 )
 # Attributes whose names are common words: a sentence that has one need not be about the attribute.
 _PLAIN: Final = frozenset({"home", "name", "age", "like", "job", "status", "major", "rise", "bed", "birth", "lead"})
@@ -38,6 +53,7 @@ _YEAR: Final = re.compile(r"number:(?:19[5-9]\d|20(?!00)[0-3]\d)")
 _OPPOSITE: Final = "it says the opposite"
 _ALONE: Final = "only one can hold"
 _MOST_READ: Final = 150  # lines of a large block: those that share the most words with the fact
+_ALL: Final = frozenset({"everyth", "anyth"})
 _ROOT: Final = 5  # letters that begin the name of a job and that of its field
 _LONG: Final = 4  # words that two long lines share before another word in one of them is another version of the other
 _OTHER: Final = 2
@@ -103,7 +119,7 @@ def _reason(was: Claim, now: Claim, people: People, line: str, known: Phrasebook
         return _begun(was, now, people, line, known)
     is_over = (was.cues.past or now.cues.past) and was.attribute not in _EVENTS
     is_same = people.same(was.subject, now.subject, line)
-    if _lacked(was, now, known) or (not is_over and is_same and _opposed(was, now, known)):
+    if _lacked(was, now, known) or (not is_over and is_same and _opposed(was, now, people, known)):
         return _OPPOSITE
     if is_over or not is_same or was.affirmed != now.affirmed:
         return ""
@@ -119,19 +135,27 @@ def _lacked(was: Claim, now: Claim, known: Phrasebook) -> bool:
     return is_none and bool(was.words and now.kin) and _within(was.words, now.kin, known)
 
 
-def _opposed(was: Claim, now: Claim, known: Phrasebook) -> bool:
+def _opposed(was: Claim, now: Claim, people: People, known: Phrasebook) -> bool:
     """Check whether one denies what the other affirms. Who is no friend is no best friend, but not the reverse."""
-    if was.affirmed == now.affirmed:
+    if was.affirmed == now.affirmed or was.facet == LACK:
         return False
     denial, claim = (now, was) if was.affirmed else (was, now)
     is_same = denial.attribute == claim.attribute or (denial.attribute, claim.attribute) == ("friend", "best friend")
-    return is_same and _denies(denial, claim, known)
+    return is_same and not _is_foreign(denial, claim, people) and _denies(denial, claim, known)
+
+
+def _is_foreign(denial: Claim, claim: Claim, people: People) -> bool:
+    """Check whether what is denied is said of a thing of somebody else: "has no dog", "walked a friend's dog"."""
+    theirs = {thing for owner, thing in claim.foreign - denial.foreign if owner not in people.user}
+    return not denial.words.isdisjoint(theirs)
 
 
 def _denies(denial: Claim, claim: Claim, known: Phrasebook) -> bool:
     if not denial.words or not claim.words:
         return not denial.words and (bool(denial.attribute) or not claim.bag)
     denied = denial.words
+    if denial.attribute and claim.words <= _ALL:
+        return True
     if denial.attribute == "seek":
         denied = frozenset(word for word in denied if word not in known.timed) or denied  # when it was found
     if denied <= claim.words or (denial.attribute and _within(denied, claim.words, known)):
@@ -161,6 +185,8 @@ def _ended(was: Claim, now: Claim, people: People, line: str, known: Phrasebook)
     said = was.bag | was.words | attribute | subject
     words = now.words - USER
     if not words:
+        return ""
+    if was.attribute in CONTACTS and words <= attribute:
         return ""
     loose = words - _LOOSE - known.neutral
     is_over = _within(words, said, known) or (bool(loose) and _within(loose, said, known))

@@ -8,12 +8,13 @@ gets nothing until this user confirms it.
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_core.base.errors import ModelError, NoModel
+from agent_core.base.matching import nearest
 from agent_core.base.settings import ModelSettings
 
 from .probe import list_models, unreachable
@@ -53,6 +54,9 @@ _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 LOCAL_PREFIX: Final = "local/"
 PROBE_S: Final = 0.3
 _LISTING_S: Final = 5.0
+_NAMES_S: Final = 2.0  # for its names alone: somebody waits at the prompt
+_SHOWN: Final = 3
+_LIKE: Final = 0.4
 _SUGGESTED: Final = "qwen2.5-coder-1.5b"
 
 
@@ -115,6 +119,30 @@ async def choose(
     if stored:
         return _local(stored.removeprefix(LOCAL_PREFIX), "its weights are on this machine, and nothing else was found")
     raise UnconfirmedServer(chosen[0].endpoint_url) if chosen else _nothing(name)
+
+
+async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
+    """Return a model that was asked for by name, if its endpoint has it; `why` says where the endpoint does not tell.
+
+    Raises:
+        ModelError: the endpoint lists its models, and none has this name; the near ones are named.
+    """
+    name, url = chosen.model_name, chosen.endpoint_url
+    if chosen.kind != "endpoint":
+        return chosen
+    entries = await list_models(url, key=chosen.key, timeout_s=_NAMES_S)
+    if not entries:
+        return replace(chosen, why=f"{chosen.why}; it does not list its models, so the name was not checked")
+    names = [entry["id"] for entry in entries]
+    if _pick(entries, name) or name.rpartition(":")[0] in names:
+        return chosen
+    near = nearest(name, names, most=_SHOWN, likeness=_LIKE) or names[:_SHOWN]
+    raise ModelError(f"{url} has no model `{name}`.", fix=f"{_among(near, len(names))}")
+
+
+def _among(near: Sequence[str], count: int) -> str:
+    shown = ", ".join(f"`{name}`" for name in near)
+    return f"It has {shown}." if len(near) == count else f"The nearest of its {count}: {shown}."
 
 
 def asks_endpoint(name: str | None) -> bool:

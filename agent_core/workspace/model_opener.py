@@ -16,7 +16,7 @@ from agent_core.base.settings import ModelSettings, Settings
 from agent_core.functions.gate.reviewer import Reviewer
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model import Model
-from agent_core.model.discover import DiscoveredModel, choose
+from agent_core.model.discover import DiscoveredModel, choose, listed
 from agent_core.runtime.agent_models import OpenedModel, OpenModel
 from agent_core.storage import prepare_state_dir
 
@@ -49,6 +49,8 @@ class ModelOpener:
         from agent_core.model.client import open_model  # noqa: PLC0415 - see above
 
         chosen = await self.choose(settings.model)
+        if name:
+            chosen = await listed(chosen)
         found_out = prepare_state_dir(self._root) / "models.jsonl"
         return OpenedModel(await open_model(chosen, settings.model, found_out=found_out), chosen.why)
 

@@ -128,3 +128,13 @@ def test_a_name_that_is_no_bench_is_refused_with_those_that_are(capsys: pytest.C
     with pytest.raises(SystemExit):
         bench.options(["nosuch"])
     assert "there are turn, context, registry" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_buffered", [True, False])
+def test_a_bench_whose_reader_went_away_ends_quietly(is_buffered: bool) -> None:
+    command = [sys.executable, *([] if is_buffered else ["-u"]), "-m", "benchmarks.contradictions", "--language", "de"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == ""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent_core.interfaces.render.debug_stop import head_line
 from tests.conftest import OpenDesk
 from tests.debugging.support import Typist
 from tests.kit import Ask, Say, Wanted
@@ -70,6 +71,8 @@ async def test_it_stops_for_a_human_and_the_model_is_told_what_was_changed_and_f
     await desk.say("Add up 1 and 2.")
     changed, plain = (request.answers[-1] for request in desk.model.requests[2:])
     assert typist.stops[0].why == "breakpoint()"
+    title = "".join(text for _, text in head_line(typist.stops[0]))
+    assert title.endswith(f":{typist.stops[0].at.line}: after a breakpoint in the source")
     assert changed.startswith("52")
     for text in ("A human stopped this call at the debugger", "for this call only", "`result = 40`", "`result = 50`"):
         assert text in changed

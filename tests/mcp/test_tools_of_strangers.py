@@ -10,6 +10,7 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.access.grants import Decision, Question
+from agent_core.base.errors import UsageError
 from agent_core.functions.foreign.entry import ServerBook, ServerEntry
 from agent_core.functions.foreign.tools import MOST_TOOLS, function_name, functions_of, read_tools
 from agent_core.interfaces.cli import main
@@ -127,6 +128,14 @@ async def test_a_server_that_dies_or_floods_is_started_again(workspace: Workspac
         async with asyncio.timeout(60):
             while await called(workspace, "echo", text="a") != ("returned", "fine"):  # noqa: ASYNC110 - the same
                 await asyncio.sleep(0.05)
+
+
+async def test_a_mistyped_tool_is_answered_with_the_one_that_was_meant(workspace: Workspace) -> None:
+    approved(workspace.root, tool("echo"), tool("look", schema=PATH))
+    with pytest.raises(UsageError, match="Did you mean `strange__echo`"):
+        await workspace.workshop.call("strange_ehco", {"text": "a"})
+    with pytest.raises(UsageError, match="Did you mean `strange__look`"):
+        await workspace.workshop.introspect("strange__lok")
 
 
 async def test_a_server_gets_no_secret_and_reads_no_neighbor(

@@ -10,7 +10,7 @@ from agent_core.base.settings import ModelSettings
 from agent_core.model import Model
 from agent_core.model.client import NativeModel, open_model
 from agent_core.model.constrained import ConstrainedModel
-from agent_core.model.discover import DiscoveredModel, choose
+from agent_core.model.discover import DiscoveredModel, choose, listed
 from agent_core.model.quirks import ServerKind, quirks
 from tests.kit import ScriptedModel
 
@@ -64,6 +64,24 @@ async def test_an_address_that_lists_nothing_needs_a_name(scripted: Scripted) ->
 async def test_an_address_at_which_nothing_listens_is_said_to_be_that() -> None:
     with pytest.raises(ModelError, match=r"cannot be reached: .* Is it running\?"):
         await choose(ModelSettings(base_url="http://127.0.0.1:9/v1"), NONE)
+
+
+async def test_a_name_that_an_endpoint_does_not_list_is_refused_with_those_that_are_near(scripted: Scripted) -> None:
+    server = scripted([], models=["qwen3:8b", "qwen3:14b", "gemma3:latest", "mistral", "phi4"])
+
+    def named(name: str) -> DiscoveredModel:
+        return DiscoveredModel(server.base_url, name, "", "named")
+
+    with pytest.raises(ModelError, match="has no model `qwen3:7b`") as told:
+        await listed(named("qwen3:7b"))
+    assert told.value.fix.startswith("The nearest of its 5: `qwen3:8b`, ")
+    assert [await listed(named(name)) for name in ("gemma3", "phi4:free")] == [named("gemma3"), named("phi4:free")]
+
+
+async def test_a_name_is_taken_where_an_endpoint_lists_nothing_and_that_is_said(scripted: Scripted) -> None:
+    server = scripted([], models=["qwen3"], key="sk-another")
+    taken = await listed(DiscoveredModel(server.base_url, "qwen3", "sk-wrong", "named"))
+    assert taken.why == "named; it does not list its models, so the name was not checked"
 
 
 async def test_what_is_no_address_is_said_to_be_none() -> None:

@@ -261,8 +261,8 @@ class FunctionService:
         """Return everything that is known about a function; of a foreign one, what was approved."""
         if (foreign := self.foreign().get(name)) is not None:
             return function_facts.foreign_details(foreign.function, stub(foreign.function))
-        details, snapshot = await function_facts.introspection(self._sight(), name), self.registry.snapshot()
-        function = details.function
+        function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
+        details = await function_facts.introspection(self._sight(), name)
         case = await self.quarantine.case(function) if details.standing == "quarantined" else None
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
@@ -307,7 +307,7 @@ class FunctionService:
         """
         if (foreign := self.foreign().get(name)) is not None:
             return await self.calls.made_abroad(foreign, arguments, on_progress)
-        function, snapshot = self._function(name), self.registry.snapshot()
+        function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
         await self._store.apply(writes)
         news = await self.quarantine.entered({name}) if report.outcome in FAILURES else []
@@ -389,11 +389,11 @@ class FunctionService:
     def _sight(self) -> function_facts.ViewContext:
         return function_facts.ViewContext(self._store, self.registry.snapshot(), self._rules, self._starters)
 
-    def _function(self, name: str) -> Function:
-        function = self.registry.snapshot().functions.get(name)
-        if function is None:
-            raise function_facts.unknown_function(name, self.registry.snapshot().functions)
-        return function
+    def _function(self, name: str, others: Iterable[str] = ()) -> Function:
+        functions = self.registry.snapshot().functions
+        if name not in functions:
+            raise function_facts.unknown_function(name, [*functions, *others])
+        return functions[name]
 
     async def make(self, plan: PlannedChange, author: Author | None) -> Detail | None:
         """Carry out a plan, outside of a turn. Return its detail."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, scene
+from ..faults import turn_fault
 from ..spans import Line, line
 from .packages import must_have
 from .verb import Door, Opens, Result, verb
@@ -131,7 +132,7 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
         counts["turns"] += event.type == "turn_ended"
         door.show(lines.of(event))
 
-    async with door.workspace.runner(hear, on_fault=lambda *fault: door.show([_fault_line(*fault)])) as runner:
+    async with door.workspace.runner(hear, on_fault=lambda *fault: door.show([turn_fault(*fault)])) as runner:
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         work = asyncio.create_task(runner.run(until_idle=until_idle))
         work.add_done_callback(lambda _: ended.set())
@@ -216,17 +217,13 @@ async def _work(
             hear(event)
         show(lines.of(event))
 
-    async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([_fault_line(*fault)])) as runner:
+    async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([turn_fault(*fault)])) as runner:
         scene.talk(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
         is_stopping, run = asyncio.create_task(stopping().wait()), asyncio.create_task(runner.run())
         await asyncio.wait([is_stopping, run], return_when=asyncio.FIRST_COMPLETED)
         is_stopping.cancel()
         await runner.stop(grace)
         await run
-
-
-def _fault_line(agent: str, error: ToolwrightError) -> Line:
-    return line(("bad", f"{agent or 'No turn can begin'}: {error}"))
 
 
 @verb(opens=Opens.NOTHING)

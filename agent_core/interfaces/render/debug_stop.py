@@ -17,6 +17,7 @@ from ..spans import Line, Role, line, quoted
 from .function_view import SourceRow
 from .verdicts import compact_call
 
+_IN_SOURCE: Final = "after a breakpoint in the source"  # whatever it is called there: the line shown runs next
 MOST_ROWS, MOST_CHARS = 200, 4_000
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.+)", re.DOTALL)
 _NUMBERED = re.compile(r"\s*(\d+)\b")
@@ -66,7 +67,7 @@ def head_line(stop: DebugStop) -> Line:
         ("warn", "■ "),
         ("name", call if is_own else one_line(at.function, 80)),
         ("dim", f"  {where}{called}: "),
-        one_line(stop.why),
+        one_line(_IN_SOURCE if stop.why == "breakpoint()" else stop.why),
     )
 
 
