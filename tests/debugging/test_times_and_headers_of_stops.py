@@ -15,12 +15,10 @@ THOUGHT_S = 5
 
 
 class Thinking(Typist):
-    """A human who takes time."""
-
-    thought_s: float = THOUGHT_S
+    """A human who takes time at the first stop."""
 
     async def stopped(self, stop: DebugStop) -> Command:
-        await asyncio.sleep(self.thought_s)
+        await asyncio.sleep(0 if self.stops else THOUGHT_S)
         return await super().stopped(stop)
 
 
@@ -47,7 +45,6 @@ async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: O
     calls = [Wanted("sum_up", {"numbers": [number]}) for number in (1, 2)]
     desk = await at_sums(at_desk, *calls)
     room_of(desk.workspace).seat.debugger = typist = Thinking()
-    typist.thought_s = 1
     await desk.say("Call it twice.")
     heads = ["".join(text for _, text in head_line(stop)) for stop in typist.stops]
     assert {head.partition("  ")[0] for head in heads} == {"■ sum_up(numbers=[1])", "■ sum_up(numbers=[2])"}
