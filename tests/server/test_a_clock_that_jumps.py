@@ -1,6 +1,7 @@
 """The wall clock of a server is set forward and back by hours, while it runs: only what is a date follows it."""
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from .test_the_process import Process
 HOUR = 3600.0
 AGENTS = "/api/v1/agents"
 # The clock of a machine cannot be set for one process: there, Python reads how far off it is from a file.
-CLOCK = """
+SITE = """
 import time
 from pathlib import Path
 _real, _ahead = time.time, Path({ahead!r})
@@ -34,9 +35,10 @@ class Machine:
     """A server on a machine whose wall clock can be set."""
 
     def __init__(self, folder: Path, model: ScriptedModel) -> None:
-        self._model = model
+        self._folder, self._model = folder, model
         self.root, self._ahead = folder / "workspace", folder / "ahead"
         Workspace.create(self.root)
+        (folder / "sitecustomize.py").write_text(SITE.format(ahead=str(self._ahead)))
         self.is_ahead_by(0.0)
         self.token = self.new_token("all")
 
@@ -55,7 +57,9 @@ class Machine:
     @contextmanager
     def serving(self) -> Iterator[Process]:
         """The server."""
-        process = Process(self.root, self._model, self.token, first=CLOCK.format(ahead=str(self._ahead)))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", os.pathsep.join((str(self._folder), str(Path.cwd()))))
+            process = Process(self.root, self._model, self.token, from_nothing=True)
         try:
             yield process
         finally:

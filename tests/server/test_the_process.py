@@ -26,10 +26,7 @@ from .conftest import Frames, ends
 class Process:
     """A running `toolwright serve`: forked from one that has imported it, or started from nothing."""
 
-    def __init__(
-        self, root: Path, model: ScriptedModel, token: str, *, from_nothing: bool = False, first: str = ""
-    ) -> None:
-        """`first` is code that a fork runs before it begins."""
+    def __init__(self, root: Path, model: ScriptedModel, token: str, *, from_nothing: bool = False) -> None:
         named = ("--base-url", model.base_url, "--model", "scripted")
         arguments = ["-C", str(root), "serve", "--json", "--port", "0", *named]
         read_end, out = os.pipe()
@@ -37,7 +34,7 @@ class Process:
         if from_nothing:
             self._process = subprocess.Popen([*TOOLWRIGHT, *arguments], stdout=out)
         else:
-            self._process = Program(arguments, [0, out, 2], cwd=Path.cwd(), environment=os.environ, first=first)
+            self._process = Program(arguments, [0, out, 2], cwd=Path.cwd(), environment=os.environ)
         os.close(out)
         self._out = os.fdopen(read_end)
         self.told: dict[str, Any] = json.loads(self._out.readline())
