@@ -53,7 +53,11 @@ def main() -> None:
     if given.work:
         asyncio.run(work(Path(given.work[0]), given.work[1], _READY))
     else:
-        show(asyncio.run(bench(given.agents, given.messages, given.seconds)), as_json=given.json)
+        show(asyncio.run(_all(given.agents, given.messages, given.seconds)), as_json=given.json)
+
+
+async def _all(agents: int, messages: int, seconds: float) -> list[Row]:
+    return [*await bench(agents, messages, seconds), await asked_together()]
 
 
 async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
@@ -79,7 +83,6 @@ async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
         Row("a turn", wall * 1000, aim=1000 / LEAST_PER_S),
         Row("a turn, time of processors", cpu * 1000),
         Row("memory of an agent that was closed", round(memory / agents / 1000, 1), aim=MOST_BYTES / 1000, unit="kB"),
-        await asked_together(),
     ]
 
 

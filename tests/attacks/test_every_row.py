@@ -19,9 +19,9 @@ def _named(setting: Setting) -> str:
 
 
 WHOEVER = "root" if os.geteuid() == 0 else "ordinary user"
-USUAL = 5  # of every so many rows one is tried in a plain run where most people's calls run, and fewer in other
-SPARSE = 12  # settings, each in another place
-SPARSE_AHEAD = 24
+USUAL = 10  # of every so many rows one is tried in a plain run where most people's calls run, and fewer in other
+SPARSE = 24  # settings, each in another place
+SPARSE_AHEAD = 48
 
 
 @pytest.mark.timeout(300)

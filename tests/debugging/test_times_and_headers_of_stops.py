@@ -15,10 +15,10 @@ THOUGHT_S = 5
 
 
 class Thinking(Typist):
-    """A human who takes time."""
+    """A human who takes time at the first stop."""
 
     async def stopped(self, stop: DebugStop) -> Command:
-        await asyncio.sleep(THOUGHT_S)
+        await asyncio.sleep(0 if self.stops else THOUGHT_S)
         return await super().stopped(stop)
 
 

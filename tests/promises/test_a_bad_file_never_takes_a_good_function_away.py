@@ -8,6 +8,7 @@ import pytest
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit.desk import VOWELS, Desk
+from tests.kit.drawing import sampled
 
 GOOD = VOWELS
 
@@ -58,7 +59,8 @@ async def test_a_rejected_save_leaves_the_last_good_version_running(
     assert (await desk.workspace.workshop.call("count_vowels", {"text": "aha"})).value == 2
 
 
-@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
+@pytest.mark.sampled
+@pytest.mark.parametrize("damage", sampled(DAMAGE, 3), ids=lambda damage: damage.__name__)
 async def test_the_last_good_version_is_there_at_the_next_start(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     flags = {"sandbox.wall_s": 2}
     async with Workspace.open(tmp_path, flags=flags) as workspace:

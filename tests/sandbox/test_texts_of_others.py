@@ -51,9 +51,15 @@ def parsers_in(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
+def may_parse(text: str) -> bool:
+    """Whether it names anything that parses JSON or TOML; what does not is not looked through."""
+    return any(word in text.lower() for word in ("json", "toml", "plistlib", "raw_decode"))
+
+
 def test_no_other_place_parses_json_or_toml() -> None:
     files = [file for room in ("agent_core", "meta_functions", "sandbox") for file in (ROOT / room).rglob("*.py")]
-    named = {str(file.relative_to(ROOT)): [*parsers_in(ast.parse(file.read_text()))] for file in files}
+    texts = {str(file.relative_to(ROOT)): file.read_text() for file in files}
+    named = {name: [*parsers_in(ast.parse(text))] for name, text in texts.items() if may_parse(text)}
     others = {name: lines for name, lines in named.items() if lines and name != READER}
     assert others.keys() == OWN.keys(), "read what others wrote with `sandbox.wire.foreign`, or say here why not"
 
@@ -61,6 +67,7 @@ def test_no_other_place_parses_json_or_toml() -> None:
 def test_the_walk_finds_each_way_to_parse() -> None:
     ways = ["import tomllib", "from json import loads", "json.load(f)", "x.json()", "M.model_validate_json(t)"]
     assert [[*parsers_in(ast.parse(way))] for way in ways] == [[1]] * 5
+    assert all(map(may_parse, [*ways, *MODULES, *ELSEWHERE]))
 
 
 MALFORMED = [

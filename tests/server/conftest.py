@@ -18,6 +18,7 @@ from agent_core.interfaces.server.identity import SCOPES, Scope, TokenBook
 from agent_core.interfaces.state import opened_state
 from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
+from tests.kit import scripted as running
 
 Frames: TypeAlias = list[tuple[int | None, dict[str, Any] | None]]
 
@@ -37,6 +38,11 @@ class Served:
         """A new token."""
         async with opened_state(self.workspace.root) as state:
             return (await TokenBook(state.store, time.time).add(name, scopes, agents, expires)).token
+
+    @property
+    def key(self) -> str:
+        """The token of all scopes."""
+        return self.client.headers["Authorization"].removeprefix("Bearer ")
 
     async def as_(self, name: str, *scopes: Scope, agents: tuple[str, ...] = ()) -> httpx2.AsyncClient:
         """A client with a token of its own."""
@@ -108,6 +114,14 @@ async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_san
             return await stack.enter_async_context(opened)
 
         yield start
+
+
+@pytest.fixture(scope="module")
+async def unchanged(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Served]:
+    """One server for the tests of a file that change nothing and ask no model."""
+    with running([]) as model:
+        async with server(tmp_path_factory.mktemp("unchanged"), model, one_sandbox) as started:
+            yield started
 
 
 def port_of(url: str) -> str:

@@ -64,11 +64,12 @@ def head(server: Served, *lines: str, method: str = "GET", path: str = AGENTS) -
         (" folded: x",),
     ],
 )
-async def test_a_head_that_two_readers_could_read_differently_is_refused(served: Serve, lines: tuple[str, ...]) -> None:
-    server = await served([])
-    answer = await raw(server, head(server, *lines, method="POST"))
+async def test_a_head_that_two_readers_could_read_differently_is_refused(
+    unchanged: Served, lines: tuple[str, ...]
+) -> None:
+    answer = await raw(unchanged, head(unchanged, *lines, method="POST"))
     assert answer.split(b" ")[1:2] in ([b"400"], [b"401"]), answer  # 401: what was folded belongs to the token
-    assert await is_there(server)
+    assert await is_there(unchanged)
 
 
 @pytest.mark.parametrize(
@@ -83,13 +84,12 @@ async def test_a_head_that_two_readers_could_read_differently_is_refused(served:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 HTTP/1.1",
     ],
 )
-async def test_a_request_that_is_none_of_ours_is_refused(served: Serve, first: bytes) -> None:
-    server = await served([])
-    rest = head(server).partition(b"\r\n")[2]
-    answer = await raw(server, first + b"\r\n" + rest)
+async def test_a_request_that_is_none_of_ours_is_refused(unchanged: Served, first: bytes) -> None:
+    rest = head(unchanged).partition(b"\r\n")[2]
+    answer = await raw(unchanged, first + b"\r\n" + rest)
     assert answer == b"" or int(answer.split(b" ")[1]) in range(400, 500), answer
     assert b"evil" not in answer
-    assert await is_there(server)
+    assert await is_there(unchanged)
 
 
 async def test_names_that_a_proxy_could_have_given_are_not_believed(served: Serve) -> None:
@@ -229,22 +229,20 @@ async def test_a_connection_is_upgraded_to_nothing_else(served: Serve) -> None:
 
 
 @pytest.mark.parametrize("last", ["9999999999999999999", "-5", "1e9", "٣", "abc", "0x10", "9" * 400])
-async def test_a_number_of_an_event_that_cannot_be_is_no_failure(served: Serve, last: str) -> None:
-    server = await served([])
+async def test_a_number_of_an_event_that_cannot_be_is_no_failure(unchanged: Served, last: str) -> None:
     headers = [(b"Last-Event-ID", last.encode())]
-    async with server.client.stream("GET", f"{AGENTS}/main/events?after=0", headers=headers) as answer:
+    async with unchanged.client.stream("GET", f"{AGENTS}/main/events?after=0", headers=headers) as answer:
         assert answer.status_code == 200
-    assert (await server.client.get(f"{AGENTS}/main/events?after={10**30}")).status_code == 422
-    assert await is_there(server)
+    assert (await unchanged.client.get(f"{AGENTS}/main/events?after={10**30}")).status_code == 422
+    assert await is_there(unchanged)
 
 
 @pytest.mark.parametrize(
     "body", [b"\xff\xfe{\x00}\x00", b"\xef\xbb\xbf{}", b'"\\ud800"', b"[" * 500, b'{"text": 1e999}', b"\x00"]
 )
 @pytest.mark.parametrize("path", [f"{AGENTS}/main/messages", CHAT, "/v1/responses"])
-async def test_bytes_that_are_no_request_are_told(served: Serve, path: str, body: bytes) -> None:
-    server = await served([])
-    answer = await server.client.post(path, content=body)
+async def test_bytes_that_are_no_request_are_told(unchanged: Served, path: str, body: bytes) -> None:
+    answer = await unchanged.client.post(path, content=body)
     assert answer.status_code in {400, 422}
     assert answer.json()["error"]["message"]
 
@@ -332,14 +330,13 @@ async def test_what_a_model_calls_cannot_begin_a_frame_of_its_own(served: Serve)
 @pytest.mark.parametrize(
     "name", ["%00", "%ff%fe", "..%2f..%2fetc", "a%0d%0aSet-Cookie:%20x", "%F0%9F%92%A9", "x" * 5_000, "%e2%80%ae"]
 )
-async def test_no_name_in_a_path_brings_a_failure_or_a_header(served: Serve, name: str) -> None:
-    server = await served([])
+async def test_no_name_in_a_path_brings_a_failure_or_a_header(unchanged: Served, name: str) -> None:
     for path in (
         f"{AGENTS}/{name}",
         f"/api/v1/functions/{name}",
         f"{AGENTS}/main/memory/{name}",
         f"/api/v1/helpers/{name}",
     ):
-        answer = await server.client.get(path)
+        answer = await unchanged.client.get(path)
         assert answer.status_code in range(400, 500), path
         assert "set-cookie" not in answer.headers

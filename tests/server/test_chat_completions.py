@@ -91,10 +91,9 @@ async def test_the_instructions_of_a_client_reach_the_model(served: Serve) -> No
     ],
 )
 async def test_what_cannot_be_done_is_told_in_the_clients_form(
-    served: Serve, options: Any, status: int
+    unchanged: Served, options: Any, status: int
 ) -> None:  # Any: JSON
-    server = await served([])
-    async with client(server) as program:
+    async with client(unchanged, unchanged.key) as program:
         with pytest.raises(openai.APIStatusError) as refused:
             await program.chat.completions.create(**{"model": "main", "messages": [user("hello")], **options})
     assert refused.value.status_code == status

@@ -11,7 +11,7 @@ from sandbox import Sandbox
 from tests.kit import Ask, Expect, Say, ScriptedModel, Seen, Wanted, contains, shows
 from tests.kit.desk import VOWELS
 
-from .conftest import Serve, server
+from .conftest import Serve, Served, server
 from .programs import client, has_no, has_once, user
 
 SCHEMA = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
@@ -222,9 +222,8 @@ def nested(levels: int) -> dict[str, Any]:  # Any: JSON
         ({"model": "main@x", "messages": [answer("call_1", "x")]}, "no call"),
     ],
 )
-async def test_what_cannot_be_passed_on_is_told(served: Serve, options: Any, sentence: str) -> None:  # Any: JSON
-    server = await served([])
-    async with client(server) as program:
+async def test_what_cannot_be_passed_on_is_told(unchanged: Served, options: Any, sentence: str) -> None:  # Any: JSON
+    async with client(unchanged, unchanged.key) as program:
         with pytest.raises(openai.BadRequestError, match=sentence):
             await program.chat.completions.create(**{"model": "main", "messages": [user("hello")], **options})
 

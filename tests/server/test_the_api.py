@@ -10,7 +10,7 @@ from agent_core.interfaces.server.catalog import OPERATIONS
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import SHIPPING, VOWELS
 
-from .conftest import Serve, end_of, ends
+from .conftest import Serve, Served, end_of, ends
 
 FUNCTIONS = "/api/v1/functions"
 MEMORY = "/api/v1/agents/main/memory"
@@ -182,9 +182,8 @@ async def test_an_address_without_anything_is_told_in_the_one_shape(served: Serv
         ("DELETE", "agents/main/sources?source=nothing"),
     ],
 )
-async def test_what_is_not_there_is_told_as_that(served: Serve, method: str, path: str) -> None:
-    server = await served([])
-    answer = await server.client.request(method, f"/api/v1/{path}")
+async def test_what_is_not_there_is_told_as_that(unchanged: Served, method: str, path: str) -> None:
+    answer = await unchanged.client.request(method, f"/api/v1/{path}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not-found")
 
 

@@ -76,9 +76,9 @@ class Process:
         return frames
 
 
-def begins(turns: int) -> Callable[[Frames], bool]:
-    """Whether so many turns have begun."""
-    return lambda frames: sum(data is not None and data["type"] == "turn_started" for _, data in frames) >= turns
+def writes(text: str) -> Callable[[Frames], bool]:
+    """Whether the model has begun to answer with this, so that no later turn gets this step of the script."""
+    return lambda frames: any(data is not None and str(data.get("text", "")).startswith(text) for _, data in frames)
 
 
 @pytest.fixture
@@ -146,12 +146,12 @@ def test_after_a_kill_in_mid_turn_no_event_is_missing_and_none_comes_twice(
     place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
 ) -> None:
     root, token = place
-    model = scripted([Say("One."), Stall(60), Say("Three.")])
+    model = scripted([Say("One."), Stall(60, "Two comes in pieces"), Say("Three.")])
     first = Process(root, model, token)
     first.say("first")
     before = first.frames(ends(1))
     first.say("second")
-    before = first.frames(begins(2))
+    before = first.frames(writes("T"))
     first.end(signal.SIGKILL)
     with ended(Process(root, model, token)) as second:
         last = max(number for number, _ in before if number is not None)

@@ -64,10 +64,10 @@ async def test_the_same_key_is_the_same_message(served: Serve) -> None:
 
 
 async def test_a_running_turn_is_interrupted_and_its_history_stays_valid(served: Serve) -> None:
-    server = await served([Stall(30), Say("Now.")])
+    server = await served([Stall(30, "Not yet"), Say("Now.")])
     heard = asyncio.create_task(server.frames(ends(1)))
     await server.client.post(MESSAGES, json={"text": "wait"})
-    await server.frames(lambda frames: len(frames) == 1)
+    await server.frames(lambda frames: any(data and data["type"] == "text" for _, data in frames))
     assert (await server.client.post("/api/v1/agents/main/interrupt")).json() == {"interrupted": True}
     frames = await heard
     assert end_of(frames)["reason"] == "interrupted"

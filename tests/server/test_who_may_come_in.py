@@ -14,7 +14,7 @@ from agent_core.interfaces.server.guard import MOST_BODY
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
 
-from .conftest import Serve, end_of, ends
+from .conftest import Serve, Served, end_of, ends
 from .test_the_api import READS
 
 AGENTS = "/api/v1/agents"
@@ -133,9 +133,8 @@ async def test_a_name_that_was_bound_to_this_address_by_another_site_is_not_answ
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example"]
 )
-async def test_pages_of_other_sites_are_refused(served: Serve, origin: str) -> None:
-    server = await served([])
-    answer = await server.client.post(MESSAGES, json={"text": "hello"}, headers={"Origin": origin})
+async def test_pages_of_other_sites_are_refused(unchanged: Served, origin: str) -> None:
+    answer = await unchanged.client.post(MESSAGES, json={"text": "hello"}, headers={"Origin": origin})
     assert (answer.status_code, code(answer)) == (403, "wrong-origin")
 
 
@@ -171,9 +170,8 @@ async def test_a_compressed_body_is_not_unpacked(served: Serve) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"null", b"{", b'{"text": 1e999}', b"\xff\xfe", b'{"text": ""}', b'{"text": "a", "text_": 1}']
 )
-async def test_a_malformed_body_is_told_by_its_place(served: Serve, body: bytes) -> None:
-    server = await served([])
-    answer = await server.client.post(MESSAGES, content=body)
+async def test_a_malformed_body_is_told_by_its_place(unchanged: Served, body: bytes) -> None:
+    answer = await unchanged.client.post(MESSAGES, content=body)
     assert (answer.status_code, code(answer)) == (422, "invalid")
     assert all(problem["where"].startswith("body") for problem in answer.json()["error"]["problems"])
 
@@ -187,10 +185,9 @@ async def test_json_that_is_nested_without_end_is_told(served: Serve) -> None:
 @pytest.mark.parametrize(
     "path", ["/../secret", "/%2e%2e/toolwright.toml", "/page/../../toolwright.toml", "//etc/passwd"]
 )
-async def test_no_path_leads_out(served: Serve, path: str) -> None:
-    server = await served([])
-    host, port = urlsplit(server.url).netloc.split(":")
-    token = server.client.headers["Authorization"]
+async def test_no_path_leads_out(unchanged: Served, path: str) -> None:
+    host, port = urlsplit(unchanged.url).netloc.split(":")
+    token = unchanged.client.headers["Authorization"]
     head = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {token}\r\nConnection: close\r\n\r\n"
     answer = await asyncio.to_thread(_raw, host, int(port), head.encode())
     assert b" 404 " in answer.split(b"\r\n")[0]

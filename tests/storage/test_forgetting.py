@@ -165,7 +165,10 @@ async def test_a_reader_of_an_earlier_state_is_waited_for_and_the_log_is_emptied
         assert b"uillon" not in path.read_bytes() + path.with_name("state.db-wal").read_bytes()
 
 
-async def test_a_reader_that_goes_on_is_named_and_the_next_opening_empties_the_log(tmp_path: Path) -> None:
+async def test_a_reader_that_goes_on_is_named_and_the_next_opening_empties_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_core.storage.sqlite.connection.BUSY_MS", 1_000)
     path = tmp_path / "state.db"
     async with open_store(path, clock=Clock()) as store:
         await store.apply([SavePassages((PassageRow("p", "main", NAME, "quillon", 1.0),))])
