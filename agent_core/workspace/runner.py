@@ -77,7 +77,7 @@ class Runner:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resting: dict[str, float] = {}
         self._is_ending = False
-        self._reaps_at = 0.0
+        self._next_due: float | None = None
 
     def poke(self, agent: str = "") -> None:
         """Say that there may be something to do, for this agent or for any; it may be said too often."""
@@ -114,8 +114,9 @@ class Runner:
     async def _round(self) -> bool:
         """Start what is due, end what nobody else would end; return whether there was nothing to do."""
         is_idle = not await self._start() and not self._running
-        has_reaped = self._clock.monotonic() >= self._reaps_at and await self.reap()
-        if has_reaped:
+        self._next_due = await self._store.next_due()
+        is_late = self._next_due is not None and self._next_due <= await self._store.now()  # of asks alone: see there
+        if has_reaped := is_late and await self.reap():
             self._woken.set()
         return is_idle and not has_reaped
 
@@ -127,10 +128,7 @@ class Runner:
 
     async def reap(self) -> bool:
         """End what nobody would end otherwise: the waits whose time is over. Return whether there was any."""
-        expired = await self._store.expire()
-        if self._store.is_shared:  # whose processes wake each other often
-            self._reaps_at = self._clock.monotonic() + _HEAL_S
-        return bool(expired)
+        return bool(await self._store.expire())
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Start nothing more; interrupt the turns that are still running after the grace."""
@@ -191,7 +189,7 @@ class Runner:
 
     async def _sleep(self) -> None:
         """Wait for a wake, or until the next thing is due by itself."""
-        times = [due - self._clock.now() for due in (await self._store.next_due(),) if due is not None]
+        times = [] if self._next_due is None else [self._next_due - await self._store.now()]
         times += [until - self._clock.monotonic() for until in self._resting.values()]
         if self._store.is_shared:  # nobody tells that a process died
             times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
@@ -284,6 +282,7 @@ class AgentsBehind:
         self._approver = approver
         self._most = most
         self._idle: OrderedDict[str, Agent] = OrderedDict()
+        self._lent: set[str] = set()  # of the idle: other processes can have them
         self._working: dict[str, Agent] = {}
 
     async def turn(self, name: str) -> None:
@@ -292,15 +291,48 @@ class AgentsBehind:
         Raises:
             AgentBusy: another process has it.
         """
-        agent = self._working[name] = self._idle.pop(name) if name in self._idle else await self._open_agent(name)
+        agent = self._working[name] = await self._taken_back(name) or await self._open_agent(name)
+        is_as_stored = True
         try:
             async for event in agent.turn(None, approver=self._approver):
                 self._hear(replace(event, agent=name))
+        except Exception:
+            is_as_stored = False
+            raise
         finally:
             del self._working[name]
             self._idle[name] = agent
+            if not is_as_stored:
+                await self.close(name)
         while len(self._idle) > self._most:
-            await self._idle.popitem(last=False)[1].aclose()
+            await self.close(next(iter(self._idle)))
+
+    async def _taken_back(self, name: str) -> Agent | None:
+        """Return an idle agent; one that others could have, and had, is closed."""
+        agent = self._idle.pop(name, None)
+        if agent is None or name not in self._lent:
+            return agent
+        self._lent.discard(name)
+        is_current = False
+        try:
+            is_current = await agent.take_back()
+        finally:
+            if not is_current:
+                await agent.aclose()
+        return agent if is_current else None
+
+    async def lend(self, name: str) -> None:
+        """Let other processes have an idle agent. What was read of it is kept for its next turn here."""
+        if (agent := self._idle.get(name)) is None:
+            return
+        is_lent = False
+        try:
+            is_lent = await agent.lend()
+        finally:
+            if is_lent:
+                self._lent.add(name)
+            else:
+                await self.close(name)
 
     async def close(self, name: str) -> None:
         """Close an agent that is idle, so that it can be opened elsewhere.
@@ -310,6 +342,7 @@ class AgentsBehind:
         """
         if name in self._working:
             raise AgentBusy(f"Agent `{name}` works behind.", fix="Wait until its turn has ended, or stop it.")
+        self._lent.discard(name)
         if (agent := self._idle.pop(name, None)) is not None:
             await agent.aclose()
 
@@ -330,7 +363,7 @@ class AgentsBehind:
 
         async def let_go(name: str) -> None:
             if not is_front(name):
-                await self.close(name)
+                await self.lend(name)
 
         def is_free(name: str) -> bool:
             return not (front and is_front(name)) or front.is_free()
