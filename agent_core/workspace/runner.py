@@ -31,7 +31,8 @@ Handle = Callable[[str], Awaitable[None]]
 """Does something with the agent of a name, such as one turn for what waits in its inbox."""
 
 _log = logging.getLogger(__name__)
-_AGAIN_S: Final = 1.0  # after the store failed
+_AGAIN_S: Final = 1.0  # after the store failed, and twice as long each time
+_LATEST_S: Final = 30.0
 _REST_S: Final = 15.0  # for an agent that another process has, or that could not be run
 _HEAL_S: Final = 1.0
 _LONGEST_SLEEP_S: Final = 3600.0  # the clock may be set meanwhile
@@ -55,12 +56,14 @@ class Runner:
         is_free: Callable[[str], bool] = lambda _: True,
         let_go: Handle | None = None,
         on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
+        ends_with_store: bool = False,
     ) -> None:
         """Create the runner; `interrupt` ends the turn of an agent that `handle` runs.
 
         Events of these `kinds` begin turns. Of an agent that is not free, somebody else runs the turns and pokes when
         they end. At a store that is shared, each agent is `let_go` after its turns, so that others can have it.
-        `on_fault` hears why the turns of an agent fail, or ("") why none can begin.
+        `on_fault` hears why the turns of an agent fail, or ("") why none can begin. One that `ends_with_store` is
+        started again by whoever watches over its process; others try again.
         """
         self._store = store
         self._handle = handle
@@ -72,11 +75,12 @@ class Runner:
         self._is_free = is_free
         self._let_go = let_go if store.is_shared else None
         self._on_fault = on_fault
+        self._ends_with_store = ends_with_store
         self._told = ""
         self._woken = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resting: dict[str, float] = {}
-        self._is_ending = False
+        self._ending = asyncio.Event()
         self._next_due: float | None = None
 
     def poke(self, agent: str = "") -> None:
@@ -93,21 +97,23 @@ class Runner:
         """Run turns until `stop`, or until nothing is due and none runs.
 
         Raises:
-            StorageError: a store that is shared was away for too long; with `until_idle`, any that fails.
+            StorageError: the store fails, and the runner ends with it, or is to run `until_idle`.
         """
+        pause = _AGAIN_S
         try:
-            while not self._is_ending:
+            while not self._ending.is_set():
                 self._woken.clear()
                 try:
                     if await self._round() and until_idle:
                         return
                     await self._sleep()
-                    self._told = ""
-                except StorageError as error:  # a full disk, a file that was taken away: it may be well again
-                    if until_idle or self._store.is_shared:
+                    self._told, pause = "", _AGAIN_S
+                except StorageError as error:  # a full disk, a database that is away: it may be well again
+                    if until_idle or self._ends_with_store:
                         raise
                     self._tell(error)
-                    await asyncio.sleep(_AGAIN_S)
+                    await self.rest(pause)
+                    pause = min(2 * pause, _LATEST_S)
         finally:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
 
@@ -119,6 +125,12 @@ class Runner:
         if has_reaped := is_late and await self.reap():
             self._woken.set()
         return is_idle and not has_reaped
+
+    async def rest(self, seconds: float) -> None:
+        """Wait so long, or until `stop`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
 
     def _tell(self, error: StorageError) -> None:
         """Tell what keeps the runner from its work, once for as long as it is the same."""
@@ -132,7 +144,7 @@ class Runner:
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Start nothing more; interrupt the turns that are still running after the grace."""
-        self._is_ending = True
+        self._ending.set()
         self._woken.set()
         if self._running:
             await asyncio.wait(self._running.values(), timeout=grace_s)
@@ -182,7 +194,7 @@ class Runner:
         end = self._clock.monotonic() + _IN_A_ROW_S
         while True:
             await self._handle(agent)
-            if self._is_ending or not self._is_free(agent) or self._clock.monotonic() > end:
+            if self._ending.is_set() or not self._is_free(agent) or self._clock.monotonic() > end:
                 break
             if not await self._store.work(self._kinds, agent=agent):
                 break

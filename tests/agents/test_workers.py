@@ -264,6 +264,27 @@ async def test_a_worker_whose_database_fails_for_good_ends_with_75(
             assert "is not currently accepting connections" in made.words()
 
 
+async def test_a_server_whose_database_fails_says_so_and_goes_on_when_it_is_well_again(
+    database: str, tmp_path: Path, postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def logged() -> str:
+        return caplog.text
+
+    name, flags = name_of(database), {"storage.url": database, "memory.embedding": "none", "model.name": "scripted"}
+    with scripted([Repeat(lambda _: Say("here"))]) as model:
+        async with await connect(tmp_path, flags={**flags, "model.base_url": model.base_url}) as client:
+            assert await client.ask("hello", "main") == "here"
+            postgres.execute(f"alter database {name} allow_connections false")
+            postgres.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+            try:
+                await until(logged, lambda text: "No turn can begin, and it is tried again" in text)
+            finally:
+                postgres.execute(f"alter database {name} allow_connections true")
+            assert "is not currently accepting connections" in caplog.text
+            async with asyncio.timeout(60):
+                assert await client.ask("are you there?", "main") == "here"
+
+
 async def test_an_agent_that_a_person_talks_to_is_left_to_them(database: str, tmp_path: Path) -> None:
     with scripted([Repeat(lambda _: Say("here"))]) as model:
         async with cluster(database, model) as made, open_store(database, clock=Clock()) as other:
