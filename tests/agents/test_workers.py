@@ -301,6 +301,30 @@ async def test_an_agent_that_a_person_talks_to_is_left_to_them(database: str, tm
             await made.replied("a0", "here")
 
 
+async def test_a_worker_that_keeps_an_agent_sees_what_another_process_said_with_it(
+    database: str, tmp_path: Path
+) -> None:
+    def play(seen: Seen) -> Step:
+        return Say(" ".join(str(one["content"]) for one in seen.messages if one["role"] == "user"))
+
+    flags = {"storage.url": database, "memory.embedding": "none", "model.name": "scripted"}
+    with scripted([Repeat(play)]) as model:
+        async with cluster(database, model) as made:
+            made.start(tmp_path)
+            await made.at_work(1)
+            await made.say("a0", "one")
+            await made.replied("a0", "one")
+            await made.say("a0", "two")
+            await made.replied("a0", "one two")
+            async with Workspace.open(tmp_path, flags={**flags, "model.base_url": model.base_url}) as workspace:
+                agent = await workspace.agent("a0")
+                assert await agent.ask("three") == "one two three"
+                await agent.pop()
+                await agent.aclose()
+            await made.say("a0", "four")
+            await made.replied("a0", "one two four")
+
+
 async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database: str, tmp_path: Path) -> None:
     def play(seen: Seen) -> Step:
         return Ask(Wanted("wait", {"seconds": 1 + len(seen.messages) % 3}))
