@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent_core.storage import Store
+from agent_core.storage import Store, WorkerRow
 from tests.agents.workers import Cluster, cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.postgres import Server
@@ -184,11 +184,12 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
             hits.wake()
             hits.start_again(made, root)
             if not await hits.restart(server):
-                hits.hit(made.programs)
+                hits.hit(made.programs, await made.store.workers())
         wall = time.perf_counter() - start
         hits.wake(is_over=True)
         found = await _checked(made, server, given)
-        return {"wall_s": round(wall, 1), "load": os.getloadavg()[0], "hits": dict(hits.counts), **found}
+        causes = {"gap_s_by_cause": _by_cause(_gaps(server), hits.blows)}
+        return {"wall_s": round(wall, 1), "load": os.getloadavg()[0], "hits": dict(hits.counts), **found, **causes}
 
 
 async def _is_open(made: Cluster, server: Server) -> bool:
@@ -209,6 +210,46 @@ async def _say_more(made: Cluster, server: Server, left: dict[str, int]) -> None
         left[agent] -= 1
 
 
+@dataclass(frozen=True)
+class _Blow:
+    """What happened, from when until when, and to which agents; None: to all."""
+
+    kind: str
+    since: float
+    until: float
+    agents: frozenset[str] | None
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """How long a turn that was taken over stood still."""
+
+    agent: str
+    since: float
+    until: float
+
+
+def _gaps(server: Server) -> list[_Gap]:
+    rows = server.execute(
+        "select t.agent, before, x.at from"
+        " (select turn, at, attempt, lag(at) over w before, lag(attempt) over w earlier"
+        " from toolwright.entry window w as (partition by turn order by seq)) as x"
+        " join toolwright.turn t on t.seq = x.turn where x.attempt > earlier and earlier > 0"
+    )
+    return [_Gap(agent, float(since), float(until)) for agent, since, until in rows]
+
+
+def _by_cause(gaps: Sequence[_Gap], blows: Sequence[_Blow]) -> dict[str, dict[str, float]]:
+    """How long turns stood still, by what happened meanwhile to the workers that had them, one after another."""
+    found: dict[str, list[float]] = {}
+    for gap in gaps:
+        met = [one for one in blows if one.since <= gap.until and one.until >= gap.since]
+        kinds = [one.kind for one in met if one.agents is None or gap.agent in one.agents]
+        cause = "database" if "database" in kinds else kinds[0] if len(kinds) == 1 else "several" if kinds else "none"
+        found.setdefault(cause, []).append(gap.until - gap.since)
+    return {cause: {"count": len(times), **spread(times)} for cause, times in sorted(found.items())}
+
+
 @dataclass
 class Hits:
     """Blows of some kinds, so many of each."""
@@ -217,14 +258,17 @@ class Hits:
     counts: Counter[str] = field(default_factory=Counter)
     still: list[tuple[float, Program]] = field(default_factory=list)
     restarted: float = field(default_factory=time.perf_counter)
+    blows: list[_Blow] = field(default_factory=list)
 
-    def hit(self, workers: list[Program]) -> None:
+    def hit(self, workers: list[Program], rows: Sequence[WorkerRow] = ()) -> None:
         """Hit one of the workers, if it is time: of those that stand still there is one at most."""
         kinds = [kind for kind in BLOWS if self.counts[kind] < self.most.get(kind, 0)]
         worker, kind = random.choice(workers), random.choice(kinds or [""])
         if not kind or self.still or worker.poll() is not None:
             return
         self.counts[kind] += 1
+        whose = [row.agents for row in rows if row.name.startswith(f"process {worker.pid} ")]
+        self.blows.append(_Blow(kind, time.time(), time.time(), frozenset(*whose[:1])))
         if kind == "stop":
             self.still.append((time.perf_counter() + STILL_S, worker))
         with suppress(ProcessLookupError):  # it has just ended
@@ -236,9 +280,11 @@ class Hits:
         if not is_time or self.counts["database"] >= self.most.get("database", 0):
             return False
         self.counts["database"] += 1
+        since = time.time()
         await asyncio.to_thread(server.stop)
         await asyncio.sleep(_DOWN_S)
         await asyncio.to_thread(server.start)
+        self.blows.append(_Blow("database", since, time.time(), None))
         self.restarted = time.perf_counter()
         return True
 
@@ -298,10 +344,7 @@ async def journal_figures(store: Store, server: Server, agents: Sequence[str]) -
         "select count(*) from (select started, lag(ended) over (partition by agent order by seq) before"
         " from toolwright.turn) x where started < before - 0.05"
     )[0][0]
-    gaps = server.execute(
-        "select at - before from (select at, attempt, lag(at) over w before, lag(attempt) over w earlier"
-        " from toolwright.entry window w as (partition by turn order by seq)) x where attempt > earlier and earlier > 0"
-    )
+    gaps = _gaps(server)
     return {
         "replies": replies,
         "outcomes": dict(outcomes),
@@ -309,7 +352,7 @@ async def journal_figures(store: Store, server: Server, agents: Sequence[str]) -
         "overlaps": overlaps,
         "open": len(await store.due()),
         "taken_over": len(gaps),
-        "gap_s": spread([float(row[0]) for row in gaps]),
+        "gap_s": spread([gap.until - gap.since for gap in gaps]),
     }
 
 

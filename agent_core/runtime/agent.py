@@ -381,6 +381,21 @@ class Agent:
         """Notify a listener of functions that someone else changes; the returned callable ends it."""
         return self.workshop.on_change(listener)
 
+    async def lend(self) -> bool:
+        """Let other processes have the agent until it is taken back, and its model; False: it has to be closed.
+
+        A group cannot be lent: it holds its members as long as it is open.
+        """
+        if self._loop.is_group:
+            return False
+        await self._loop.asker.aclose()
+        await self._store.lend(self.name)
+        return True
+
+    async def take_back(self) -> bool:
+        """Have the agent again, as it was; False: it was changed elsewhere, and has to be opened anew."""
+        return await self._store.take_back(self.name)
+
     async def aclose(self) -> None:
         """Release the model and the agent's lock; a second call does nothing."""
         await self._resources.aclose()

@@ -65,6 +65,12 @@ class WorkerStore(Protocol):
             WorkspaceError: a lock cannot be made.
         """
 
+    async def lend(self, agent: str) -> None:
+        """Let other processes have an agent that is held here, until it is taken back; a lock in a folder stays."""
+
+    async def take_back(self, agent: str) -> bool:
+        """Hold an agent again that was lent; False: what was read of it is out of date, or another process has it."""
+
     def heard(self, hear: Hear, *, to_run: bool = False) -> AbstractAsyncContextManager[None]:
         """Call `hear` in this loop when other processes wrote something, while the block runs. Calls may be lost.
 

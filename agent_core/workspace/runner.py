@@ -31,7 +31,8 @@ Handle = Callable[[str], Awaitable[None]]
 """Does something with the agent of a name, such as one turn for what waits in its inbox."""
 
 _log = logging.getLogger(__name__)
-_AGAIN_S: Final = 1.0  # after the store failed
+_AGAIN_S: Final = 1.0  # after the store failed, and twice as long each time
+_LATEST_S: Final = 30.0
 _REST_S: Final = 15.0  # for an agent that another process has, or that could not be run
 _HEAL_S: Final = 1.0
 _LONGEST_SLEEP_S: Final = 3600.0  # the clock may be set meanwhile
@@ -55,12 +56,14 @@ class Runner:
         is_free: Callable[[str], bool] = lambda _: True,
         let_go: Handle | None = None,
         on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
+        ends_with_store: bool = False,
     ) -> None:
         """Create the runner; `interrupt` ends the turn of an agent that `handle` runs.
 
         Events of these `kinds` begin turns. Of an agent that is not free, somebody else runs the turns and pokes when
         they end. At a store that is shared, each agent is `let_go` after its turns, so that others can have it.
-        `on_fault` hears why the turns of an agent fail, or ("") why none can begin.
+        `on_fault` hears why the turns of an agent fail, or ("") why none can begin. One that `ends_with_store` is
+        started again by whoever watches over its process; others try again.
         """
         self._store = store
         self._handle = handle
@@ -72,12 +75,13 @@ class Runner:
         self._is_free = is_free
         self._let_go = let_go if store.is_shared else None
         self._on_fault = on_fault
+        self._ends_with_store = ends_with_store
         self._told = ""
         self._woken = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resting: dict[str, float] = {}
-        self._is_ending = False
-        self._reaps_at = 0.0
+        self._ending = asyncio.Event()
+        self._next_due: float | None = None
 
     def poke(self, agent: str = "") -> None:
         """Say that there may be something to do, for this agent or for any; it may be said too often."""
@@ -93,31 +97,40 @@ class Runner:
         """Run turns until `stop`, or until nothing is due and none runs.
 
         Raises:
-            StorageError: a store that is shared was away for too long; with `until_idle`, any that fails.
+            StorageError: the store fails, and the runner ends with it, or is to run `until_idle`.
         """
+        pause = _AGAIN_S
         try:
-            while not self._is_ending:
+            while not self._ending.is_set():
                 self._woken.clear()
                 try:
                     if await self._round() and until_idle:
                         return
                     await self._sleep()
-                    self._told = ""
-                except StorageError as error:  # a full disk, a file that was taken away: it may be well again
-                    if until_idle or self._store.is_shared:
+                    self._told, pause = "", _AGAIN_S
+                except StorageError as error:  # a full disk, a database that is away: it may be well again
+                    if until_idle or self._ends_with_store:
                         raise
                     self._tell(error)
-                    await asyncio.sleep(_AGAIN_S)
+                    await self.rest(pause)
+                    pause = min(2 * pause, _LATEST_S)
         finally:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _round(self) -> bool:
         """Start what is due, end what nobody else would end; return whether there was nothing to do."""
         is_idle = not await self._start() and not self._running
-        has_reaped = self._clock.monotonic() >= self._reaps_at and await self.reap()
-        if has_reaped:
+        self._next_due = await self._store.next_due()
+        is_late = self._next_due is not None and self._next_due <= await self._store.now()  # of asks alone: see there
+        if has_reaped := is_late and await self.reap():
             self._woken.set()
         return is_idle and not has_reaped
+
+    async def rest(self, seconds: float) -> None:
+        """Wait so long, or until `stop`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
 
     def _tell(self, error: StorageError) -> None:
         """Tell what keeps the runner from its work, once for as long as it is the same."""
@@ -127,14 +140,11 @@ class Runner:
 
     async def reap(self) -> bool:
         """End what nobody would end otherwise: the waits whose time is over. Return whether there was any."""
-        expired = await self._store.expire()
-        if self._store.is_shared:  # whose processes wake each other often
-            self._reaps_at = self._clock.monotonic() + _HEAL_S
-        return bool(expired)
+        return bool(await self._store.expire())
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """Start nothing more; interrupt the turns that are still running after the grace."""
-        self._is_ending = True
+        self._ending.set()
         self._woken.set()
         if self._running:
             await asyncio.wait(self._running.values(), timeout=grace_s)
@@ -184,14 +194,14 @@ class Runner:
         end = self._clock.monotonic() + _IN_A_ROW_S
         while True:
             await self._handle(agent)
-            if self._is_ending or not self._is_free(agent) or self._clock.monotonic() > end:
+            if self._ending.is_set() or not self._is_free(agent) or self._clock.monotonic() > end:
                 break
             if not await self._store.work(self._kinds, agent=agent):
                 break
 
     async def _sleep(self) -> None:
         """Wait for a wake, or until the next thing is due by itself."""
-        times = [due - self._clock.now() for due in (await self._store.next_due(),) if due is not None]
+        times = [] if self._next_due is None else [self._next_due - await self._store.now()]
         times += [until - self._clock.monotonic() for until in self._resting.values()]
         if self._store.is_shared:  # nobody tells that a process died
             times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
@@ -284,6 +294,7 @@ class AgentsBehind:
         self._approver = approver
         self._most = most
         self._idle: OrderedDict[str, Agent] = OrderedDict()
+        self._lent: set[str] = set()  # of the idle: other processes can have them
         self._working: dict[str, Agent] = {}
 
     async def turn(self, name: str) -> None:
@@ -292,15 +303,48 @@ class AgentsBehind:
         Raises:
             AgentBusy: another process has it.
         """
-        agent = self._working[name] = self._idle.pop(name) if name in self._idle else await self._open_agent(name)
+        agent = self._working[name] = await self._taken_back(name) or await self._open_agent(name)
+        is_as_stored = True
         try:
             async for event in agent.turn(None, approver=self._approver):
                 self._hear(replace(event, agent=name))
+        except Exception:
+            is_as_stored = False
+            raise
         finally:
             del self._working[name]
             self._idle[name] = agent
+            if not is_as_stored:
+                await self.close(name)
         while len(self._idle) > self._most:
-            await self._idle.popitem(last=False)[1].aclose()
+            await self.close(next(iter(self._idle)))
+
+    async def _taken_back(self, name: str) -> Agent | None:
+        """Return an idle agent; one that others could have, and had, is closed."""
+        agent = self._idle.pop(name, None)
+        if agent is None or name not in self._lent:
+            return agent
+        self._lent.discard(name)
+        is_current = False
+        try:
+            is_current = await agent.take_back()
+        finally:
+            if not is_current:
+                await agent.aclose()
+        return agent if is_current else None
+
+    async def lend(self, name: str) -> None:
+        """Let other processes have an idle agent. What was read of it is kept for its next turn here."""
+        if (agent := self._idle.get(name)) is None:
+            return
+        is_lent = False
+        try:
+            is_lent = await agent.lend()
+        finally:
+            if is_lent:
+                self._lent.add(name)
+            else:
+                await self.close(name)
 
     async def close(self, name: str) -> None:
         """Close an agent that is idle, so that it can be opened elsewhere.
@@ -310,6 +354,7 @@ class AgentsBehind:
         """
         if name in self._working:
             raise AgentBusy(f"Agent `{name}` works behind.", fix="Wait until its turn has ended, or stop it.")
+        self._lent.discard(name)
         if (agent := self._idle.pop(name, None)) is not None:
             await agent.aclose()
 
@@ -330,7 +375,7 @@ class AgentsBehind:
 
         async def let_go(name: str) -> None:
             if not is_front(name):
-                await self.close(name)
+                await self.lend(name)
 
         def is_free(name: str) -> bool:
             return not (front and is_front(name)) or front.is_free()

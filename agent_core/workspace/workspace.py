@@ -299,7 +299,8 @@ class Workspace:
             raise UsageError("A worker needs a database that processes share, and the state is in a file.", fix=fix)
         opened = partial(self._opened, is_behind=True, answers=True)
         behind = AgentsBehind(opened, hear, self.answered_by_id)
-        new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=(*BETWEEN, *FROM_USER, SUMMARY))
+        kinds = (*BETWEEN, *FROM_USER, SUMMARY)
+        new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=kinds, ends_with_store=True)
         warm = asyncio.create_task(self._cage.ready())  # the first call does not wait for all of the start
         try:
             async with self._at_work(behind, new_runner) as runner:

@@ -1,6 +1,7 @@
 """Two folders at one database: what is made in one is there in the other, and nobody's save is written over."""
 
 import asyncio
+import shutil
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_core import Workspace
+from agent_core.access.grants import Grants
 from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
 from agent_core.registry.source import hash_of
@@ -174,6 +176,30 @@ async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(
             assert (await workspace.workshop.create("count_vowels", VOWELS)).admitted
             await made.say("a0", "Count.")
             await made.replied("a0", "It is 5.")
+
+
+async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_and_nowhere_else(
+    both: tuple[Workspace, Workspace], database: str, tmp_path: Path
+) -> None:
+    one, two = both
+    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    await knows(two, "count_vowels")
+    await one.workshop.grants.grant("count_vowels", Grants(read=("data/",)))
+    shutil.copy(file(one, "grants.toml"), file(two, "grants.toml"))
+    assert [await granted(one), await granted(two)] == [Grants(read=("data/",)), Grants()]
+    one.root.rename(tmp_path / "the other machine")  # in whose place a machine begins that has none of it
+    (one.root / "functions").mkdir(parents=True)
+    shutil.copy(file(two, "grants.toml"), file(one, "grants.toml"))
+    join(one.root, database)
+    async with Workspace.open(one.root, flags={"storage.url": database, "memory.embedding": "none"}) as again:
+        await knows(again, "count_vowels")
+        assert await granted(again) == Grants(read=("data/",))
+
+
+async def granted(workspace: Workspace) -> Grants:
+    """What the function may reach now."""
+    snapshot = workspace.workshop.registry.snapshot()
+    return await workspace.workshop.granting.in_force(snapshot.functions["count_vowels"], snapshot)
 
 
 async def test_a_package_comes_to_a_folder_that_joins_as_a_package(

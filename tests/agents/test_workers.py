@@ -264,6 +264,27 @@ async def test_a_worker_whose_database_fails_for_good_ends_with_75(
             assert "is not currently accepting connections" in made.words()
 
 
+async def test_a_server_whose_database_fails_says_so_and_goes_on_when_it_is_well_again(
+    database: str, tmp_path: Path, postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def logged() -> str:
+        return caplog.text
+
+    name, flags = name_of(database), {"storage.url": database, "memory.embedding": "none", "model.name": "scripted"}
+    with scripted([Repeat(lambda _: Say("here"))]) as model:
+        async with await connect(tmp_path, flags={**flags, "model.base_url": model.base_url}) as client:
+            assert await client.ask("hello", "main") == "here"
+            postgres.execute(f"alter database {name} allow_connections false")
+            postgres.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+            try:
+                await until(logged, lambda text: "No turn can begin, and it is tried again" in text)
+            finally:
+                postgres.execute(f"alter database {name} allow_connections true")
+            assert "is not currently accepting connections" in caplog.text
+            async with asyncio.timeout(60):
+                assert await client.ask("are you there?", "main") == "here"
+
+
 async def test_an_agent_that_a_person_talks_to_is_left_to_them(database: str, tmp_path: Path) -> None:
     with scripted([Repeat(lambda _: Say("here"))]) as model:
         async with cluster(database, model) as made, open_store(database, clock=Clock()) as other:
@@ -278,6 +299,30 @@ async def test_an_agent_that_a_person_talks_to_is_left_to_them(database: str, tm
                         pass
                 assert await made.replies("a0") == []
             await made.replied("a0", "here")
+
+
+async def test_a_worker_that_keeps_an_agent_sees_what_another_process_said_with_it(
+    database: str, tmp_path: Path
+) -> None:
+    def play(seen: Seen) -> Step:
+        return Say(" ".join(str(one["content"]) for one in seen.messages if one["role"] == "user"))
+
+    flags = {"storage.url": database, "memory.embedding": "none", "model.name": "scripted"}
+    with scripted([Repeat(play)]) as model:
+        async with cluster(database, model) as made:
+            made.start(tmp_path)
+            await made.at_work(1)
+            await made.say("a0", "one")
+            await made.replied("a0", "one")
+            await made.say("a0", "two")
+            await made.replied("a0", "one two")
+            async with Workspace.open(tmp_path, flags={**flags, "model.base_url": model.base_url}) as workspace:
+                agent = await workspace.agent("a0")
+                assert await agent.ask("three") == "one two three"
+                await agent.pop()
+                await agent.aclose()
+            await made.say("a0", "four")
+            await made.replied("a0", "one two four")
 
 
 async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database: str, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from agent_core.storage import (
     FUNCTIONS,
     WORK,
     Entry,
+    PinFunction,
     Post,
     RecordCall,
     ResumeAgent,
@@ -481,6 +482,51 @@ async def test_who_runs_turns_and_shows_those_of_others_hears_that_another_let_a
             assert listener.told == []  # who has it runs it
         await heard(lambda: shown == [WORK, WORK])
         await heard(lambda: listener.told == [WORK])  # it was let go, and something waits
+
+
+async def test_an_agent_that_was_lent_is_taken_back_as_it_was_or_not_at_all(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with open_store(database, clock=clock) as store, open_store(database, clock=clock) as other:
+        async with store.hold(tmp_path, "main"):
+            await store.lend("main")
+            assert await store.take_back("main")
+            with pytest.raises(AgentBusy):
+                async with other.hold(tmp_path, "main"):
+                    pass
+            await store.lend("main")
+            async with other.hold(tmp_path, "main"):
+                assert not await store.take_back("main")
+        async with store.hold(tmp_path, "main"):
+            await store.lend("main")
+            async with other.hold(tmp_path, "main"):
+                pass
+            assert not await store.take_back("main")
+        async with store.hold(tmp_path, "main"):
+            await store.lend("main")
+            await other.apply([PinFunction("main", "count")])  # by who does not have it
+            assert not await store.take_back("main")
+        async with other.hold(tmp_path, "main"):
+            pass
+
+
+async def test_who_had_an_agent_last_is_told_of_its_next_messages(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(open_store(database, clock=clock)) for _ in range(3)]
+        listeners = [await stack.enter_async_context(Listener(store).at_work(2)) for store in stores]
+        last = listeners[1]
+        await stack.enter_async_context(last.store.hold(tmp_path, "main"))
+        await last.store.lend("main")
+        for _ in range(5):
+            await stores[0].post(Post("main", "message", {"text": "hello"}))
+        await heard(lambda: len(last.told) == 5)
+        assert listeners[0].told + listeners[2].told == []
+        for name in ("one", "two"):  # it has no room
+            await stack.enter_async_context(last.store.hold(tmp_path, name))
+        await stores[0].post(Post("main", "message", {"text": "hello"}))
+        await heard(lambda: listeners[0].told + listeners[2].told == [WORK])
 
 
 async def test_who_has_an_agent_alone_is_told_of_its_messages(

@@ -1,6 +1,7 @@
 """The agents of a workspace at work: the runner takes their turns, and whoever listens hears them."""
 
 import asyncio
+import logging
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -19,6 +20,9 @@ from agent_core.workspace.workspace import Workspace
 from .failures import ApiRefusal
 from .journal_events import JournalReader, JournalTail, NumberedEvent, is_on_disk
 
+_log = logging.getLogger(__name__)
+_AGAIN_S: Final = 1.0  # after a fault of the program, and twice as long each time
+_LATEST_S: Final = 60.0
 _MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
 _MOST_PIECES: Final = 100  # that wait as they came
 _LONGEST_PIECE: Final = 16 << 10
@@ -159,7 +163,7 @@ class AgentHost:
             self._store.heard(self._heard),
         ):
             await self._store.offer_slots(self.workspace.settings.runner.slots)
-            work = asyncio.create_task(self._runner.run())
+            work = asyncio.create_task(self._run())
             try:
                 yield
             finally:
@@ -171,6 +175,18 @@ class AgentHost:
                 await asyncio.gather(*self._closing)
                 for agent in self._agents.values():
                     await agent.aclose()
+
+    async def _run(self) -> None:
+        """Run turns until the end; a fault of the program in the runner itself is reported, and it is tried again."""
+        pause = _AGAIN_S
+        while True:
+            try:
+                return await self._runner.run()
+            except Exception as error:  # noqa: BLE001  (the top of a task, without which no turn would begin)
+                self._report(error)
+                self._warn_all("", ToolwrightError("The program failed."))
+            await self._runner.rest(pause)
+            pause = min(2 * pause, _LATEST_S)
 
     async def agent(self, name: str) -> Agent:
         """Return an agent, open.
@@ -323,6 +339,8 @@ class AgentHost:
 
     def _warn_all(self, agent: str, error: ToolwrightError) -> None:
         """Tell all who listen why no turn can begin; of one that failed, who listens to its agent has heard."""
+        if not agent:
+            _log.error("No turn can begin, and it is tried again: %s", error)
         for name in () if agent else tuple(self._listening):
             self._warn(name, error)
 

@@ -141,6 +141,15 @@ class PostgresSession:
                     break
         return found
 
+    def together(self, *statements: tuple[object, ...]) -> list[list[Row]]:
+        """Run statements, each a text and its values, in one trip to the database; return what each returned."""
+        with self.db.pipeline():
+            cursors = [
+                self.db.execute(translate(str(sql)), [escape(value) for value in values] or None)
+                for sql, *values in statements
+            ]
+        return [_rows(cursor.fetchall()) if cursor.description else [] for cursor in cursors]
+
     def number_on(self, table: str, column: str) -> None:
         """Set the sequence of a column after the highest number in it."""
         highest = f"(select max({column}) from {SCHEMA}.{table})"  # noqa: S608  (names of ours)

@@ -12,11 +12,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from agent_core.base.errors import AgentBusy, LostLease, StorageError
+from agent_core.base.errors import AgentBusy, StorageError
 
 from ..folder import busy_agent, check_name
 from ..subject import StoreClock
-from ..tables.session import SqlSession
 from ..worker_store import Health, Hear, WorkerRow
 from .connection import PostgresSession
 from .database import Database
@@ -34,6 +33,22 @@ _TAKE: Final = (
     f" where lease.owner = ?2 or not exists (select 1 from worker w where w.id = lease.owner and {IS_ALIVE})"
     " returning exists (select 1 from old where owner <> ?2)"
 )
+# What others write of an agent that they do not have, too.
+_STAND: Final = (
+    "concat_ws(' ', (select settings from agent where name = ?1),"
+    " (select string_agg(function, ' ' order by function) from pin where agent = ?1),"
+    " (select string_agg(concat(b.id, ':', b.version), ' ' order by h.position, b.id)"
+    " from holding h join block b on b.id = h.block where h.agent = ?1))"
+)
+_LEND: Final = (
+    "update lease set owner = null, last = owner"  # noqa: S608  (texts of ours)
+    f" where agent = ?1 and owner = ?2 returning at::text, {_STAND}"
+)
+_TAKE_BACK: Final = (
+    "update lease set owner = ?2, at = clock_timestamp()"  # noqa: S608  (texts of ours)
+    f" where agent = ?1 and owner is null and at = ?3::timestamptz returning {_STAND}"
+)
+_LET_GO: Final = "delete from lease where agent = ?1 and coalesce(owner, last) = ?2"
 _HOLDER: Final = (
     f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (texts of ours)
     " from lease l join worker w on w.id = l.owner where l.agent = ?"
@@ -53,6 +68,7 @@ class Leases(Database):
         super().__init__(conninfo, clock, keep_calls)
         self._pulse = Pulse(conninfo, clock.new_id())
         self._wanted: set[str] = set()  # held here, or about to be
+        self._lent: dict[str, tuple[str, str]] = {}  # since when they had been held, and how they were then
         self._taken = 0
 
     @property
@@ -83,9 +99,24 @@ class Leases(Database):
             self._pulse.held.add(agent)
             yield
         finally:
+            self._lent.pop(agent, None)
             self._pulse.held.discard(agent)
-            await self._let_go("delete from lease where agent = ? and owner = ?", agent, self.owner)
+            await self._let_go(_LET_GO, agent, self.owner)
             self._wanted.discard(agent)
+
+    async def lend(self, agent: str) -> None:
+        """Let others have an agent that is held here; its row stays, so that it can be seen whether one had it."""
+        self._pulse.held.discard(agent)
+        for since, stand in await self._run(lambda session: session.all(_LEND, agent, self.owner)):
+            self._lent[agent] = since, stand
+
+    async def take_back(self, agent: str) -> bool:
+        """Hold an agent again, unless another process has had it or changed it meanwhile."""
+        since, before = self._lent.pop(agent, (None, ""))
+        rows = await self._run(lambda session: session.all(_TAKE_BACK, agent, self.owner, since))
+        if rows:
+            self._pulse.held.add(agent)
+        return rows == [(before,)]
 
     @asynccontextmanager
     async def heard(self, hear: Hear, *, to_run: bool = False) -> AsyncIterator[None]:
@@ -136,12 +167,10 @@ class Leases(Database):
             await asyncio.to_thread(self._pulse.join, _LEAVE_S)
         await super().close()
 
-    def _must_have(self, session: SqlSession, agent: str) -> None:
-        """Refuse a turn of an agent that this process had, and another one has taken."""
-        if agent in self._pulse.held and not session.one(
-            "select 1 from lease where agent = ? and owner = ?", agent, self.owner
-        ):
-            raise LostLease(agent)
+    def _kept(self, agent: str) -> tuple[object, ...]:
+        """Return the query with a row unless another process has taken an agent that this one had."""
+        is_held = agent in self._pulse.held
+        return ("select 1 from lease where agent = ? and owner = ?", agent, self.owner) if is_held else ("select 1",)
 
     def _of_others(self) -> str:
         """Return the query of the agents that other processes have now; the id is one of ours."""

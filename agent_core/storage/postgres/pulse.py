@@ -37,7 +37,10 @@ _BEAT: Final = (
     " on conflict (id) do update set beat = clock_timestamp(), backend = excluded.backend, skew = excluded.skew"
 )
 _HELD: Final = "select agent from lease where owner = $1"
-_SWEEP: Final = f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'"  # noqa: S608  (texts of ours)
+_SWEEP: Final = (
+    f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608  (texts of ours)
+    f"delete from lease where owner is null and at < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608
+)
 
 
 class Pulse:
@@ -93,7 +96,8 @@ class Pulse:
         while not self._stopped.is_set():
             with suppress(psycopg.Error), closing(connect(self._conninfo)) as db:
                 db.execute(f"listen {CHANNEL}")
-                db.execute(_SWEEP)
+                for sweep in _SWEEP:
+                    db.execute(sweep)
                 self._skew = measure_skew(db)
                 self._beat(db)
                 self._tell("")  # nobody has told what came before

@@ -87,6 +87,10 @@ class SqliteSession:
         """Run a statement for each of the rows, and return what it returned."""
         return list(self.db.executemany(sql, rows))
 
+    def together(self, *statements: tuple[object, ...]) -> list[list[Row]]:
+        """Run statements, each a text and its values, one after another, and return what each returned."""
+        return [self.all(str(sql), *values) for sql, *values in statements]
+
     def number_on(self, table: str, column: str) -> None:
         """Do nothing: SQLite has looked at each number that was written."""
 

@@ -98,6 +98,13 @@ class SqliteStore(StateFile, StoreTables):
         with lock_agent(folder, agent):
             yield
 
+    async def lend(self, agent: str) -> None:
+        """Do nothing: the lock stays."""
+
+    async def take_back(self, agent: str) -> bool:
+        """Do nothing: nobody else could have it."""
+        return True
+
     @asynccontextmanager
     async def heard(self, hear: Hear, *, to_run: bool = False) -> AsyncIterator[None]:
         """Pass on nothing: the file has no way to tell."""

@@ -97,6 +97,9 @@ class SqlSession(Protocol):
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> list[Row]:
         """Run a statement for each of the rows of values, and return what it returned, in order."""
 
+    def together(self, *statements: tuple[object, ...]) -> list[list[Row]]:
+        """Run statements, each a text and its values, in one trip to the database; return what each returned."""
+
     def snapshot(self) -> AbstractContextManager[None]:
         """Read everything in this block from one moment."""
 

@@ -23,8 +23,9 @@ class Tables:
     async def _read(self, work: Callable[[SqlSession], T]) -> T:
         """Run work that writes nothing, or begins its own transactions."""
 
-    def _must_have(self, session: SqlSession, agent: str) -> None:
-        """Refuse a turn of an agent that another process has taken over; a database with a lock outside has none."""
+    def _kept(self, _agent: str) -> tuple[object, ...]:
+        """Return the query with a row unless another process has taken over an agent; a lock outside is kept."""
+        return ("select 1",)
 
     def _of_others(self) -> str:
         """Return the query of the agents that only other processes can run now; "" where the database has none."""

@@ -23,6 +23,21 @@ N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
 # When the last waiting event came that is due at once: the next is handled after it, even if the clock goes back.
 LAST_AT_ONCE = "select due from event where agent = ? and turn is null and not timed order by due desc limit 1"
+_GO_ON = "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open'"
+_BEGIN = (
+    "insert into turn (id, agent, event, attempt, owner, started)"
+    " select ?1, ?2, seq, 1, ?3, ?4 from event where agent = ?2 and turn is null and (due <= ?4 or not timed)"
+    " and kind not in (select value from json_each(?5))"
+    " and not exists (select 1 from turn where agent = ?2 and state = 'open') order by due, seq limit 1"
+)
+_TAKEN = (
+    "update event set turn = t.seq from turn t"
+    " where t.agent = ? and t.state = 'open' and event.seq = t.event and event.turn is null"
+)
+_CLAIMED = (
+    "select t.id, t.attempt, t.n, t.state, t.cancelled, e.id, e.kind, e.payload"
+    " from turn t join event e on e.seq = t.event where t.agent = ? and t.state = 'open'"
+)
 _INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where agent = ? and turn is null"  # noqa: S608  (texts of ours)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
 _PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
@@ -46,20 +61,19 @@ class TurnTables(Tables):
     @change
     def next(self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
         """Return the open turn under a new attempt, or a new turn for the oldest due event."""
-        self._must_have(session, agent)
-        open_turn = session.one(
-            "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open' returning seq",
-            *(owner, agent),
+        now = session.clock.now()
+        *_, kept, rows = session.together(
+            (_GO_ON, owner, agent),
+            (_BEGIN, session.clock.new_id(), agent, owner, now, dump([*skip])),
+            (_TAKEN, agent),
+            self._kept(agent),
+            (_CLAIMED, agent),
         )
-        seq = open_turn[0] if open_turn else _begin(session, agent, owner, skip)
-        if seq is None:
+        if not kept:
+            raise LostLease(agent)
+        if not rows:
             return None
-        row = session.all(
-            "select t.id, t.attempt, t.n, t.state, t.cancelled, e.id, e.kind, e.payload"
-            " from turn t join event e on e.seq = t.event where t.seq = ?",
-            seq,
-        )[0]
-        id, attempt, n, state, cancelled, event, kind, payload = row
+        id, attempt, n, state, cancelled, event, kind, payload = rows[0]
         return ClaimedTurn(
             id, agent, attempt, n, state, Inbound(event, kind, parse_row(payload, dict)), bool(cancelled)
         )
@@ -241,22 +255,6 @@ def last_number(session: SqlSession, agent: str) -> int:
 def _waits(session: SqlSession, agent: str) -> bool:
     sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"
     return session.one(sql, agent, session.clock.now()) is not None
-
-
-def _begin(session: SqlSession, agent: str, owner: str, skip: Collection[str]) -> int | None:
-    now = session.clock.now()
-    event = session.one(
-        f"select seq {_WAITING} and kind not in (select value from json_each(?)) order by due, seq limit 1",  # noqa: S608  (texts of ours)
-        *(agent, now, dump([*skip])),
-    )
-    if event is None:
-        return None
-    seq = session.all(
-        "insert into turn (id, agent, event, attempt, owner, started) values (?, ?, ?, 1, ?, ?) returning seq",
-        *(session.clock.new_id(), agent, event[0], owner, now),
-    )[0][0]
-    session.all("update event set turn = ? where seq = ?", seq, event[0])
-    return int(seq)
 
 
 def _drop_resumption(session: SqlSession, agent: str) -> None:
