@@ -167,7 +167,7 @@ class _Portable(_Simple):
         places, items = schema.get("prefixItems"), schema.get("items")
         if isinstance(places, list):
             inner = [self.reduced(item, depth) for item in places]
-            return {"prefixItems": inner, "minItems": len(places), "maxItems": len(places), "items": False}
+            return {"prefixItems": inner, "minItems": len(places), "maxItems": len(places)}  # some want no `false` beside
         return {"items": self.reduced(items, depth)} if isinstance(items, Mapping) else {}
 
 

@@ -160,7 +160,7 @@ def test_a_list_that_the_last_answer_asks_for_has_as_many_items_as_it_says() -> 
     trimmed = trim(confirm, "Work out both: call confirm_function(function_name='size', expected=[…, …]).").parameters
     short = {"type": "string", "maxLength": 256}
     assert portable(trimmed["properties"]["expected"]) == {
-        "type": "array", "prefixItems": [short, short], "minItems": 2, "maxItems": 2, "items": False,
+        "type": "array", "prefixItems": [short, short], "minItems": 2, "maxItems": 2,
     }  # fmt: skip
     assert "expected" in trimmed["required"]
 

@@ -77,7 +77,7 @@ NUMBER, NULL, STRING = {"type": "number"}, {"type": "null"}, {"type": "string"}
         ),
         pytest.param(
             {"type": "array", "prefixItems": [NUMBER, STRING]},
-            {"type": "array", "prefixItems": [NUMBER, STRING], "minItems": 2, "maxItems": 2, "items": False},
+            {"type": "array", "prefixItems": [NUMBER, STRING], "minItems": 2, "maxItems": 2},
             id="tuple",
         ),
         pytest.param(
