@@ -167,7 +167,8 @@ class _Portable(_Simple):
         places, items = schema.get("prefixItems"), schema.get("items")
         if isinstance(places, list):
             inner = [self.reduced(item, depth) for item in places]
-            return {"prefixItems": inner, "minItems": len(places), "maxItems": len(places)}  # some want no `false` beside
+            # No `items` of `false`: llama.cpp's server refuses it, and the size says the same.
+            return {"prefixItems": inner, "minItems": len(places), "maxItems": len(places)}
         return {"items": self.reduced(items, depth)} if isinstance(items, Mapping) else {}
 
 
