@@ -168,7 +168,7 @@ async def test_a_model_that_is_saved_in_the_file_of_an_open_agent_answers_from_t
         editor = await agents.workspace.agent("editor")
         await editor.ask("Hello.")
         describe(tmp_path, "editor", 'model = "another"\n')
-        with pytest.raises(TurnError, match="There is no model `another`"):
+        with pytest.raises(TurnError, match=r"has no model `another`\. It has `scripted`"):
             await editor.ask("Hello.")
         describe(tmp_path, "editor", 'model = "scripted"\n')
         assert await editor.ask("Hello.") == "!"

@@ -279,6 +279,7 @@ LOGGERS = (
     "toolwright.grants",
     "toolwright.packages",
     "agent_core",
+    "agent_core.interfaces.server.agent_host",
     "agent_core.wire",
     "agent_core.runtime.host_functions",
     "agent_core.workspace.runner",
