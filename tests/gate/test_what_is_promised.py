@@ -395,6 +395,15 @@ async def test_policies_weigh_it(gate: Gate, code: str, policy: Policy, expected
     assert expected in {(problem.code, problem.severity) for problem in verdict.problems}
 
 
+async def test_a_cipher_that_only_moves_letters_is_asked_about_at_most(gate: Gate) -> None:
+    code = promised(
+        "encrypt_scytale", "text: str, turns: int", "str", "Encrypt a text by winding it around a staff.",
+        "return ''.join(text[start::turns] for start in range(turns))",
+        "encrypt_scytale('helloworld', 3) → 'hlodeorlwl'", "encrypt_scytale('abcdef', 2) → 'acebdf'",
+    )  # fmt: skip
+    assert not (await judge(gate, code, "encrypt_scytale")).refusals
+
+
 async def test_a_deed_with_a_result_that_is_reckoned_is_only_asked_about(gate: Gate) -> None:
     code = promised(
         "pay_out", "cents: int", "dict[int, int]", "Pay a sum in the fewest coins and return how many of each.",

@@ -278,7 +278,8 @@ def _work(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
         if claim.weight == 1
         else not behavior.example_hits or claim.verb in _WHOLE
     )
-    if is_strong and case.takes_text():
+    is_reordered = claim.verb in _CHANGED and not (behavior.keeps_words or behavior.is_fixed)  # as by a rail fence
+    if is_strong and case.takes_text() and not is_reordered:
         yield Finding("claims-work", message, fix, case.line)
     elif claim.weight == 2 or (case.takes_text() and not behavior.example_hits):
         yield Finding("doubt-work", message, fix, case.line)
