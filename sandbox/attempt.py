@@ -14,7 +14,7 @@ from .job import Attempt, Attempts, Evaluation, Job
 from .outcome import Outcome, Refused, TimedOut
 from .processes.conversation import Late, Serve, WorkerConversation, judge
 from .processes.pool import Pool
-from .processes.usage import NOT_SEEN, ProcessorWait
+from .processes.usage import ProcessorWait
 from .processes.worker_session import WorkerSession
 from .wire.caps import MOST_TRIED
 from .wire.claims import within
@@ -44,7 +44,7 @@ class AttemptSeries:
         self._each_s = job.work.each_s
         self._is_loaded = False
         self._is_patient = job.work.is_patient
-        self._wait = ProcessorWait(NOT_SEEN)
+        self._wait: ProcessorWait | None = None
         self._add(job.work.attempts)
 
     def _add(self, attempts: Sequence[Attempt]) -> None:
@@ -92,7 +92,7 @@ class AttemptSeries:
         data = pack(job | {"result": self._limits.result} | self._job())
         self._is_loaded = False
         async with WorkerSession(pool, self._limits) as session:
-            self._wait = ProcessorWait(session.sight)
+            self._wait = ProcessorWait(session.sight) if self._is_patient else None
             end = await self._end(session.talk, data, serve)
         self._room -= session.talk.heard
         if not self._waiting or self._room <= 0:
@@ -138,9 +138,11 @@ class AttemptSeries:
 
     async def _reply(self, talk: WorkerConversation, serve: Serve) -> Message | Late | None:
         """Return the next reply; if they are patient, the time in which it had no processor is not charged."""
+        if self._wait is None:
+            return await talk.reply_within(self._most_s, serve)
         waited = self._wait.seconds()
         frame = await talk.reply_within(self._most_s, serve)
-        for _turn in range(_PATIENT if self._is_patient else 0):
+        for _turn in range(_PATIENT):
             before, waited = waited, self._wait.seconds()
             if not isinstance(frame, Late) or waited - before < _LEAST_S:
                 break

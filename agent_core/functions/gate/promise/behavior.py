@@ -99,12 +99,13 @@ class Behavior:
 
     def answer(self, at: int, *, loose: bool = False) -> str | None:
         """Return the skeleton of an outcome, `raises`, or None if there is none."""
-        if not 0 <= at < len(self._outcomes):
-            return None
-        outcome = self._outcomes[at]
+        outcome = self._outcome(at)
         if isinstance(outcome, Returned):
             return skeleton(plain(outcome.value), self._tried[at].arguments, loose=loose)
         return RAISED if isinstance(outcome, Raised) else None
+
+    def _outcome(self, at: int) -> Outcome | None:
+        return self._outcomes[at] if 0 <= at < len(self._outcomes) else None
 
     def is_free(self, *, loose: bool = False, texts_only: bool = False) -> bool:
         """Check whether no letter of a text argument and no number changes more than what is handed on.
@@ -126,21 +127,19 @@ class Behavior:
             ):
                 partner = probe.of if is_pair else at + 1
                 is_row = probe.kind == "number" and probe.is_row
-                if not is_pair and not self._is_row_of(partner, probe):
+                if not is_pair and not self._is_sibling(partner, probe):
                     continue
                 first, second = (self.answer(place, loose=loose and not is_row) for place in (at, partner))
                 if first is not None and second is not None and not (not is_pair and RAISED in (first, second)):
                     yield first, first if is_pair and self._is_carried(at, partner) else second
 
-    def _is_row_of(self, at: int, probe: Probe) -> bool:
+    def _is_sibling(self, at: int, probe: Probe) -> bool:
         """Check whether a call differs from a probe's origin in the same argument as that probe."""
         return (self._tried[at].parameter, self._tried[at].of) == (probe.parameter, probe.of)
 
     def _is_carried(self, at: int, partner: int) -> bool:
         """Check whether two calls returned what differs only by the letters that they were given."""
-        outcome, other = (
-            self._outcomes[place] if 0 <= place < len(self._outcomes) else None for place in (at, partner)
-        )
+        outcome, other = self._outcome(at), self._outcome(partner)
         if not (isinstance(outcome, Returned) and isinstance(other, Returned)):
             return False
         arguments, other_arguments = self._tried[at].arguments, self._tried[partner].arguments
@@ -227,7 +226,7 @@ class Behavior:
         return rough[0] != rough[1]
 
     def _rough(self, at: int) -> str:
-        outcome = self._outcomes[at] if 0 <= at < len(self._outcomes) else None
+        outcome = self._outcome(at)
         if not isinstance(outcome, Returned):
             return RAISED
         return coarse(skeleton(plain(outcome.value), self._tried[at].arguments, code_words=self._words))
@@ -250,7 +249,7 @@ class Behavior:
         return bool(kinds) and kinds <= {int, float}
 
     @cached_property
-    def is_of_numbers(self) -> bool:
+    def holds_only_numbers(self) -> bool:
         """True if numbers are all that the results hold: none of them is the number of a confirmation."""
         values = [leaf for _probe, value in self.returned for leaf in leaves(value)]
         return bool(values) and all(isinstance(leaf, int | float) and not isinstance(leaf, bool) for leaf in values)

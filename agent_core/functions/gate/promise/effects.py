@@ -20,7 +20,7 @@ def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     reported = _report(case, claim)
     if not reported and case.function.returns == "str" and is_about_rows(claim, case.promise, case.function.parameters):
         return  # rows came in, and go out as text: nothing is said to have been done
-    is_free = behavior.is_free(loose=not behavior.is_of_numbers)
+    is_free = behavior.is_free(loose=not behavior.holds_only_numbers)
     if behavior.gives_nothing:
         report = "returns nothing"
     elif is_free:
