@@ -4,7 +4,10 @@ import asyncio
 import hashlib
 import json
 import re
+import signal
 import socketserver
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -244,6 +247,34 @@ async def test_a_restart_of_the_database_is_waited_for(clock: ManualClock, tmp_p
         server.remove()
 
 
+async def test_who_comes_back_after_a_restart_keeps_what_is_theirs_and_who_died_meanwhile_does_not(
+    tmp_path: Path,
+) -> None:
+    server = Server.make()
+    children = []
+    try:
+        async with open_store(server.url(), clock=Clock()) as store:
+            await store.agents()
+            children = [held_by_another_process(server.url(), tmp_path, agent) for agent in ("late", "dead")]
+            late, dead = children
+            late.send_signal(signal.SIGSTOP)
+            dead.kill()
+            server.stop()
+            await asyncio.sleep(3.5)  # nobody was heard of for longer than it takes to count as dead
+            server.start()
+            asyncio.get_running_loop().call_later(0.5, late.send_signal, signal.SIGCONT)
+            with pytest.raises(AgentBusy):
+                async with store.hold(tmp_path, "late"):
+                    pass
+            async with store.hold(tmp_path, "dead"):
+                assert store.leases_taken == 1
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+        server.remove()
+
+
 async def test_both_databases_rank_a_conversation_alike(database: str, tmp_path: Path, clock: ManualClock) -> None:
     ranked = []
     for address in (str(tmp_path / "state.db"), database):
@@ -313,6 +344,29 @@ def once(server: Server, url: str, table: str, action: str, moment: str) -> None
 def restart(server: Server) -> None:
     server.stop("immediate")
     server.start()
+
+
+_HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from agent_core.base.clock import Clock
+from agent_core.storage import open_store
+
+async def hold(url, folder, agent):
+    async with open_store(url, clock=Clock()) as store, store.hold(Path(folder), agent):
+        print("held", flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(hold(*sys.argv[1:]))
+"""
+
+
+def held_by_another_process(url: str, folder: Path, agent: str) -> subprocess.Popen[str]:
+    """A process that has an agent by now."""
+    child = subprocess.Popen([sys.executable, "-c", _HOLDER, url, folder, agent], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
 
 
 async def fill(store: Store) -> None:

@@ -27,10 +27,15 @@ _FORGOTTEN: Final = "1 day"
 CHANNEL: Final = "toolwright"
 
 IS_GONE: Final = "not exists (select 1 from pg_stat_activity a where a.pid = w.backend)"
+# Those who were last heard of before the database was started anew have to connect again, and have that long for it.
+_FIRST_BACK: Final = (
+    "coalesce((select min(a.backend_start) from pg_stat_activity a join worker o on o.backend = a.pid"
+    " where o.beat > pg_postmaster_start_time()), clock_timestamp())"
+)
 IS_ALIVE: Final = (
-    f"(pg_postmaster_start_time() > clock_timestamp() - interval '{DEAD_S} s'"  # all of them have to connect again
-    f" or (w.beat > clock_timestamp() - interval '{DEAD_S} s'"
-    f" and (w.beat > clock_timestamp() - interval '{_GONE_S} s' or not {IS_GONE})))"
+    f"(w.beat > clock_timestamp() - interval '{DEAD_S} s'"
+    f" and (w.beat > clock_timestamp() - interval '{_GONE_S} s' or not {IS_GONE})"
+    f" or w.beat < pg_postmaster_start_time() and {_FIRST_BACK} > clock_timestamp() - interval '{_GONE_S} s')"
 )
 _BEAT: Final = (
     "insert into worker (id, name, version, skew, backend) values ($1, $2, $3, $4, pg_backend_pid())"
