@@ -67,7 +67,7 @@ def texts_of(value: Any, depth: int = 0) -> Iterator[str]:  # Any: a value that 
     match value:
         case str():
             yield value
-        case list() | tuple() if depth < _DEPTH:
+        case list() | tuple() | set() if depth < _DEPTH:
             for part in value:
                 yield from texts_of(part, depth + 1)
         case dict() if depth < _DEPTH:

@@ -312,6 +312,16 @@ class Behavior:
             (chosen if is_chosen else usual).update(words)
         return not chosen <= usual
 
+    @cached_property
+    def knows_members(self) -> bool:
+        """True if what a list holds is compared with values of the code: each of them gives another result."""
+        results = [
+            repr(value)
+            for probe, value in self.returned
+            if probe.kind == "literal" and isinstance(probe.arguments[probe.parameter], list | set)
+        ]
+        return len(set(results)) >= _RICH
+
     def _shares(self, *, whole: bool) -> Iterator[list[float]]:
         """Yield for each parameter how much of everyday texts is in their results."""
         for name in {probe.parameter for probe, _value in self.returned if probe.kind == "everyday"}:

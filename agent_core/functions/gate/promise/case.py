@@ -103,7 +103,9 @@ class Case:
         words = relation_words()
         leading = {*self.promise.name, *self.promise.sentence[:5]}
         said = {*self.promise.name, *self.promise.sentence}
-        if words["media"]["formats"] & said or words["filler"]["vague"] & self.code_words or self.is_choice:
+        if words["media"]["formats"] & said or words["filler"]["vague"] & self.code_words:
+            return True
+        if self.is_choice or self.is_optimum:
             return True
         if self.takes_rows and not words["order"]["free"].isdisjoint(leading):
             return True
@@ -121,6 +123,12 @@ class Case:
         words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
         is_best = any(word.endswith("est") for word in said - words["none"]) or not words["best"].isdisjoint(said)
         return self.takes_rows and is_best and words["place"].isdisjoint(said)
+
+    @property
+    def is_optimum(self) -> bool:
+        """True if what is best by some measure is promised of rows or mappings."""
+        words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
+        return self.takes_rows and not (words["best"] | words["measured"]).isdisjoint(said)
 
     @property
     def returns_rows(self) -> bool:
@@ -275,11 +283,18 @@ class Case:
             return False
         book = lexicon().sections["chance"]
         hashing = book["hashing"] if by_chance(tree) else frozenset[str]()  # a signature is not drawn
-        chance_words = self.promise.words & book["said"] - hashing
+        chance_words = self.chance_words - hashing
         is_picked = chance_words <= book["objects"] and lexicon().among(
             (*self.promise.name, *self.promise.sentence), "chance", "judged"
         )
         return not chance_words or is_picked
+
+    @property
+    def chance_words(self) -> frozenset[str]:
+        """The words with which it says that something is drawn; a sample that comes in is not."""
+        book = lexicon().sections["chance"]
+        given = {part for name in self.function.parameters["properties"] for part in name.lower().split("_")}
+        return self.promise.words & book["said"] - (book["objects"] & given)
 
     @property
     def is_said_to_draw(self) -> bool:

@@ -57,7 +57,8 @@ class PromiseClaim:
     @property
     def shown(self) -> str:
         """The promise in its words."""
-        return f"{self.verb} {self.about}".strip()
+        verb = "tell about" if self.verb == "is" else self.verb
+        return f"{verb} {self.about}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ def judge_state(case: Case) -> Iterator[Finding]:
     fix = "take what is changed as a parameter and return it changed, or take `self` and keep it with `self.memory`"
     if is_plain_store and (claim or is_lasting or not case.is_plain):
         yield Finding("claims-effect", message, fix, store.line)
+    elif claim and claim.weight == 1 and store.kind == "object" and case.is_computed and case.behavior.is_reckoned:
+        yield words_only(case, claim)
     elif claim and claim.weight:
         yield Finding("claims-effect" if claim.is_kept else "doubt-effect", message, fix, store.line)
     elif is_plain_store or (is_lasting and store.kind != "returned"):

@@ -171,7 +171,7 @@ def _handed_on(case: Case) -> Iterator[Finding]:
         or behavior.gives_nothing
     ):
         return
-    if behavior.chooses_words and not _takes_words(case):
+    if (behavior.chooses_words and not _takes_words(case)) or behavior.knows_members:
         return
     is_wording = behavior.hands_on and (case.is_worded or is_text(case)) and len(behavior.invented) < _WORDY
     if len(behavior.returned) < _FEW or is_wording:
@@ -306,8 +306,7 @@ def _chance(case: Case) -> Iterator[Finding]:
     message = f"the result of `{name}` is decided by {by}, and its description says nothing of that"
     is_label = _is_label(case)
     is_seeded = by_chance(tree) and case.takes_text() and not case.behavior.is_by_chance  # by what a text happens to be
-    said = lexicon().sections["chance"]["said"]
-    is_excused = not (case.promise.claims or said.isdisjoint(case.promise.words))  # of what is judged by it
+    is_excused = bool(case.chance_words and not case.promise.claims)  # of what is judged by it
     if (is_judged or is_seeded or (is_label and not by_place(tree))) and not is_excused:
         yield Finding("claims-chance", message, fix, case.line)
     elif is_label or is_excused or case.behavior.is_by_chance:

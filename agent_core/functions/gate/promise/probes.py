@@ -32,10 +32,11 @@ Kind = Literal[
     "instance",
     "large",
     "known",
+    "moved",
 ]
 APART = frozenset(
-    {"documented", "instance", "large", "known"}
-)  # what the description names, long numbers and what everybody knows: compared among themselves
+    {"documented", "instance", "large", "known", "moved"}
+)  # what the description names, long numbers, what everybody knows and moved numbers: compared among themselves
 NONSENSE = "zqxj"
 EVERYDAY = (
     "The cat sat on the mat. The dog hated the cat, and the cat hated rain. Rain fell all day.",
@@ -51,7 +52,7 @@ EVERYDAY = (
     "detartrated",
 )
 _BASES, _OTHERS, _LONGEST, _VALUES = 4, 32, 4000, 24
-_VOWELS = "aeiou"
+_ALPHABET, _NEAR = "abcdefghijklmnopqrstuvwxyz", 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ def probes(
     calls += _others(function, examples, shown_domain)
     calls += _documented(function, examples, description)
     calls += _large(function, examples)
+    for at, base in enumerate(bases):
+        calls += _moved(base, at)
     return [probe for probe in calls if len(repr(probe.arguments)) <= _LONGEST] if _are_short(calls) else []
 
 
@@ -114,6 +117,43 @@ def _numbers(base: Arguments, at: int) -> Iterator[Probe]:
     for name, value in base.items():
         for change in (1, 4, 9) if _has_numbers(value) else ():
             yield Probe(base | {name: _more(value, change)}, "number", at, name)
+
+
+def _moved(base: Arguments, at: int) -> Iterator[Probe]:
+    """Yield a call with the numbers of a row in each other's places, so that another of its parts is the best."""
+    for name, row in base.items():
+        numbers = [*_leaves(row)] if isinstance(row, list | dict) else []
+        for other in (numbers[1:] + numbers[:1], numbers[::-1]) if len(set(numbers)) > 1 else ():
+            if other != numbers:
+                yield Probe(base | {name: _with_leaves(row, iter(other))}, "moved", at, name)
+
+
+def _leaves(value: Any) -> Iterator[int | float]:  # Any: whatever an argument is
+    match value:
+        case bool():
+            return
+        case int() | float():
+            yield value
+        case list() | tuple():
+            for part in value:
+                yield from _leaves(part)
+        case dict():
+            for part in value.values():
+                yield from _leaves(part)
+
+
+def _with_leaves(value: Any, numbers: Iterator[int | float]) -> Any:  # Any: whatever an argument is
+    match value:
+        case bool():
+            return value
+        case int() | float():
+            return next(numbers)
+        case list() | tuple():
+            return type(value)(_with_leaves(part, numbers) for part in value)
+        case dict():
+            return {key: _with_leaves(part, numbers) for key, part in value.items()}
+        case _:
+            return value
 
 
 def _has_numbers(value: Any) -> bool:  # Any: whatever an argument is
@@ -163,12 +203,13 @@ def _others(function: Function, examples: Sequence[Arguments], shown_domain: Dom
 
 
 def _with_values(function: Function, examples: Sequence[Arguments], values: Sequence[Any]) -> Iterator[Probe]:
-    """Yield the first example with a value of the code instead of an argument of its type."""
+    """Yield the first example with a value of the code for an argument, or the first member of a list, of its type."""
     base = examples[0] if examples else {}
     candidates = [
-        (base | {name: value}, name)
+        (base | {name: value if argument is part else type(argument)([value, *[*argument][1:]])}, name)
         for name, argument in base.items()
-        for value in [value for value in values if type(value) is type(argument)][:_VALUES]
+        for part in [next(iter(argument)) if isinstance(argument, list | set) and argument else argument]
+        for value in [value for value in values if type(value) is type(part)][:_VALUES]
     ]
     schema = function.parameters
     yield from (
@@ -274,7 +315,7 @@ def has_letters(value: Any) -> bool:  # Any: whatever an argument is
     match value:
         case str():
             return any(character.isalpha() for character in value)
-        case list() | tuple():
+        case list() | tuple() | set():
             return any(map(has_letters, value))
         case dict():
             return any(map(has_letters, value.values()))
@@ -288,6 +329,8 @@ def twin(value: Any, chance: random.Random) -> Any:  # Any: whatever an argument
         case str():
             other = _other_letter if has_letters(value) else _other_digit
             return "".join(other(character, chance) for character in value)
+        case set():
+            return {twin(part, chance) for part in sorted(value, key=repr)}
         case list() | tuple():
             return type(value)(twin(part, chance) for part in value)
         case dict():
@@ -317,11 +360,15 @@ def _other_digit(character: str, chance: random.Random) -> str:
 
 
 def _other_letter(character: str, chance: random.Random) -> str:
-    if not (character.isascii() and character.isalpha()):
+    """Return another letter of the same script and case: one that stands near it in Unicode, if it is not ASCII."""
+    if not character.isalpha():
         return character
-    letters = "abcdefghijklmnopqrstuvwxyz".replace(character.lower(), "")
-    drawn = letters[int(chance.random() * len(letters))]
-    return drawn.upper() if character.isupper() else drawn
+    first = ord(character) // _NEAR * _NEAR
+    near = _ALPHABET if character.isascii() else "".join(map(chr, range(first, first + _NEAR)))
+    cased = str.upper if character.isascii() and character.isupper() else str
+    letters = [letter for letter in map(cased, near) if letter.isalpha() and letter.isupper() == character.isupper()]
+    others = [letter for letter in letters if letter != character]
+    return others[int(chance.random() * len(others))] if others else character
 
 
 def valid(function: Function, calls: Sequence[Mapping[str, Any]]) -> list[Arguments]:  # Any: arguments

@@ -153,7 +153,14 @@ class Reach:
 
     def _ignored(self, name: str) -> list[FreshCall]:
         named = [case for case in self._cases if is_named(case.arguments.get(name))]
-        others = [call for call in self._returned if call.parameter == name and call.kind in ("similar", "literal")]
+        shown = {repr(case.arguments.get(name)) for case in self._cases}
+        others = [
+            call
+            for call in self._returned
+            if call.parameter == name
+            and call.kind in ("similar", "literal")
+            and repr(call.arguments.get(name)) not in shown
+        ]
         for case in named:
             unchanged = {key: value for key, value in case.arguments.items() if key != name}
             alike = [call for call in others if all(call.arguments.get(key) == unchanged[key] for key in unchanged)]

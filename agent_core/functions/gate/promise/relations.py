@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox import Returned
+
 from ..draft import Finding
-from .answers import RUNNING, WORD, coarse, leaves, shape, skeleton, texts_of
+from .answers import RUNNING, WORD, coarse, leaves, plain, shape, skeleton, texts_of
 from .behavior import Behavior
 from .case import Case, Suspicion, is_row_in
 from .lexicon import relation_words
@@ -38,6 +40,7 @@ def judge_relations(case: Case) -> Iterator[Suspicion]:
     yield from _yes_to_all(case)
     yield from _by_place(case)
     yield from _container(case)
+    yield from _unmeasured(case)
 
 
 def suspicion(case: Case, code: str, message: str, fix: str, calls: Sequence[tuple[Probe, Any]] = ()) -> Suspicion:
@@ -217,7 +220,7 @@ def _fillers(case: Case) -> Iterator[Suspicion]:
         given = " ".join(str(leaf) for leaf in leaves([*arguments.values()])).casefold()
         texts = [text for text in texts_of(value) if text]
         words = {word for text in texts for word in WORD.findall(text.casefold())}
-        own = words & filler["words"] & case.code_words
+        own = words & filler["words"] & case.code_words if described.isdisjoint(filler["meant"]) else frozenset()
         unfinished = sorted(own - described - set(WORD.findall(given)))
         vague = words & filler["vague"] & case.code_words - described - set(WORD.findall(given))
         if vague and not unfinished:
@@ -291,6 +294,22 @@ def _by_place(case: Case) -> Iterator[Suspicion]:
     if len(chosen) >= _ENOUGH and all(len(ats) == 1 for ats in places.values()):
         message = f"`{case.function.name}` chooses by the place in the list alone, whatever stands there"
         yield suspicion(case, "doubt-work", message, _WORK, [call for call in chosen if call[0].kind == "similar"])
+
+
+def _unmeasured(case: Case) -> Iterator[Suspicion]:
+    """Judge a choice of the best by numbers that came in, for which none of them matters."""
+    if not case.is_optimum:
+        return
+    outcomes = case.behavior.outcomes
+    moved = [
+        (probe, plain(outcome.value), outcomes[probe.of][1])
+        for probe, outcome in outcomes
+        if probe.kind == "moved" and isinstance(outcome, Returned)
+    ]
+    is_same = all(isinstance(first, Returned) and plain(first.value) == value for _probe, value, first in moved)
+    if len(moved) >= _PAIRS and is_same:
+        message = f"`{case.function.name}` promises the best, and none of the numbers that came in matters for it"
+        yield suspicion(case, "doubt-work", message, _WORK, [(probe, value) for probe, value, _first in moved])
 
 
 def _container(case: Case) -> Iterator[Suspicion]:
