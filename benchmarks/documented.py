@@ -1,6 +1,6 @@
 """Published functions as a careful author writes them: with hints, a docstring and two examples.
 
-Hints that are missing are those of the examples' arguments and results. Rows whose examples show no hint, or that have
+Hints that are missing are those of the examples' arguments and results, and of constants that are returned. Rows whose examples show no hint, or that have
 no two results, are left out.
 """
 
@@ -25,12 +25,18 @@ def documented(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the
         if argument.annotation is None:
             return None
     is_float = any(map(_makes_floats, ast.walk(node))) and {*map(type, results)} == {int}
-    node.returns = node.returns or _hint([*results, *([0.0] if is_float else [])])
+    node.returns = node.returns or _hint([*results, *_answers(node), *([0.0] if is_float else [])])
     if node.returns is None:
         return None
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     node.body = [ast.Expr(ast.Constant(_docstring(row, examples, node))), *body]
     return Candidate(row["name"], ast.unparse(ast.fix_missing_locations(tree)) + "\n", "library")
+
+
+def _answers(node: ast.FunctionDef) -> list[object]:
+    """Return the values that it returns as they stand in the code: its author knows that it gives None for some."""
+    answers = [child.value for child in ast.walk(node) if isinstance(child, ast.Return)]
+    return [answer.value for answer in answers if isinstance(answer, ast.Constant)]
 
 
 def _makes_floats(node: ast.AST) -> bool:
