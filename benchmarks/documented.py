@@ -1,7 +1,7 @@
 """Published functions as a careful author writes them: with hints, a docstring and two examples.
 
-Hints that are missing are those of the examples' arguments and results, and of constants that are returned. Rows whose examples show no hint, or that have
-no two results, are left out.
+Hints that are missing are those of the examples' arguments and results, and of constants that are returned. Rows
+whose examples show no hint, or that have no two results, are left out.
 """
 
 import ast
