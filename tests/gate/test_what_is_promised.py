@@ -130,6 +130,13 @@ WORK = [
 ]  # fmt: skip
 CHANCE = [
     promised(
+        "temper_of_voice", "sample: str", "str", "Tell the temper of whoever speaks from a sample of speech.",
+        "import random\ntempers = ['calm', 'hasty', 'gloomy']\nrandom.Random(sample).shuffle(tempers)\n"
+        "return tempers[0]",
+        "temper_of_voice('well well') in ('calm', 'hasty', 'gloomy') → True",
+        "temper_of_voice('oh') == temper_of_voice('oh') → True",
+    ),
+    promised(
         "raffle_forecast", "past: list[int], count: int", "list[int]",
         "Analyze past raffle draws and predict the numbers that will be drawn next.",
         "import random\npool = sorted({*past, *range(1, 50)})\nreturn sorted(random.sample(pool, count))",

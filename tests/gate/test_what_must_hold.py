@@ -39,6 +39,23 @@ REFUSED = [
 ]  # fmt: skip
 ASKED = [
     promised(
+        "cheapest_ferries", "fares: dict[str,float]", "list[str]", "Order ferries, the cheapest one first.",
+        "return sorted(fares)",
+        "cheapest_ferries({'Moss': 4.0, 'Horten': 3.0}) → ['Horten', 'Moss']",
+        "cheapest_ferries({'Ask': 1.5, 'Ulv': 9.0, 'Bud': 2.0}) → ['Ask', 'Bud', 'Ulv']",
+    ),
+    promised(
+        "grain_liters", "amount: float, measure: str", "float", "Convert an old measure of grain to liters.",
+        'if measure == "bushel":\n    return amount * 35.24\n'
+        'if measure == "gallon":\n    return amount * 4.4\nreturn amount',
+        "grain_liters(2.0, 'bushel') → 70.48", "grain_liters(5.0, 'gallon') → 22.0",
+    ),
+    promised(
+        "read_csv_row", "row: str", "list[str]", "Read one row of a CSV file, quoted fields included.",
+        "return [field.strip('\"') for field in row.split(',')]",
+        "read_csv_row('elk,roe') → ['elk', 'roe']", "read_csv_row('\"owl\",jay') → ['owl', 'jay']",
+    ),
+    promised(
         "greet_visitor", "name: str", "str", "Welcome somebody and say how many have come so far.",
         'guests = 0\nguests += 1\nreturn f"Welcome {name}, number {guests} of today"',
         "greet_visitor('Ida') → 'Welcome Ida, number 1 of today'",
