@@ -45,10 +45,9 @@ ASKED = [
         "cheapest_ferries({'Ask': 1.5, 'Ulv': 9.0, 'Bud': 2.0}) → ['Ask', 'Bud', 'Ulv']",
     ),
     promised(
-        "grain_liters", "amount: float, measure: str", "float", "Convert an old measure of grain to liters.",
-        'if measure == "bushel":\n    return amount * 35.24\n'
-        'if measure == "gallon":\n    return amount * 4.4\nreturn amount',
-        "grain_liters(2.0, 'bushel') → 70.48", "grain_liters(5.0, 'gallon') → 22.0",
+        "stretch_meters", "amount: float, unit: str", "float", "Convert a stretch in any unit to meters.",
+        'if unit == "mi":\n    return amount * 1609.344\nif unit == "km":\n    return amount * 1000\nreturn amount',
+        "stretch_meters(2.0, 'mi') → 3218.688", "stretch_meters(5.0, 'km') → 5000.0",
     ),
     promised(
         "read_csv_row", "row: str", "list[str]", "Read one row of a CSV file, quoted fields included.",
