@@ -16,17 +16,6 @@ COMPUTED = [
         "is_cyrillic_vowel('Я') → True", "is_cyrillic_vowel('б') → False", "is_cyrillic_vowel('о') → True",
     ),
     promised(
-        "packing_list", "packed: set[str]", "list[str]", "Show our three things for the hut, with a mark if packed.",
-        "return [f\"{'+' if thing in packed else '-'} {thing}\" for thing in ('axe', 'rope', 'lamp')]",
-        "packing_list({'axe', 'lamp'}) → ['+ axe', '- rope', '+ lamp']",
-        "packing_list({'rope'}) → ['- axe', '+ rope', '- lamp']",
-    ),
-    promised(
-        "positions_summed", "word: str", "int", "Add up the positions of the letters of a word, a = 1.",
-        "return sum(ord(letter) - 96 for letter in word.lower() if 'a' <= letter <= 'z')",
-        "positions_summed('Abc') → 6", "positions_summed('z-z') → 52",
-    ),
-    promised(
         "blind_text", "count: int", "str", "Dummy text for the draft of a page: one word, so many times.",
         'return " ".join(["lorem"] * count)',
         "blind_text(2) → 'lorem lorem'", "blind_text(4) → 'lorem lorem lorem lorem'", "blind_text(0) → ''",

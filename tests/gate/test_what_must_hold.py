@@ -46,8 +46,9 @@ ASKED = [
     ),
     promised(
         "stretch_meters", "amount: float, unit: str", "float", "Convert a stretch in any unit to meters.",
-        'if unit == "mi":\n    return amount * 1609.344\nif unit == "km":\n    return amount * 1000\nreturn amount',
-        "stretch_meters(2.0, 'mi') → 3218.688", "stretch_meters(5.0, 'km') → 5000.0",
+        'if unit == "ft":\n    return round(amount * 0.3048, 6)\n'
+        'if unit == "km":\n    return amount * 1000\nreturn amount',
+        "stretch_meters(10, 'ft') → 3.048", "stretch_meters(2, 'km') → 2000",
     ),
     promised(
         "read_csv_row", "row: str", "list[str]", "Read one row of a CSV file, quoted fields included.",
