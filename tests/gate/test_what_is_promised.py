@@ -432,7 +432,7 @@ async def test_weak_evidence_is_a_doubt_with_calls_unlike_the_examples(gate: Gat
     )  # fmt: skip
     verdict = await judge(gate, code, "plural_of")
     assert verdict.admitted
-    assert [doubt.code for doubt in verdict.doubts] == ["doubt-examples"]
+    assert [doubt.code for doubt in verdict.doubts] == ["doubt-examples", "doubt-results"]
     assert all(call.startswith("plural_of(") for call, _returned in verdict.doubts[0].calls)
     assert verdict.to_json()["doubts"][0]["code"] == "doubt-examples"
 

@@ -37,6 +37,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 DOUBTS: Mapping[str, Severity] = MappingProxyType(
     {
         "doubt-examples": "warns",
+        "doubt-results": "warns",
         "doubt-effect": "warns",
         "doubt-knowledge": "warns",
         "doubt-work": "warns",
@@ -101,8 +102,8 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 CHALLENGED: frozenset[str] = frozenset(DOUBTS) - {"doubt-words"}
 """Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
 
-CLAIMED: frozenset[str] = frozenset({"doubt-effect", "doubt-knowledge", "doubt-work", "doubt-chance"})
-"""Of these, that a promise may be beyond the code: no result that only came back speaks against it."""
+CLAIMED: frozenset[str] = frozenset({"doubt-effect", "doubt-knowledge", "doubt-work", "doubt-chance", "doubt-results"})
+"""Of these, that a promise may be beyond the code, or not kept: no result that only came back speaks against it."""
 
 
 def severity(policy: Policy, stage: str, code: str) -> Severity:

@@ -184,9 +184,10 @@ def judge_known_tasks(case: Case) -> Iterator[Suspicion]:
         )
     ]
     if odd:
-        message = f"`{case.function.name}` gives other results for some calls than its name lets everybody expect"
-        fix = "cover what the name promises, or name the cases that it is for"
-        yield suspicion(case, "doubt-examples", message, fix, odd)
+        name, shown = case.function.name, ", ".join(map(repr, odd[0][0].arguments.values()))
+        message = f"`{name}` gives other results than its name lets everybody expect, as for `{name}({shown})`"
+        fix = "correct the code for such calls, or name the cases that it is for"
+        yield suspicion(case, "doubt-results", message, fix, odd)
 
 
 def _is_among(value: Any, results: Sequence[Any]) -> bool:  # Any: values that crossed
