@@ -39,7 +39,7 @@ from .read import read
 from .reviewer import Reviewer
 from .rewrite import Sameness, compared
 from .robust import robust
-from .rules import CLAIMED, UNPROVEN, Rules
+from .rules import CLAIMED, KNOWN_OTHERWISE, UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, try_module
@@ -220,8 +220,10 @@ class Gate:
         if verdict.agreed or not after.admitted:
             return after
         message = f"no example of `{after.name}` agreed before its results were confirmed"
-        if doubt := next((problem for problem in after.problems if problem.code in CLAIMED), None):
-            problem = Problem("unproven", f"{message}, and {doubt.message}", doubt.where, doubt.fix)
+        doubts = CLAIMED if candidate.reason else CLAIMED | KNOWN_OTHERWISE
+        if doubt := next((problem for problem in after.problems if problem.code in doubts), None):
+            code = "unproven" if doubt.code in CLAIMED else "known-otherwise"
+            problem = Problem(code, f"{message}, and {doubt.message}", doubt.where, doubt.fix)
             return replace(after, admitted=False, standing="", problems=(*after.problems, problem))
         message += ", so it is added as a draft"
         return replace(

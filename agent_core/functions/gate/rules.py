@@ -102,8 +102,11 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 CHALLENGED: frozenset[str] = frozenset(DOUBTS) - {"doubt-words"}
 """Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
 
-CLAIMED: frozenset[str] = frozenset({"doubt-effect", "doubt-knowledge", "doubt-work", "doubt-chance", "doubt-results"})
-"""Of these, that a promise may be beyond the code, or not kept: no result that only came back speaks against it."""
+CLAIMED: frozenset[str] = frozenset({"doubt-effect", "doubt-knowledge", "doubt-work", "doubt-chance"})
+"""Of these, that a promise may be beyond the code: no result that only came back speaks against it."""
+
+KNOWN_OTHERWISE: frozenset[str] = frozenset({"doubt-results"})
+"""Of these, that everybody knows other results: one that only came back needs a reason then."""
 
 
 def severity(policy: Policy, stage: str, code: str) -> Severity:
