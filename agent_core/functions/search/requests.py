@@ -12,6 +12,7 @@ Embed = Callable[[Sequence[str]], Awaitable[Floats | None]]
 
 _CLOSEST, _ALL, _WORDS = 0.8, 0.8, 0.2
 _OF_ONE_FUNCTION, _CALLS_READ = 10, 20  # requests that count, and the calls of a function among which they are found
+_WORTH, _DOUBTED = 1.6, 2  # what many requests are worth; so many of them are worth half of that
 _LEAST_USED: Final = 8  # functions, to tell from them what likeness to requests a need leads to
 _EXPECTED: Final = (0.3, 1.0)  # where fewer are known: of a function that nobody has called, by its cold score
 _BATCH: Final = 256
@@ -37,6 +38,7 @@ class ServedRequests:
         self._vectors: dict[str, Floats] = {}
         self._words = WordIndex((1,), (0.5,))
         self._used: list[int] = []
+        self._trust: Floats = np.zeros(0, np.float32)  # for each of these, by how many requests it served
         self._owners: list[int] = []  # of the rows of the matrix: places in `_used`
         self._matrix: Floats = np.zeros((0, 0), np.float32)
         self._means: Floats = np.zeros((0, 0), np.float32)
@@ -75,6 +77,8 @@ class ServedRequests:
         self._words, self._used = WordIndex((1,), (0.5,)), [slots[name] for name in known]
         for slot, texts in zip(self._used, known.values(), strict=True):
             self._words.put(slot, [[stem for text in texts for stem in wanted(text)]])
+        counts = np.array([len(texts) for texts in known.values()], np.float32)
+        self._trust = _WORTH * counts / (counts + _DOUBTED)
         pairs = [(place, text) for place, texts in enumerate(known.values()) for text in texts]
         rows = [(place, self._vectors[text]) for place, text in pairs if text in self._vectors]
         self._owners, self._matrix = [place for place, _ in rows], np.array([vector for _, vector in rows], np.float32)
@@ -88,6 +92,7 @@ class ServedRequests:
         """Return what each slot earns.
 
         A function that nobody has called yet gets what its cold score leads to expect: having been called is no merit.
+        Others get more or less than that, the more so the more requests they served: one alone may be like any need.
         """
         if not self._used:
             return np.zeros(len(cold), np.float32)
@@ -98,7 +103,7 @@ class ServedRequests:
             own += _CLOSEST * closest + _ALL * (self._means @ vector)
         base, slope = _expected(cold[self._used], own)
         earned = base + slope * cold
-        earned[self._used] = own
+        earned[self._used] += self._trust * (own - earned[self._used])
         return np.asarray(earned, np.float32)
 
     def likest(self, name: str, stems: Sequence[str]) -> str:
