@@ -12,7 +12,7 @@ from agent_core.model.step import REPLY
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.registry import RegistryChange
-from agent_core.registry.source import FOLDER, ModuleSource, read_file
+from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, read_file
 from sandbox.wire.lines import bare_lines
 
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
@@ -169,7 +169,11 @@ def changes(
         sentences += [f"`{name}` is gone." for name in change.removed]
         sentences += [f"`{path}`, which was rejected, loads again." for path in change.fixed]
         sentences += [
-            f"A saved file was rejected, and its last good version, if it had one, stays in use: {problem}."
+            (
+                f"{problem}."
+                if f" {UNREADABLE_FOLDER}: " in problem
+                else f"A saved file was rejected, and its last good version, if it had one, stays in use: {problem}."
+            )
             + (f" That line reads {fence(change.lines[problem], 200)}." if problem in change.lines else "")
             for problem in change.rejected
         ]
