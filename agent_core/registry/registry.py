@@ -12,7 +12,8 @@ from agent_core.base.problem import Problem
 
 from .snapshot import Snapshot
 
-Hand = Literal["human", "agent"]
+Hand = Literal["human", "agent", "user"]
+"""Who changed functions: somebody in the files, an agent, or the user by a command here."""
 
 
 @dataclass(frozen=True, slots=True)

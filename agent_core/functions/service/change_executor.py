@@ -113,7 +113,7 @@ class ChangeExecutor:
             raise
         if self._copy:
             await self._copy.note({change.module: change.version})
-        self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "human")
+        self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user")
         return plan
 
     def _write(self, change: FileChange) -> None:
