@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 import pytest
 
 from tests.interfaces.support import flags
-from tests.kit import Expect, Say, contains, scripted
+from tests.kit import Expect, Say, Script, contains, scripted
 from tests.kit.program import Program, surroundings, toolwright
 
 WORDS = " ".join(f"word{number}" for number in range(400))
@@ -42,7 +42,7 @@ def test_what_was_shown_of_a_reply_is_kept_and_the_conversation_goes_on_with_it(
     tmp_path: Path, storage: dict[str, str]
 ) -> None:
     (tmp_path / "functions").mkdir()
-    script = [Say(WORDS, pause_s=0.05), Expect(Say("I go on."), contains("word3 "), contains("[…]"))]
+    script: Script = [Say(WORDS, pause_s=0.05), Expect(Say("I go on."), contains("word3 "), contains("[…]"))]
     with scripted(script) as model:
         shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
         done = toolwright("run", *flags(model), "--message", "Go on.", cwd=tmp_path, environment=storage)

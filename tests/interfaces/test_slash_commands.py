@@ -125,6 +125,7 @@ def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown
         agree(screen)
         screen.wait_for("✓ deleted count_more")
         screen.line("/delete count_vowels")
+        screen.wait_for("Delete count_vowels?")
         agree(screen)
         screen.wait_for("✓ deleted count_vowels")
         screen.line("And now?")
