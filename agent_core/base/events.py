@@ -186,7 +186,7 @@ class CallAnswered(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionsChanged(_Base):
-    """The set of functions changed: names by what happened to them; `by` is human or agent.
+    """The set of functions changed: names by what happened to them; `by` is agent, user (a command) or human (files).
 
     `standings` says by name how a function stands that was judged, `disagreeing` how one differs from its examples,
     `noted` which of them it lost, whom it breaks or, in a later event and a line each, what else was found in it;

@@ -17,7 +17,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
 
 from .archival import Archival, Piece
-from .sources import Cut, SourcePlace, SourceReader, Unreadable, not_prose, places
+from .sources import Cut, SourcePlace, SourceReader, Unreadable, not_prose, of_program, places
 
 OnProgress: TypeAlias = Callable[[int, int, str], None]
 """Hears how many passages of a source are kept, of how many, and its name."""
@@ -121,7 +121,7 @@ class Sources:
 
     async def _add(self, place: SourcePlace, reading: SourceReader, on_progress: OnProgress) -> SourceReport:
         material = await place.material()
-        if place.is_found and (why := not_prose(place.name, material.data)):
+        if place.is_found and (why := of_program(place, material.data) or not_prose(place.name, material.data)):
             raise Unreadable(f"It is {why}, not a text to read.", fix="To add it nevertheless, name the file itself.")
         hash = (await asyncio.to_thread(hashlib.sha256, material.data)).hexdigest()
         rows = await self.list()

@@ -36,6 +36,17 @@ def leaving(root: Path, names: Sequence[str]) -> Path | None:
     return None
 
 
+def is_there(path: Path) -> bool:
+    """Check whether a file or link exists; one that cannot be looked at may, so that reading it says why."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def is_behind_link(path: Path) -> bool:
     """Check whether a path that looks as if it were in the current folder is elsewhere through a link."""
     folder = Path.cwd()

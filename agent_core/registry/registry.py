@@ -4,7 +4,7 @@ Holds one immutable snapshot and swaps it whole, so a step never sees half a cha
 listeners what became different.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -12,7 +12,8 @@ from agent_core.base.problem import Problem
 
 from .snapshot import Snapshot
 
-Hand = Literal["human", "agent"]
+Hand = Literal["human", "agent", "user"]
+"""Who changed functions: somebody in the files, an agent, or the user by a command here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,13 @@ def difference(
         removed=tuple(sorted(old.functions.keys() - new.functions.keys())),
         rejected=(*again, *(problem for problem in new.rejected if problem not in told_of)),
         by=by,
-        fixed=tuple(sorted(settled & {source.path for source in new.modules.values()})) if settled else (),
+        fixed=tuple(sorted(settled & _places(settled, new))) if settled else (),
     )
+
+
+def _places(settled: Collection[str], snapshot: Snapshot) -> set[str]:
+    """Return the paths of all modules, and those of folders."""
+    return {source.path for source in snapshot.modules.values()} | {path for path in settled if path.endswith("/")}
 
 
 def _others(old: Snapshot, new: Snapshot) -> list[str]:

@@ -25,6 +25,8 @@ from .loader_names import loader_of, proposed
 
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
+UNREADABLE_FOLDER = "unreadable-folder"
+"""The code of the problem of a folder that cannot be looked at."""
 _LONGEST_NAME = 200
 # Texts and comments, which the parser passes by, then what it takes its time over.
 _TOKEN = re.compile(
@@ -70,6 +72,18 @@ def path_of(module: str) -> str:
 def shown_path(path: PurePath) -> str:
     """Return a path below `functions/` in the form that messages and sources use."""
     return f"{FOLDER}/{name_shown(path.as_posix())}"
+
+
+def shown_folder(path: PurePath) -> str:
+    """Return a folder below `functions/`, or that one itself, in the form that messages and problems use."""
+    return f"{shown_path(path)}/" if path.parts else f"{FOLDER}/"
+
+
+def folder_problem(place: str, reason: str) -> Problem:
+    """Return the problem of a folder that cannot be looked at. Nothing is known of what is in it."""
+    fix = "make it readable again (or make it again, empty, if its functions are to go)"
+    message = f"the folder `{place}` cannot be read: {reason}; its functions stay what they were"
+    return Problem(UNREADABLE_FOLDER, message, Place(place), fix)
 
 
 def is_helper(module: str) -> bool:

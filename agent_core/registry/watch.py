@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,11 +48,15 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The result of a scan: the current stamps, and how they differ from the known ones. Paths are absolute."""
+    """The result of a scan: the current stamps, and how they differ from the known ones. Paths are absolute.
+
+    `closed` are folders that could not be looked at, and why: what is in them is neither changed nor removed.
+    """
 
     stamps: Mapping[Path, Stamp]
     changed: frozenset[Path]
     removed: frozenset[Path]
+    closed: Mapping[Path, str]
 
 
 def is_source(path: Path, root: Path, suffix: str = _SUFFIX) -> bool:
@@ -65,49 +69,70 @@ def is_source(path: Path, root: Path, suffix: str = _SUFFIX) -> bool:
 
 def scan(root: Path, stamps_before: Mapping[Path, Stamp], suffix: str = _SUFFIX) -> Scanned:
     """Return the source files below `root`, and which of them are new, changed or gone since `stamps_before`."""
-    stamps = dict(_stamps(root, suffix))
+    stamps: dict[Path, Stamp] = {}
+    closed: dict[Path, str] = {}
+    for folder, entries in _folders(root, closed):
+        try:
+            stamps |= _stamps(folder, entries, suffix)
+        except OSError as error:
+            closed[folder] = error.strerror or str(error)
+    stamps |= {path: stamp for path, stamp in stamps_before.items() if is_below(path, closed)}
     changed = frozenset(path for path, stamp in stamps.items() if stamps_before.get(path) != stamp)
-    return Scanned(stamps, changed, frozenset(stamps_before.keys() - stamps.keys()))
+    return Scanned(stamps, changed, frozenset(stamps_before.keys() - stamps.keys()), closed)
 
 
-def _folders(root: Path) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
-    """Yield every folder from `root` down with its entries, without recursion: they may be deeper than the stack."""
+def is_below(path: Path, folders: Collection[Path]) -> bool:
+    """Check whether a path is in one of the folders, or below one."""
+    return bool(folders) and any(parent in folders for parent in path.parents)
+
+
+def _folders(root: Path, closed: dict[Path, str]) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
+    """Yield every folder from `root` down with its entries, without recursion: they may be deeper than the stack.
+
+    Those that cannot be listed are added to `closed`, with the reason.
+    """
     folders = [root]
     while folders:
         folder = folders.pop()
-        entries = _entries(folder)
+        try:
+            entries = _entries(folder)
+        except OSError as error:
+            is_file = isinstance(error, NotADirectoryError) and folder != root
+            if not is_file and not isinstance(error, FileNotFoundError):  # else it went between two looks
+                closed[folder] = error.strerror or str(error)
+            continue
         folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         yield folder, entries
 
 
-def _stamps(root: Path, suffix: str) -> Iterator[tuple[Path, Stamp]]:
-    for folder, entries in _folders(root):
-        for entry in entries:
-            path = folder / entry.name
-            if entry.is_dir(follow_symlinks=False):
-                continue
-            if entry.name.endswith(suffix) or (entry.is_symlink() and entry.is_dir()):
-                # A link to a folder is listed, so that reading it says why it is not followed.
-                stamp = _stamp(entry)
-                if stamp is not None:
-                    yield path, stamp
+def _stamps(folder: Path, entries: "list[os.DirEntry[str]]", suffix: str) -> Iterator[tuple[Path, Stamp]]:
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            continue
+        if entry.name.endswith(suffix) or (entry.is_symlink() and os.path.isdir(folder / entry.name)):  # noqa: PTH112 - false where it cannot be seen
+            # A link to a folder is listed, so that reading it says why it is not followed.
+            stamp = _stamp(entry)
+            if stamp is not None:
+                yield folder / entry.name, stamp
 
 
 def _entries(folder: Path) -> "list[os.DirEntry[str]]":
-    try:
-        with os.scandir(folder) as entries:
-            return [entry for entry in entries if not entry.name.startswith(".") and entry.name != "__pycache__"]
-    except OSError:
-        return []  # a folder that went between two looks, or may not be read: its files are gone for us
+    with os.scandir(folder) as entries:
+        return [entry for entry in entries if not entry.name.startswith(".") and entry.name != "__pycache__"]
 
 
 def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:
+    """Return the stamp of a file, or of a link that leads nowhere; None if it went.
+
+    Raises:
+        OSError: its folder does not let it be looked at.
+    """
     try:
         status = entry.stat()
     except OSError:
         try:
             status = entry.stat(follow_symlinks=False)
-        except OSError:
+        except FileNotFoundError:
             return None
     return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
 
@@ -143,8 +168,9 @@ def _is_linked(path: Path) -> bool:
 class Watcher:
     """A watcher of a folder while its block runs; iteration yields each batch of changed paths.
 
-    A path that is in a batch was written, moved in, moved away or deleted: look at it to see. `is_live` is
-    false when the system refused to watch (its limit is reached), and changes are found by scans alone.
+    A path that is in a batch was written, moved in, moved away or deleted: look at it to see. A folder in it could be
+    looked at before and cannot now, or the other way round. `is_live` is false when the system refused to watch (its
+    limit is reached), and changes are found by scans alone.
     """
 
     def __init__(self, root: Path, *, suffix: str = _SUFFIX, rescan_s: float = _RESCAN_S) -> None:
@@ -157,6 +183,7 @@ class Watcher:
         self.is_live = False
         self._rescan_s = rescan_s
         self._known: dict[Path, Stamp] = {}
+        self._closed: frozenset[Path] = frozenset()
         self._pending: set[Path] = set()
         self._must_scan = False
         self._is_open = False
@@ -170,7 +197,8 @@ class Watcher:
         # watch is there all the same, and the terminal is not the place for it.
         warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
         logging.getLogger("watchdog.observers").setLevel(logging.CRITICAL)  # to be stopped is an error to it
-        self._known = dict((await asyncio.to_thread(scan, self.root, {}, self._suffix)).stamps)
+        scanned = await asyncio.to_thread(scan, self.root, {}, self._suffix)
+        self._known, self._closed = dict(scanned.stamps), frozenset(scanned.closed)
         self._is_open = True
         self._observer = Observer(**({"generate_full_events": True} if sys.platform == "linux" else {}))
         self._handler = _Handler(self, asyncio.get_running_loop())
@@ -180,7 +208,7 @@ class Watcher:
         return self
 
     def _start(self) -> bool:
-        if any(len(folder.parts) - len(self.root.parts) > _DEEPEST for folder, _ in _folders(self.root)):
+        if any(len(folder.parts) - len(self.root.parts) > _DEEPEST for folder, _ in _folders(self.root, {})):
             return False  # watchdog walks by recursion
         try:
             self._follow()
@@ -244,8 +272,9 @@ class Watcher:
                 with suppress(OSError, RecursionError):  # then it is found by the scans alone
                     await asyncio.to_thread(self._follow)
             scanned = await asyncio.to_thread(scan, self.root, dict(self._known), self._suffix)
-            self._known = dict(scanned.stamps)
-            paths |= scanned.changed | scanned.removed
+            closed = frozenset(scanned.closed)
+            paths |= scanned.changed | scanned.removed | (closed ^ self._closed)
+            self._known, self._closed = dict(scanned.stamps), closed
         return paths
 
     def _remember(self, path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from agent_core.base import events
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.interruption import Interrupted
-from agent_core.base.messages import Assistant, System, User
+from agent_core.base.messages import System, User
 from agent_core.base.settings import Settings
 from agent_core.context import (
     BYTES_PER_TOKEN,
@@ -45,10 +45,11 @@ from .colleagues import Colleagues
 from .fact_keeping import FactKeeper, KeepsFacts
 from .helper_calls import Offers
 from .message_protocol import DIRECT, MessageProtocol
+from .reply_keeping import ReplyKeeper
 from .session import OwnSet
 from .step_functions import StepFunctions
 from .token_meter import TokenMeter
-from .turn import Turn, assistant, recorded_request
+from .turn import Turn, cut_off, recorded_request
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
 _SHARES: Final = (1.0, 0.5, 0.25)
@@ -350,11 +351,11 @@ class ModelSession:
 
     async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, offer: Exclusions) -> Reply:
         request = offer.request(prompt, self._settings.model.max_tokens, model.mode)
-        pieces: list[str] = []
+        shown = ReplyKeeper(turn)
         kind = events.Thought if self.style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)
         try:
-            async with turn.interruption:
+            async with turn.interruption, shown:
                 async for piece in model.stream(request):
                     told.cancel()
                     if isinstance(piece, Reply):
@@ -362,12 +363,12 @@ class ModelSession:
                         turn.tell_rest(kind)
                         return piece
                     if isinstance(piece, TextPiece):
-                        pieces.append(piece.text)
+                        shown.add(piece.text)
                     if not (isinstance(piece, TextPiece) and written_calls(piece.text)):  # it is no answer
                         turn.tell_piece(piece, kind)
         except Interrupted:
-            if pieces:
-                await turn.append([assistant(Assistant("".join(pieces) + " […]"))])
+            if shown.text:
+                await turn.append([cut_off(shown.text)])
             raise
         finally:
             told.cancel()

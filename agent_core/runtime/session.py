@@ -36,7 +36,7 @@ from agent_core.storage import ClaimedTurn as Claimed
 
 from .client_calls import ClientFunctions
 from .message_protocol import DIRECT, MessageProtocol
-from .turn import Turn, assistant, entry_of, login, notice, result, unanswered
+from .turn import Turn, assistant, cut_off, entry_of, login, notice, result, unanswered
 from .turn_policy import Ended
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
@@ -226,12 +226,12 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
         state = "client_calls" if entries[-1].payload.get("calls") else "parked"
         await store.finish(claimed.id, claimed.attempt, state)
         return ""
-    is_between, last = claimed.event.kind in BETWEEN, entries[-1] if entries else None
+    is_between, last = claimed.event.kind in BETWEEN, entries[-1] if entries and not claimed.streamed else None
     if (is_between or goes_on) and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
         writes = _owed(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
-    ending = closing_answers(entries)
+    ending = [cut_off(claimed.streamed)] if claimed.streamed else closing_answers(entries)
     is_again = not claimed.cancelled and (is_between or (goes_on and not ClientFunctions.of(claimed.event).is_client))
     cuts = _Cuts.of(claimed, entries) if is_again else None
     ending.append(_stopped(cuts))

@@ -323,6 +323,11 @@ def assistant(message: Assistant) -> Entry:
     return Entry("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
 
 
+def cut_off(text: str) -> Entry:
+    """Return the entry of a reply of which only the beginning came."""
+    return assistant(Assistant(f"{text} […]"))
+
+
 def call_started(call: Call, version: str | None) -> Entry:
     """Return the entry that says that a call is about to run: from then on its effects are possible."""
     return Entry("call", {"id": call.id, "name": call.name, "version": version})

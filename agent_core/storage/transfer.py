@@ -80,7 +80,9 @@ _TABLES: Final = (
     _table("paused", "agent", "why at"),
     _table("token", "id", "name digest scopes agents expires added_at seal"),
     _table("event", "seq", "id agent key kind payload due timed at", numbered=True),
-    _table("turn", "seq", "id agent event state attempt n owner cancelled hidden started ended", numbered=True),
+    _table(
+        "turn", "seq", "id agent event state attempt n owner cancelled hidden started ended streamed", numbered=True
+    ),
     _table("entry", "seq", "kind payload attempt at"),
 )
 _TAKEN: Final = "select turn, seq from event where turn is not null order by seq"

@@ -62,7 +62,10 @@ class Inbound:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedTurn:
-    """A claimed turn; writes need `attempt` and `n`. An attempt above 1 takes over an interrupted turn."""
+    """A claimed turn; writes need `attempt` and `n`. An attempt above 1 takes over an interrupted turn.
+
+    `streamed` is what was shown of a reply that did not come to its end.
+    """
 
     id: str
     agent: str
@@ -71,6 +74,7 @@ class ClaimedTurn:
     state: str
     event: Inbound
     cancelled: bool = False
+    streamed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,12 @@ class TurnStore(Subject, Protocol):
         Raises:
             LostLease: the turn is not at (`attempt`, `n`), or not open.
             ManifestConflict: a compare-and-set among the writes failed.
+        """
+
+    async def keep_streamed(self, turn: str, attempt: int, n: int, text: str) -> None:
+        """Keep what was shown so far of a reply, until the next append; the disk is not waited for.
+
+        Nothing is kept if the turn is not at (`attempt`, `n`), or not open.
         """
 
     async def finish(

@@ -6,7 +6,6 @@ A file that is not right takes nothing away: its last good version stays in forc
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
@@ -50,6 +49,7 @@ RESERVED: Final = frozenset(
 PASSING: Final = "once--"
 """How the name of an agent begins that is gone after one question: nobody could answer it."""
 _AT_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
+_ALL: Final = ""  # in place of a name: the problem is that of the folder
 
 
 class ConfigFolder(Generic[T]):
@@ -78,8 +78,13 @@ class ConfigFolder(Generic[T]):
         self._problems: dict[str, Problem] = {}
 
     def read(self) -> Mapping[str, T]:
-        """Return what the files now hold, by name; of a file with a problem, what it held before."""
-        stamps = stamps_of(self.folder)
+        """Return what the files now hold, by name; of one with a problem, or in a folder with one, what it held."""
+        try:
+            stamps = stamps_of(self.folder)
+        except ConfigError as error:
+            self._problems[_ALL] = Problem(error.code, error.message, Place(f"{self._name}/"), error.fix)
+            return self._good
+        self._problems.pop(_ALL, None)
         if stamps != self._stamps:
             before, self._stamps = self._stamps, stamps
             self._good = {name: held for name, held in self._good.items() if name in stamps}
@@ -99,9 +104,9 @@ class ConfigFolder(Generic[T]):
         """Check that there is no file of this name of which nothing is in force: nobody knows what it allows.
 
         Raises:
-            ConfigError: there is one, with its problem.
+            ConfigError: there is one, or may be, with the problem.
         """
-        if name not in self.read() and (problem := self._problems.get(name)):
+        if name not in self.read() and (problem := self._problems.get(name) or self._problems.get(_ALL)):
             path = problem.where.path
             message = problem.message if path in problem.message else f"{path}: {problem.message}"
             raise ConfigError(message, fix=problem.fix or "")
@@ -214,9 +219,24 @@ purpose = ""              # what other agents read about it
 
 
 def stamps_of(folder: Path) -> Mapping[str, Stamp]:
-    """Return the files of a folder by their names, with what changes when a file does."""
+    """Return the files of a folder by their names, with what changes when a file does.
+
+    Raises:
+        ConfigError: the folder is there, and what is in it cannot be seen.
+    """
+    try:
+        return _stamps_in(folder)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        fix = "Make it readable again, or remove it if nothing in it is to count."
+        message = f"The folder {folder.name}/ cannot be read: {error.strerror or error}."
+        raise ConfigError(message, fix=fix) from error
+
+
+def _stamps_in(folder: Path) -> Mapping[str, Stamp]:
     stamps = {}
-    with suppress(OSError), os.scandir(folder) as entries:
+    with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
                 status = entry.stat(follow_symlinks=False)

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.base import events
-from agent_core.base.errors import UnknownName, UsageError
+from agent_core.base.errors import ConfigError, UnknownName, UsageError
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService
 from agent_core.functions.service.history import Version
+from agent_core.registry.folder_access import is_there
 from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import hash_of
@@ -124,7 +125,11 @@ class HelperLibrary:
 
     async def _refresh(self, author: Author | None, reason: str, *, is_told: bool) -> None:
         functions, is_first = self._workshop.registry.snapshot().functions, self._judged_with is None
-        stamps = await asyncio.to_thread(stamps_of, self._root / FOLDER)
+        try:
+            stamps = await asyncio.to_thread(stamps_of, self._root / FOLDER)
+        except ConfigError as error:
+            await self._keep_all(error, is_told=is_told)
+            return
         if not is_first and stamps == self._stamps and (not stamps or functions is self._judged_with):
             return
         if is_first:
@@ -139,6 +144,22 @@ class HelperLibrary:
             self.since = replace(change, loaded=()) if change and is_new else change
         elif is_told and change is not None:
             self._workshop.tell(change)
+
+    async def _keep_all(self, error: ConfigError, *, is_told: bool) -> None:
+        """Let all helpers stay in force, since nobody can see whether their files are there; say why, once."""
+        is_first = self._judged_with is None
+        if is_first:
+            self._helpers = await self._left()
+            self._workshop.registry.keep_for_helpers(frozenset(self._helpers))
+        problem = Problem(error.code, error.message, Place(f"{FOLDER}/"), error.fix)
+        is_news = problem not in self.problems
+        self._problems = {**self._problems, "": (problem,)}
+        self._stamps, self._judged_with = {"": (0, 0, 0)}, self._workshop.registry.snapshot().functions
+        news = events.FunctionsChanged(turn="", rejected=(str(problem),))
+        if is_first:
+            self.since = news
+        elif is_news and is_told:
+            self._workshop.tell(news)
 
     async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
         readings = {
@@ -213,7 +234,7 @@ class HelperLibrary:
         """Write a helper's file, and load it: the version that was read before is what is replaced."""
         async with self._one_at_a_time:  # so that nobody takes the file for one that somebody else saved
             old = self._helpers.get(name)
-            expected = hash_of(old.text) if old is not None and (self._root / path_of(name)).exists() else None
+            expected = hash_of(old.text) if old is not None and is_there(self._root / path_of(name)) else None
             await asyncio.to_thread(save_text, self._root, path_of(name), text, expected)
             await self._refresh(author, reason, is_told=False)
 

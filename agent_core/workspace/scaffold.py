@@ -8,6 +8,7 @@ from agent_core.base.errors import WorkspaceError
 from agent_core.base.settings import FILE_NAME
 from agent_core.registry import folder_access
 from agent_core.registry.source import FOLDER
+from agent_core.storage import STATE
 
 NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
 
@@ -49,7 +50,8 @@ def create(root: Path) -> list[str]:
 
 
 def opened(root: Path | str) -> Path:
-    """Return the folder of a workspace, which may lack `functions/`: it is made.
+    """Return the folder of a workspace. A new one may lack `functions/`: it is made. One with a state had it, and an
+    empty one in its place would say that all functions were deleted.
 
     Raises:
         WorkspaceError: the folder is not there, or cannot hold functions.
@@ -58,7 +60,8 @@ def opened(root: Path | str) -> Path:
     if not root.is_dir():
         raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: toolwright init {root}")
     try:
-        (root / "functions").mkdir(exist_ok=True)
+        if not (root / STATE).is_dir():
+            (root / FOLDER).mkdir(exist_ok=True)
     except OSError as error:
         raise WorkspaceError(
             f"{root} cannot hold functions: {error.strerror}.", fix="Choose another folder."

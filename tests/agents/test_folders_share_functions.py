@@ -66,6 +66,22 @@ async def test_a_function_that_is_made_in_one_folder_is_called_in_the_other(both
     assert file(two).read_text() == file(one).read_text()
 
 
+async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[Workspace, Workspace]) -> None:
+    one, two = both
+    for name, code in (("count_vowels", VOWELS), ("count_more", VOWELS_TOO)):
+        assert (await one.workshop.create(name, code, name)).admitted
+    await knows(two, "count_more", "count_vowels")
+    away = (two.root / "functions").rename(two.root / "elsewhere")
+    await two.workshop.reload()
+    await one.workshop.delete("count_more")
+    await two.workshop.pull()
+    assert not (two.root / "functions").exists()
+    assert [*one.workshop.names()] == ["count_vowels"]
+    away.rename(two.root / "functions")
+    await knows(two, "count_vowels")
+    assert [*one.workshop.names()] == ["count_vowels"]
+
+
 async def test_changes_in_both_directions_come_together(both: tuple[Workspace, Workspace]) -> None:
     one, two = both
     assert (await one.workshop.create("count_vowels", VOWELS)).admitted

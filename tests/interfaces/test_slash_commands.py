@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.asking import agree
-from tests.interfaces.support import COUNT_VOWELS, leave, prompt
-from tests.kit import Expect, Say, Script, contains
+from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
+from tests.kit import Ask, Expect, Say, Script, contains
+from tests.kit.desk import another
 from tests.kit.terminal import ALT_ENTER, CTRL_C
 
 SLEEPY = '''import time
@@ -91,6 +92,46 @@ def test_edit_opens_the_editor_at_the_line_and_shows_the_change(grown: Path) -> 
         screen.wait_for("⟳ from outside changed: count_vowels")
         screen.line("/functions Tally")
         screen.wait_for("Tally the vowels in a text.")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [pytest.param("aeiou", "aeio", id="another-result"), pytest.param("return ", "", id="no-result")],
+)
+def test_edit_says_that_the_examples_fail_since(grown: Path, old: str, new: str) -> None:
+    editor = grown / "editor.py"
+    editor.write_text(
+        "import sys, pathlib\npath = pathlib.Path(sys.argv[2])\n"
+        f"path.write_text(path.read_text().replace({old!r}, {new!r}))\n"
+    )
+    with prompt([], grown, environment={"EDITOR": f"{sys.executable} {editor}"}) as (screen, _):
+        screen.line("/edit count_vowels")
+        screen.wait_for("⟳ from outside changed: count_vowels")
+        screen.wait_for("~ count_vowels is a draft now: count_vowels(")
+
+
+def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown_twice(grown: Path) -> None:
+    told = contains("The user changed functions. `count_more` is gone. `count_vowels` is gone.")
+    script: Script = [
+        Ask(create(another("count_more"), "count_more")),
+        Say("Made."),
+        Expect(Say("I know."), told),
+    ]
+    with prompt(script, grown) as (screen, model):
+        screen.line("Make it.")
+        screen.wait_for("∙ created count_more")
+        screen.line("/undo 1")
+        agree(screen)
+        screen.wait_for("✓ deleted count_more")
+        screen.line("/delete count_vowels")
+        screen.wait_for("Delete count_vowels?")
+        agree(screen)
+        screen.wait_for("✓ deleted count_vowels")
+        screen.line("And now?")
+        screen.wait_for("I know.")
+        assert "from outside" not in screen.scrolled()
+        assert "by you" not in screen.scrolled()
+        assert "someone else" not in model.requests[-1].text
 
 
 def test_retry_sends_again_pop_takes_back_and_dump_shows_the_rest(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.kit.program import Program, surroundings, toolwright
+from tests.kit.terminal import terminal
 
 
 @pytest.fixture
@@ -119,3 +120,31 @@ def test_an_interrupt_ends_it_and_the_same_again_goes_on(folder: Path) -> None:
         err.seek(0)
         assert b"The same command resumes it." in err.read()
     assert rows[0]["complete"] is False
+
+
+def test_a_folder_leaves_out_what_this_program_wrote_and_its_settings(folder: Path) -> None:
+    for words in (("run", "--model", "tour", "--message", "start"), ("agents", "export", "tour", "main-2026.json")):
+        done = toolwright(*words, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    (folder / "agents").mkdir()
+    (folder / "agents" / "second.toml").write_text('purpose = "Edits texts."\n')
+    (folder / "toolwright.toml").write_text("# Settings of mine.\n")
+    (folder / "Cargo.toml").write_text('[package]\nname = "heron"\n')
+    reports = {row["name"]: row for row in run(folder, "load", ".")["sources"]}
+    added = {name for name, row in reports.items() if row["outcome"] == "added"}
+    assert {"birds.md", "Cargo.toml"} <= added
+    assert not added & {"main-2026.json", "agents/second.toml", "toolwright.toml"}
+    assert "a saved conversation" in str(reports["main-2026.json"])
+
+
+def test_what_is_loaded_is_named_where_it_can_be_attached(folder: Path) -> None:
+    (folder / "notes").mkdir()
+    for name in ("ducks", "geese"):
+        (folder / "notes" / f"{name}.md").write_text(f"# Of {name}\n\nThey swim.\n")
+    with terminal("sources", "load", "birds.md", cwd=folder) as screen:
+        screen.wait_for("Next: toolwright sources attach birds.md")
+    with terminal("sources", "load", "notes", cwd=folder) as screen:
+        screen.wait_for("Next: toolwright sources attach notes")
+    with terminal("sources", "list", cwd=folder) as screen:
+        screen.wait_for("3 more can be attached: toolwright sources list --loaded")
+    assert len(run(folder, "attach", "notes")["attached"]) == 2

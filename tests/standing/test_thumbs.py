@@ -75,7 +75,10 @@ def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) 
 def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
-    with prompt([COUNT, Say("1.")], tmp_path) as (screen, _model):
+    with prompt([COUNT, Say("1."), Expect(Say("Fine."), contains("takes that back: they are right"))], tmp_path) as (
+        screen,
+        _model,
+    ):
         screen.line("/good")
         screen.wait_for("No function was called in this session")
         screen.line("Count.")
@@ -85,6 +88,8 @@ def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
         screen.wait_for("count_vowels is rated bad; its standing is draft; the agent is told")
         screen.line("/good")
         screen.wait_for("count_vowels is rated good; its standing is trial")
+        screen.line("And now?")
+        screen.wait_for("Fine.")
 
 
 def test_at_the_prompt_a_call_that_the_user_typed_is_rated_if_it_was_the_last(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.module_file import remove, save
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import folder_problem
 from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, open_lock
 
 from .folder_copy import FolderCopy
@@ -88,8 +89,11 @@ class ChangeExecutor:
         return plan
 
     async def _change(self, plan: PlannedChange, change: FileChange, record: Record, by: str) -> PlannedChange:
-        end = EndWrite(change.path, change.version)
-        before = self._registry.snapshot().modules.get(change.module)
+        end, modules = EndWrite(change.path, change.version), self._registry.snapshot().modules
+        if modules and not self._folder.is_dir():  # in a new one, all other functions would be missing
+            problem = folder_problem("functions/", "there is no such folder")
+            raise WorkspaceError(f"{problem.message}.", fix=problem.fix or "")
+        before = modules.get(change.module)
         if change.expected != (before.version if before else None):
             raise StaleFile(f"`{change.path}` was changed since it was read.", fix="Read it again.")
         await self._store.apply([BeginWrite(change.path, change.version, change.text, change.expected)])
@@ -109,7 +113,7 @@ class ChangeExecutor:
             raise
         if self._copy:
             await self._copy.note({change.module: change.version})
-        self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "human")
+        self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user")
         return plan
 
     def _write(self, change: FileChange) -> None:

@@ -12,7 +12,7 @@ from agent_core.model.step import REPLY
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.registry import RegistryChange
-from agent_core.registry.source import FOLDER, ModuleSource, read_file
+from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, read_file
 from sandbox.wire.lines import bare_lines
 
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
@@ -155,6 +155,21 @@ def changes(
     change_events: Iterable[FunctionsChanged], functions: Mapping[str, Function], hidden: Collection[str] = ()
 ) -> str:
     """Return one notice about functions that someone else changed, as far as they are not hidden; it may be empty."""
+    told = list(change_events)
+    by_user = [change for change in told if change.by == "user"]
+    others = _sentences([change for change in told if change.by != "user"], functions, hidden)
+    own = _sentences(by_user, functions, hidden)
+    is_change = any(change.loaded or change.changed or change.removed for change in by_user)
+    parts = (
+        f"Functions changed by someone else. {others}" if others else "",
+        f"The user changed functions. {own}" if own and is_change else own,
+    )
+    return shorten(" ".join(filter(None, parts)), 4_000)
+
+
+def _sentences(
+    change_events: Iterable[FunctionsChanged], functions: Mapping[str, Function], hidden: Collection[str]
+) -> str:
     sentences: list[str] = []
     seen = {name: function for name, function in functions.items() if name not in hidden}
     for change in change_events:
@@ -169,12 +184,15 @@ def changes(
         sentences += [f"`{name}` is gone." for name in change.removed]
         sentences += [f"`{path}`, which was rejected, loads again." for path in change.fixed]
         sentences += [
-            f"A saved file was rejected, and its last good version, if it had one, stays in use: {problem}."
+            (
+                f"{problem}."
+                if f" {UNREADABLE_FOLDER}: " in problem
+                else f"A saved file was rejected, and its last good version, if it had one, stays in use: {problem}."
+            )
             + (f" That line reads {fence(change.lines[problem], 200)}." if problem in change.lines else "")
             for problem in change.rejected
         ]
-    news = " ".join(dict.fromkeys(sentences))
-    return shorten(f"Functions changed by someone else. {news}", 4_000) if news else ""
+    return " ".join(dict.fromkeys(sentences))
 
 
 def heard(change: RegistryChange, root: Path) -> FunctionsChanged:

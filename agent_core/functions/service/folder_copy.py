@@ -19,6 +19,7 @@ from typing import Any, Final
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.folder_access import is_there
 from agent_core.registry.module_file import remove, remove_text, save, save_text
 from agent_core.registry.source import FOLDER, MODULE_LIMIT, ModuleSource, hash_of, path_of, read_file
 from agent_core.storage import STATE, FunctionStore
@@ -57,6 +58,8 @@ class FolderCopy:
     async def pull(self, manifest: Mapping[str, str]) -> Pulled:
         """Bring the files up to date with the manifest."""
         same = await asyncio.to_thread(self._read)
+        if same.versions and not self._folder.is_dir():
+            return Pulled()  # it vanished: what is put into a new one would say that all else was removed
         paths: set[str] = set()
         problems: dict[str, Problem] = {}
         for module in sorted(manifest.keys() | same.versions.keys()):
@@ -131,7 +134,7 @@ class FolderCopy:
     def _here(self, module: str, path: str) -> str | None:
         """Return the version of a file; None where there is none."""
         inside = Path(path).relative_to(FOLDER)
-        if not ((self._folder / inside).is_symlink() or (self._folder / inside).exists()):
+        if not is_there(self._folder / inside):
             return None
         source = read_file(self._folder, inside, self._limit)
         if not isinstance(source, ModuleSource):

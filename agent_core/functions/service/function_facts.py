@@ -14,6 +14,7 @@ from agent_core.base.settings import StandingSettings
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import UNREADABLE_FOLDER
 from agent_core.registry.standing import Standing, is_unused, standing
 from agent_core.registry.uses import callees, callers, code_hash
 from agent_core.storage import Stats, Store, VersionRow
@@ -49,6 +50,11 @@ class FunctionListing:
     functions: tuple[FunctionSummary, ...]
     rejected: tuple[Problem, ...]
     unused: int
+
+    @property
+    def is_whole(self) -> bool:
+        """True unless a folder could not be looked at: there may be more functions, or other ones."""
+        return all(problem.code != UNREADABLE_FOLDER for problem in self.rejected)
 
 
 @dataclass(frozen=True, slots=True)

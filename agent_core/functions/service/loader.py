@@ -6,19 +6,30 @@ What was judged before is known by its hash and is not judged, nor parsed, again
 
 import ast
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
+from agent_core.registry.folder_access import is_there
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource, parse_accepted, read_file, shown_path
-from agent_core.registry.watch import scan
+from agent_core.registry.source import (
+    UNREADABLE_FOLDER,
+    ModuleSource,
+    folder_problem,
+    parse_accepted,
+    read_file,
+    shown_folder,
+    shown_path,
+)
+from agent_core.registry.watch import Scanned, is_below, scan
 from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest, Write
 
 from ..gate import Gate, ModuleVerdict
@@ -47,8 +58,9 @@ from .loaded_files import (
 from .package_grants import PackageGrants
 
 _TRIES = 3
-Found: TypeAlias = ModuleSource | Problem | None
-"""What a file holds, why it cannot be read, or None where there is none."""
+_OUT_OF_REACH: Final = "out of reach"
+Found: TypeAlias = ModuleSource | Problem | Literal["out of reach"] | None
+"""What a file holds, why it cannot be read, that its folder cannot be looked at, or None where there is none."""
 
 
 class Loader:
@@ -86,6 +98,9 @@ class Loader:
         """Settle writes that a crash interrupted, then take the whole folder."""
         async with only_writer(self._state):  # what another process is writing now was not cut off
             unfinished = await self._store.open_writes()
+            if not await self._store.manifest():
+                with suppress(OSError):  # it is looked at next, which says why
+                    self._folder.mkdir(exist_ok=True)
         finished = frozenset(
             [write.path for write in unfinished if await asyncio.to_thread(self._is_done, write.path, write.version)]
         )
@@ -99,13 +114,13 @@ class Loader:
         return (
             source.version == version
             if isinstance(source, ModuleSource)
-            else not version and not self._is_there(inside)
+            else not version and not is_there(self._folder / inside)
         )
 
     async def refresh(
         self, paths: Iterable[Path] | None = None, *, finished: frozenset[str] = frozenset()
     ) -> RegistryChange:
-        """Take the files that changed (all, if none are named). Return the differences.
+        """Take the files that changed (all, if none are named, or a folder). Return the differences.
 
         `finished` names files that an agent wrote before a crash.
         """
@@ -123,6 +138,8 @@ class Loader:
     async def _refresh_again(
         self, named: list[Path] | None, finished: frozenset[str] = frozenset(), *, stored: bool
     ) -> RegistryChange:
+        if named is not None and not (self.is_whole and all(map(_is_file, named))):
+            named, stored = None, True
         for attempt in range(_TRIES):
             try:
                 baseline, sources = await self._look(named, stored=stored or attempt > 0)
@@ -181,7 +198,10 @@ class Loader:
         self, sources: dict[str, Found], baseline: GoodVersions, finished: frozenset[str]
     ) -> RegistryChange:
         before = self._registry.snapshot()
-        late = {path: self._read_one(Path(path).relative_to("functions")) for path in waiting(before) - sources.keys()}
+        late = {
+            path: self._read_one(Path(path).relative_to("functions"), baseline)
+            for path in waiting(before) - sources.keys()
+        }
         sources = {**sources, **late}
         results: dict[str, LoadedFile] = {}
         snapshot, writes, retried = before, list[Write](), set(sources)
@@ -234,13 +254,30 @@ class Loader:
         return tuple(again)
 
     def _read(self, paths: list[Path] | None, baseline: GoodVersions) -> dict[str, Found]:
-        listed = list(scan(self._folder, {}).stamps) if paths is None else paths
-        files = [path for path in listed if path.suffix == ".py" or path.is_symlink()]
+        scanned = scan(self._folder, {}) if paths is None else None
+        files = list(scanned.stamps if scanned else paths or ())
         inside = [path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)]
-        sources: dict[str, Found] = {shown_path(path): self._read_one(path) for path in inside}
-        if paths is None:
-            sources.update(dict.fromkeys(self._gone(baseline, sources)))
+        sources: dict[str, Found] = {shown_path(path): self._read_one(path, baseline) for path in inside}
+        if scanned is not None:
+            sources.update(self._not_listed(scanned, baseline, sources))
         return sources
+
+    def _not_listed(self, scanned: Scanned, baseline: GoodVersions, sources: Collection[str]) -> dict[str, Found]:
+        """Return what a look at the whole folder did not find: folders out of reach, the files in them, and those that
+        are here no more.
+        """
+        closed = dict(scanned.closed)
+        if self._has_vanished(baseline):
+            closed[self._folder] = "there is no such folder"
+        found: dict[str, Found] = {}
+        rejected = self._registry.snapshot().rejections.keys() - {*sources}
+        for path in self._gone(baseline, sources) | rejected:
+            found[path] = _OUT_OF_REACH if is_below(self._whole(path), closed) else None
+        for folder, why in closed.items():
+            if not is_below(folder, closed):
+                place = shown_folder(folder.relative_to(self._folder))
+                found[place] = folder_problem(place, why)
+        return found
 
     def _gone(self, baseline: GoodVersions, sources: Collection[str]) -> set[str]:
         """Return the files that are here no more; another folder may hold a module in another file."""
@@ -250,18 +287,34 @@ class Loader:
 
     def _is_bare_marker(self, path: Path) -> bool:
         # `functions/__init__.py` belongs to no module; an empty one is a habit, and nothing to complain of.
-        return path == self._folder / "__init__.py" and path.is_file() and path.stat().st_size == 0
+        if path != self._folder / "__init__.py":
+            return False
+        try:
+            return path.is_file() and path.stat().st_size == 0
+        except OSError:
+            return False
 
-    def _read_one(self, path: Path) -> Found:
-        return read_file(self._folder, path, self._limit) if self._is_there(path) else None
+    def _read_one(self, path: Path, baseline: GoodVersions) -> Found:
+        if is_there(self._folder / path):
+            return read_file(self._folder, path, self._limit)
+        return _OUT_OF_REACH if self._has_vanished(baseline) else None
 
-    def _is_there(self, path: Path) -> bool:
-        whole = self._folder / path
-        return whole.is_symlink() or whole.exists()
+    def _has_vanished(self, baseline: GoodVersions) -> bool:
+        """Check whether there is no folder to hold the functions that are known: nobody has deleted each of them."""
+        return bool(baseline.manifest) and not os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the folder is there, and all of it could be looked at the last time."""
+        rejected = self._registry.snapshot().rejected
+        could_be = all(problem.code != UNREADABLE_FOLDER for problem in rejected)
+        return could_be and os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
 
     async def _take(self, path: str, source: Found, baseline: GoodVersions, before: Snapshot) -> LoadedFile:
         if source is None:
             return removed_file(path, baseline, before)
+        if source == _OUT_OF_REACH:
+            return await self._keep_last_good(path, before.rejections.get(path, ()), baseline, before)
         if isinstance(source, Problem):
             return await self._keep_last_good(path, (source,), baseline, before)
         same = unchanged(path, source, baseline, before)
@@ -322,3 +375,8 @@ class Loader:
         source = ModuleSource(module, path, text, row.version)
         tree = await aside(len(text), parse_accepted, source)
         return stored(row, source) or read_module(source, tree=tree if isinstance(tree, ast.Module) else None)
+
+
+def _is_file(path: Path) -> bool:
+    """Check whether a path is that of a file or a link, there or not; a folder is looked at with all that is in it."""
+    return path.suffix == ".py" or os.path.islink(path)  # noqa: PTH114 - false where it cannot be seen

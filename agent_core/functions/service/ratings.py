@@ -20,6 +20,8 @@ from .judgment import Judgment, judgment_on
 from .quarantine import Quarantine, complaint
 
 _LONGEST = 400
+PRAISE = "the user found its results wrong before, and takes that back: they are right"
+"""The sentence for the model on a function that a human calls good after it was called bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +52,17 @@ class Ratings:
         self._proven: set[str] = set()
 
     async def rate(self, function: Function, snapshot: Snapshot, *, is_good: bool, note: str = "") -> Rated:
-        """Store a human's opinion of a function's results; the agent hears of a bad one."""
+        """Store a human's opinion of a function's results; the agent hears of a bad one, and of its end."""
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         names = {"name": function.name, "module": function.module, "admitted": True, "by": "human"}
+        was_bad = verdict is not None and verdict.thumb == "bad"
         verdict = replace(verdict or Judgment.from_json(names), thumb="good" if is_good else "bad", note=note)
         await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
         self._snapshot = None
         await self._quarantine.refresh()
-        if not is_good:
-            self._tell(FunctionsChanged(turn="", noted={function.name: complaint(note)}))
+        if not is_good or was_bad:
+            noted = PRAISE if is_good else complaint(note)
+            self._tell(FunctionsChanged(turn="", by="user", noted={function.name: noted}))
         rows = await self._store.call_stats(function.name)
         now = standing_now(snapshot, function, verdict, rows, self._rules)
         return Rated(function.name, verdict.thumb, now, verdict.doubts)

@@ -204,7 +204,7 @@ class FunctionService:
     async def pull(self) -> None:
         """Take what was changed in other folders that share the store, if anything was."""
         number = await self._store.functions_number()
-        if number == self._pulled:
+        if number == self._pulled and self.loader.is_whole:
             return
         try:
             with self.second_look.put_off():

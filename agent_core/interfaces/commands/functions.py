@@ -107,7 +107,7 @@ async def list_(door: Door, pattern: str, module: str, standing: str | None, unu
     known = modules if module else door.shop.names()
     none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: toolwright run, and ask for one.')}"
     hint = plain(unused_hint(data, "toolwright functions list --unused")).strip() if data.functions else none
-    return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint)
+    return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint, 0 if data.is_whole else 1)
 
 
 def _listed_at_prompt(door: Door, data: "FunctionListing", pattern: str) -> Result:

@@ -1,5 +1,6 @@
 """`toolwright sources`: the documents that the user gives an agent."""
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,12 @@ async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
 async def load(door: Door, place: str, name: str | None) -> Result:
     """Load a source for all agents of the workspace. It is read and embedded once; `sources attach` gives it to one."""
     shown = await _added(door, door.workspace.loaded_sources(), place, name)
-    return replace(shown, hint=shown.hint or "Next: toolwright sources attach SOURCE --agent NAME")
+    names = [row["name"] for row in shown.document["sources"] if row["outcome"] != "refused"]
+    folder = (name or place).rstrip("/")
+    is_whole = len(names) > 1 and all(one.startswith(f"{folder}/") for one in names)
+    source = shlex.quote(folder if is_whole else names[0]) if names else ""
+    more = "" if is_whole or len(names) < 2 else ", and so on (all: toolwright sources list --loaded)"
+    return replace(shown, hint=f"Next: toolwright sources attach {source}{more}" if names else shown.hint)
 
 
 async def _added(door: Door, sources: "Sources", place: str, name: str | None) -> Result:
@@ -90,8 +96,10 @@ async def list_(door: Door, agent: str, loaded: bool) -> Result:  # noqa: FBT001
 
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).list()
     hint = "" if rows else "There is none yet. Next: toolwright sources add PATH"
-    if not rows and not loaded and await door.workspace.loaded_sources().list():
-        hint = "This agent has none. For all agents: toolwright sources list --loaded, then sources attach SOURCE"
+    has = {row.hash for row in rows}
+    others = [] if loaded else [row for row in await door.workspace.loaded_sources().list() if row.hash not in has]
+    if others:
+        hint = f"{len(others):,} more can be attached: toolwright sources list --loaded"
     return Result({"sources": [source_json(row) for row in rows]}, source_lines(rows), hint)
 
 

@@ -142,13 +142,19 @@ def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
     below = [*save_lines(event), *(row for text in event.rejected for row in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below
-    return [changes_line(event, when + ("from outside" if event.by == "human" else f"by {event.by}")), *indented(below)]
+    by = {"human": "from outside", "user": "by you"}.get(event.by, f"by {event.by}")
+    return [changes_line(event, when + by), *indented(below)]
 
 
 def is_own(event: FunctionsChanged, words: Collection[str]) -> bool:
-    """Check whether the command of these words made a change: it shows the result itself. Saves are shown with more."""
+    """Check whether a command made a change, which shows the result itself: one of these words, or any of the user.
+    Saves are shown with more.
+    """
+    if event.by == "user" and not (event.rejected or event.fixed):
+        return True
     names = {*event.loaded, *event.changed, *event.removed}
-    return names <= {*words} and not (event.rejected or event.fixed or event.standings or event.noted)
+    news = event.rejected or event.fixed or event.standings or event.disagreeing or event.noted
+    return names <= {*words} and not news
 
 
 def _rejected(event: FunctionsChanged, text: str) -> list[Line]:

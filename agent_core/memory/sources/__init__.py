@@ -5,7 +5,7 @@ for what they read may be hostile. Nothing of a source is ever run.
 """
 
 from .parts import Chunk, Cut, Unreadable
-from .places import SourcePlace, not_prose, places
+from .places import SourcePlace, not_prose, of_program, places
 from .reading import SourceReader
 
-__all__ = ["Chunk", "Cut", "SourcePlace", "SourceReader", "Unreadable", "not_prose", "places"]
+__all__ = ["Chunk", "Cut", "SourcePlace", "SourceReader", "Unreadable", "not_prose", "of_program", "places"]

@@ -20,6 +20,9 @@ MOST_FILES: Final = 20_000
 """Of one folder."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 STDIN: Final = "-"
+_SETTINGS: Final = "toolwright.toml"
+_DESCRIBED: Final = frozenset({"agents", "groups", "helpers"})
+_SAVED: Final = re.compile(rb'"format"\s*:\s*"toolwright-agent"')
 _SAMPLE: Final = 1 << 16
 _PICTURE: Final = (b"<svg", b"<?xml", b"<!doctype svg")
 _SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".css"))
@@ -126,6 +129,15 @@ def not_prose(name: str, data: bytes) -> str:
     sample = data[:_SAMPLE]
     is_dense = suffix in _SCRIPTS and len(sample) > _DENSE * (sample.count(b"\n") + 1)
     return "minified" if is_dense or _MINIFIED.search(name.lower()) else ""
+
+
+def of_program(place: SourcePlace, data: bytes) -> str:
+    """Return what a file of a folder is, if it is one of this program and tells an agent nothing; else ""."""
+    path = Path(place.where)
+    is_described = path.suffix == ".toml" and path.parent.name in _DESCRIBED
+    if path.name == _SETTINGS or (is_described and (path.parent.parent / _SETTINGS).is_file()):
+        return "a settings file of Toolwright"
+    return "a saved conversation" if _SAVED.search(data[:_SAMPLE]) else ""
 
 
 def _file(path: Path) -> bytes:

@@ -202,6 +202,17 @@ class PostgresSession:
                 raise CommitLost(number) from error
             raise
 
+    @contextmanager
+    def unsynced(self) -> Iterator[None]:
+        """Commit this block without waiting for the disk."""
+        self.db.execute("begin; set local synchronous_commit = off")
+        try:
+            yield
+            self.db.execute("commit")
+        except BaseException:
+            self._undo()
+            raise
+
     def _undo(self) -> None:
         with suppress(psycopg.Error):  # a connection that is gone has undone it
             self.db.execute("rollback")

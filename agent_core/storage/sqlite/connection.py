@@ -130,6 +130,16 @@ class SqliteSession:
             self._undo()
             raise
 
+    @contextmanager
+    def unsynced(self) -> Iterator[None]:
+        """Commit this block without waiting for the disk."""
+        self.all("pragma synchronous = normal")
+        try:
+            with self.transaction():
+                yield
+        finally:
+            self.all("pragma synchronous = full")
+
     def _undo(self) -> None:
         # Some errors, a full disk among them, have rolled back already.
         if not self.db.get_autocommit():

@@ -51,6 +51,7 @@ class _Columns:
 
 _CHANGED: Final = (
     _Columns("inbox", "event", ("seq",), {"payload": _json, "key": _free}),
+    _Columns("replies that were cut off", "turn", ("seq",), {"streamed": _free}),
     _Columns("messages between agents", "message", ("seq",), {"text": _free, "answer": _free}),
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),

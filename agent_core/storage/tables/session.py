@@ -109,6 +109,9 @@ class SqlSession(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """Commit all of this block or nothing, as if nobody else wrote meanwhile."""
 
+    def unsynced(self) -> AbstractContextManager[None]:
+        """Commit this block without waiting for the disk: it outlives the program, if not the machine."""
+
     def generation(self) -> str:
         """Return a mark that changes with every forgetting."""
 

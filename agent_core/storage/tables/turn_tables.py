@@ -35,7 +35,7 @@ _TAKEN = (
     " where t.agent = ? and t.state = 'open' and event.seq = t.event and event.turn is null"
 )
 _CLAIMED = (
-    "select t.id, t.attempt, t.n, t.state, t.cancelled, e.id, e.kind, e.payload"
+    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload"
     " from turn t join event e on e.seq = t.event where t.agent = ? and t.state = 'open'"
 )
 _INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where agent = ? and turn is null"  # noqa: S608  (texts of ours)
@@ -73,10 +73,9 @@ class TurnTables(Tables):
             raise LostLease(agent)
         if not rows:
             return None
-        id, attempt, n, state, cancelled, event, kind, payload = rows[0]
-        return ClaimedTurn(
-            id, agent, attempt, n, state, Inbound(event, kind, parse_row(payload, dict)), bool(cancelled)
-        )
+        id, attempt, n, state, cancelled, streamed, event, kind, payload = rows[0]
+        began = Inbound(event, kind, parse_row(payload, dict))
+        return ClaimedTurn(id, agent, attempt, n, state, began, bool(cancelled), streamed)
 
     @change
     def append(  # noqa: PLR0913 as in `TurnStore`
@@ -94,7 +93,7 @@ class TurnTables(Tables):
         """Write everything of a step, behind the fence."""
         end = n + len(entries)
         row = session.one(
-            "update turn set n = ? where id = ? and attempt = ? and n = ? and state = 'open'"
+            "update turn set n = ?, streamed = '' where id = ? and attempt = ? and n = ? and state = 'open'"
             " returning seq, cancelled, agent",
             *(end, turn, attempt, n),
         )
@@ -112,6 +111,13 @@ class TurnTables(Tables):
         last = (seq << N_BITS | end) - 1 if entries else 0
         return Appended(end, bool(cancelled), _waits(session, agent), last, shared_versions(session, agent))
 
+    @query
+    def keep_streamed(self, session: SqlSession, turn: str, attempt: int, n: int, text: str) -> None:
+        """Keep it in the row of the turn."""
+        sql = "update turn set streamed = ? where id = ? and attempt = ? and n = ? and state = 'open'"
+        with session.unsynced():
+            session.all(sql, text, turn, attempt, n)
+
     @change
     def finish(  # noqa: PLR0913 as in `TurnStore`
         self,
@@ -125,7 +131,8 @@ class TurnTables(Tables):
     ) -> None:
         """Close a turn, behind the fence."""
         row = session.one(
-            "update turn set state = ?, ended = ? where id = ? and attempt = ? and state = 'open' returning seq",
+            "update turn set state = ?, ended = ?, streamed = ''"
+            " where id = ? and attempt = ? and state = 'open' returning seq",
             *(state, session.clock.now(), turn, attempt),
         )
         if row is None:

@@ -1,0 +1,142 @@
+"""A folder that cannot be looked at deletes nothing: what was in it stays, and it is said why."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core import Workspace
+from agent_core.base.events import FunctionsChanged
+from agent_core.interfaces.render.call_log import changed_lines
+from tests.agents.helper_files import FINDER, write
+from tests.agents.workers import until
+from tests.kit.desk import VOWELS
+from tests.kit.program import toolwright
+from tests.workshop.support import named
+
+# What root may without being asked is taken away, as an ordinary user does not have it.
+ORDINARY = """
+import ctypes
+header, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+libc = ctypes.CDLL(None)
+assert libc.capget(header, data) == 0
+data[0] &= ~6
+data[1] &= ~6
+assert libc.capset(header, data) == 0
+"""
+
+
+def run(root: Path, *words: str) -> tuple[int, str]:
+    done = toolwright(*words, cwd=root, first=ORDINARY)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace that knows a function in the folder and one in a folder below it."""
+    web = tmp_path / "functions" / "web"
+    web.mkdir(parents=True)
+    (tmp_path / "toolwright.toml").touch()
+    (web.parent / "letters.py").write_text(VOWELS)
+    (web / "more.py").write_text(named("count_more"))
+    code, text = run(tmp_path, "functions", "list")
+    assert (code, "count_vowels" in text, "count_more" in text) == (0, True, True)
+    return tmp_path
+
+
+def closed(mode: int, place: str = "functions") -> Callable[[Path], Callable[[], object]]:
+    def close(root: Path) -> Callable[[], object]:
+        (root / place).chmod(mode)
+        return lambda: (root / place).chmod(0o700)
+
+    return close
+
+
+def moved(root: Path) -> Callable[[], object]:
+    away = (root / "functions").rename(root / "elsewhere")
+    return lambda: away.rename(root / "functions")
+
+
+@pytest.mark.parametrize(
+    ("close", "place", "why"),
+    [
+        pytest.param(closed(0), "functions/", "Permission denied", id="locked"),
+        pytest.param(closed(0o600), "functions/", "Permission denied", id="names-only"),
+        pytest.param(closed(0, "functions/web"), "functions/web/", "Permission denied", id="a-folder-below"),
+        pytest.param(moved, "functions/", "there is no such folder", id="moved-away"),
+    ],
+)
+def test_a_list_names_the_folder_and_fails_and_nothing_is_deleted(
+    root: Path, close: Callable[[Path], Callable[[], object]], place: str, why: str
+) -> None:
+    undo = close(root)
+    try:
+        code, text = run(root, "functions", "list")
+        _, told = run(root, "run", "--model", "tour", "--once", "--message", "start")
+    finally:
+        undo()
+    assert (code, "count_vowels" in text, "count_more" in text) == (1, True, True)
+    assert f"the folder `{place}` cannot be read: {why}; its functions stay what they were — make it readable" in text
+    assert f"the folder `{place}` cannot be read" in told
+    assert "removed" not in told
+    code, text = run(root, "functions", "list")
+    assert (code, "cannot be read" in text) == (0, False)
+    for name in ("count_vowels", "count_more"):
+        code, text = run(root, "functions", "history", name)
+        assert (code, len(text.splitlines()), "deleted" in text) == (0, 1, False), text
+
+
+def test_an_empty_folder_is_one_whose_functions_were_deleted(root: Path) -> None:
+    moved(root)
+    (root / "functions").mkdir()
+    code, text = run(root, "functions", "list")
+    assert (code, "No function matches" in text) == (0, True)
+    assert "the file was removed" in run(root, "functions", "history", "count_vowels")[1]
+
+
+async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and_makes_no_other(root: Path) -> None:
+    heard: list[FunctionsChanged] = []
+    async with Workspace.open(root) as workspace:
+        workspace.workshop.on_change(heard.append)
+        undo = moved(root)
+
+        async def news() -> int:
+            return len(heard)
+
+        await until(news, lambda count: count == 1)
+        await workspace.workshop.reload()
+        assert (await workspace.workshop.call("count_vowels", {"text": "queueing"})).value == 5
+        refused = await workspace.workshop.create("count_again", named("count_again"))
+        assert (refused.admitted, "there is no such folder" in str(refused.error)) == (False, True)
+        assert not (root / "functions").exists()
+        assert len(heard) == 1
+        assert heard[0].removed == ()
+        undo()
+        await until(news, lambda count: count == 2)
+        shown = ["".join(text for _, text in line) for line in changed_lines(heard[1])]
+        assert shown == ["✓ functions/ loads again"]
+        assert sorted(workspace.workshop.names()) == ["count_more", "count_vowels"]
+
+
+def test_helpers_in_a_folder_that_cannot_be_read_stay_in_force(root: Path) -> None:
+    write(root, "speaker", FINDER)
+    assert "speaker" in run(root, "helpers", "list")[1]
+    (root / "helpers").chmod(0)
+    try:
+        text = run(root, "helpers", "list")[1]
+    finally:
+        (root / "helpers").chmod(0o700)
+    assert ("speaker" in text, "The folder helpers/ cannot be read: Permission denied" in text) == (True, True), text
+    history = run(root, "helpers", "history", "speaker")[1]
+    assert "removed" not in history
+
+
+def test_an_agent_whose_file_nobody_can_look_for_is_not_opened(root: Path) -> None:
+    (root / "agents").mkdir()
+    (root / "agents" / "second.toml").write_text('functions = ["count_more"]\n')
+    (root / "agents").chmod(0)
+    try:
+        code, text = run(root, "run", "--model", "tour", "--agent", "second", "--message", "start")
+    finally:
+        (root / "agents").chmod(0o700)
+    assert (code, "The folder agents/ cannot be read: Permission denied" in text) == (2, True), text
