@@ -136,7 +136,7 @@ class Workspace:
             stack.push_async_callback(store.close)
             cage = sandbox_client(root, settings, environment, debugger, sandbox)
             stack.push_async_callback(cage.aclose)
-            models = ModelOpener(root, settings, environment)
+            models = ModelOpener(root, settings, environment, is_typed=bool(flags and flags.get("model.name")))
             stack.push_async_callback(models.aclose)
             queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
             workshop = function_service(root, settings, store, cage, queue, models, on_status)
