@@ -13,7 +13,7 @@ import agent_core
 from agent_core import ChatMemory, TurnError, Workspace
 from agent_core.base.errors import AgentBusy, UsageError
 from agent_core.workspace.portable import AgentExists
-from tests.kit import Ask, Fail, Say, Wanted, scripted
+from tests.kit import Ask, Fail, Say, Script, Wanted, scripted
 
 
 async def test_an_agent_is_asked_and_replies_with_a_text(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ class Lucky(ChatMemory):
 
 
 async def test_an_import_without_the_functions_of_a_program_says_which_are_missing() -> None:
-    script = [Ask(Wanted("lucky", {})), Say("Seven."), Ask(Wanted("lucky", {})), Say("Seven again.")]
+    script: Script = [Ask(Wanted("lucky", {})), Say("Seven."), Ask(Wanted("lucky", {})), Say("Seven again.")]
     with scripted(script) as model:
         async with Workspace.in_memory(environment=model.environment) as workspace:
             agent = await workspace.agent("first", memory=Lucky())
