@@ -1,10 +1,12 @@
 """The slash commands as data: for completion, for `/help`, and for the commands of the shell that they are."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_core.base import matching
 from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,8 @@ class CommandEntry:
     `takes` has words and kinds of names, such as `<function>`, for each place; `after` those of the second place after
     one word at the first.
 
+    `shows` is the form of the words with which it only shows something. From a pipe no more is done without an option.
+
     `runs` is the command of the shell that it is, if it is one, with places for the words that are typed; `below` has
     those that it is with a word of its own at the first place. They run with the shell's handlers.
     """
@@ -22,6 +26,7 @@ class CommandEntry:
     usage: str
     says: str
     takes: tuple[tuple[str, ...], ...] = ()
+    shows: str = field(kw_only=True)
     in_turn: bool = False
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     runs: str = ""
@@ -32,12 +37,18 @@ class CommandEntry:
         """The command with its arguments, as the user types it."""
         return f"/{self.name} {self.usage}".rstrip()
 
+    def only_shows(self, words: str) -> bool:
+        """Return whether it only shows something with these words."""
+        return re.fullmatch(self.shows, words) is not None
+
     def offers(self, before: Sequence[str]) -> tuple[str, ...]:
         """Return what can stand at the position after these words."""
         if len(before) == 1 and before[0] in self.after:
             return self.after[before[0]]
         return self.takes[len(before)] if len(before) < len(self.takes) else ()
 
+
+ALWAYS, ALONE, NEVER = ".*", "", "(?!)"
 
 _FUNCTION = (("<function>",),)
 _VERSION = (("<function>",), ("<version>",))
@@ -46,15 +57,21 @@ _CALL, _LABEL = (("<call>",),), (("<label>",),)
 
 ENTRIES = (
     CommandEntry(
-        "help", "[COMMAND | all]", "List the commands, or show one of them.", (("all", "<command>"),), in_turn=True
+        "help",
+        "[COMMAND | all]",
+        "List the commands, or show one of them.",
+        (("all", "<command>"),),
+        in_turn=True,
+        shows=ALWAYS,
     ),
-    CommandEntry("exit", "", "Leave; so does Ctrl-D. The conversation is kept.", in_turn=True),
+    CommandEntry("exit", "", "Leave; so does Ctrl-D. The conversation is kept.", in_turn=True, shows=ALWAYS),
     CommandEntry(
         "functions",
         "[TEXT]",
         "Browse the functions, or find those for TEXT; `unused`: those that nobody calls.",
         (("unused",),),
         in_turn=True,
+        shows=ALWAYS,
     ),
     CommandEntry(
         "introspect",
@@ -63,22 +80,40 @@ ENTRIES = (
         _FUNCTION,
         in_turn=True,
         runs="functions show NAME",
+        shows=ALWAYS,
     ),
     CommandEntry(
-        "about", "NAME", "Show a function's signature, words and standing; ?NAME is the same.", _FUNCTION, in_turn=True
+        "about",
+        "NAME",
+        "Show a function's signature, words and standing; ?NAME is the same.",
+        _FUNCTION,
+        in_turn=True,
+        shows=ALWAYS,
     ),
     CommandEntry(
         "call",
         "NAME(…)",
         "Call a function as in Python, or with one JSON object. =NAME(…) does the same; write _ for the last result.",
         _FUNCTION,
-    ),
-    CommandEntry("show", "[N]", "Show call number N in full; by default, the last one.", _CALL, in_turn=True),
-    CommandEntry(
-        "create", "NAME [MODULE]", "Write a function in your editor; it goes through the gate.", ((), ("<module>",))
+        shows=NEVER,
     ),
     CommandEntry(
-        "edit", "NAME", "Open a function in $VISUAL or $EDITOR, at its line.", _FUNCTION, runs="functions edit NAME"
+        "show", "[N]", "Show call number N in full; by default, the last one.", _CALL, in_turn=True, shows=ALWAYS
+    ),
+    CommandEntry(
+        "create",
+        "NAME [MODULE]",
+        "Write a function in your editor; it goes through the gate.",
+        ((), ("<module>",)),
+        shows=NEVER,
+    ),
+    CommandEntry(
+        "edit",
+        "NAME",
+        "Open a function in $VISUAL or $EDITOR, at its line.",
+        _FUNCTION,
+        runs="functions edit NAME",
+        shows=NEVER,
     ),
     CommandEntry(
         "test",
@@ -86,6 +121,7 @@ ENTRIES = (
         "Run a function's examples, or one call with arguments.",
         _FUNCTION,
         runs="functions test NAME [--args=JSON]",
+        shows=NEVER,
     ),
     CommandEntry(
         "break",
@@ -94,12 +130,14 @@ ENTRIES = (
         (("now", "clear", "<place>"), ("if", "after", "every", "once")),
         in_turn=True,
         after={"now": (), "clear": ("<breakpoint>",)},
+        shows=ALONE,
     ),
     CommandEntry(
         "debug",
         "NAME [JSON] | last",
         "Call a function and stop at its first line; `last`: where the last failed call raised.",
         (("last", "<function>"),),
+        shows=NEVER,
     ),
     CommandEntry(
         "trace",
@@ -107,6 +145,7 @@ ENTRIES = (
         "Show the lines that a call runs, and the locals that they change.",
         _FUNCTION,
         runs="functions trace NAME [--args=JSON]",
+        shows=NEVER,
     ),
     CommandEntry(
         "release",
@@ -115,15 +154,21 @@ ENTRIES = (
         _FUNCTION,
         in_turn=True,
         runs="functions release NAME",
+        shows=NEVER,
     ),
     CommandEntry(
-        "good", "[NAME]", "Say that a function's results are right; by default, those of the last call.", _FUNCTION
+        "good",
+        "[NAME]",
+        "Say that a function's results are right; by default, those of the last call.",
+        _FUNCTION,
+        shows=NEVER,
     ),
     CommandEntry(
         "bad",
         "[NAME [NOTE]]",
         "Say that its result was wrong: it becomes a draft, and the agent is told.",
         _FUNCTION,
+        shows=NEVER,
     ),
     CommandEntry(
         "grants",
@@ -131,8 +176,11 @@ ENTRIES = (
         "Show the grants of functions; `revoke` removes all, a kind or one item.",
         (("<function>",), ("revoke",)),
         in_turn=True,
+        shows=r"\S*",
     ),
-    CommandEntry("delete", "NAME", "Delete a function, after asking.", _FUNCTION, runs="functions delete NAME"),
+    CommandEntry(
+        "delete", "NAME", "Delete a function, after asking.", _FUNCTION, runs="functions delete NAME", shows=NEVER
+    ),
     CommandEntry(
         "history",
         "NAME",
@@ -140,6 +188,7 @@ ENTRIES = (
         _FUNCTION,
         in_turn=True,
         runs="functions history NAME",
+        shows=ALWAYS,
     ),
     CommandEntry(
         "diff",
@@ -148,6 +197,7 @@ ENTRIES = (
         _VERSION,
         in_turn=True,
         runs="functions diff NAME [VERSION]",
+        shows=ALWAYS,
     ),
     CommandEntry(
         "blame",
@@ -156,6 +206,7 @@ ENTRIES = (
         _VERSION,
         in_turn=True,
         runs="functions blame NAME [VERSION]",
+        shows=ALWAYS,
     ),
     CommandEntry(
         "rollback",
@@ -163,20 +214,25 @@ ENTRIES = (
         "Restore an earlier version, or a deleted function.",
         _VERSION,
         runs="functions rollback NAME [VERSION]",
+        shows=NEVER,
     ),
-    CommandEntry("example", "NAME CALL = RESULT", "Add an example to a function, if it passes.", _FUNCTION),
+    CommandEntry(
+        "example", "NAME CALL = RESULT", "Add an example to a function, if it passes.", _FUNCTION, shows=NEVER
+    ),
     CommandEntry(
         "pending",
         "[NAME [drop]]",
         "Show the rejected candidates, and why; `drop` discards one.",
         (("<candidate>",), ("drop",)),
         in_turn=True,
+        shows=r"\S*",
     ),
     CommandEntry(
         "confirm",
         "NAME [REASON | = RESULT, …]",
         "Admit a rejected candidate with the results that came back, or say which ones must.",
         (("<candidate>",),),
+        shows=NEVER,
     ),
     CommandEntry(
         "audit",
@@ -184,8 +240,9 @@ ENTRIES = (
         "Show the state of the library: a score, and what to improve, each with a proposal.",
         in_turn=True,
         runs="functions audit",
+        shows=ALWAYS,
     ),
-    CommandEntry("reload", "", "Read the functions folder again.", runs="functions reload"),
+    CommandEntry("reload", "", "Read the functions folder again.", runs="functions reload", shows=NEVER),
     CommandEntry(
         "memory",
         "[LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | search TEXT | section …]",
@@ -199,6 +256,7 @@ ENTRIES = (
             "undo": "memory undo [LABEL]",
             "search": "memory search TEXT",
         },
+        shows=r"(?!(?:edit|undo)(?: |$))\S*|history(?: .*)?|search .*|section(?: \S+)?",
     ),
     CommandEntry(
         "attach",
@@ -206,16 +264,20 @@ ENTRIES = (
         "Read it into archival memory. Ctrl-C stops; the same command continues.",
         _PATH,
         runs="sources add PLACE",
+        shows=NEVER,
     ),
     CommandEntry(
         "forget",
         "[--word] TEXT | message N.M|last | turn N|last | before DATE",
         "Take it out of the record for good, after a preview; `text …` for a text that begins with these words.",
         (("message", "turn", "before", "text"),),
+        shows=NEVER,
     ),
-    CommandEntry("summarize", "", "Summarize the older part of the conversation now; nothing leaves recall."),
-    CommandEntry("memorywarning", "", "Tell the agent now that its context is filling up."),
-    CommandEntry("heartbeat", "", "Let the agent think and act without a message."),
+    CommandEntry(
+        "summarize", "", "Summarize the older part of the conversation now; nothing leaves recall.", shows=NEVER
+    ),
+    CommandEntry("memorywarning", "", "Tell the agent now that its context is filling up.", shows=NEVER),
+    CommandEntry("heartbeat", "", "Let the agent think and act without a message.", shows=NEVER),
     CommandEntry(
         "agents",
         "[tree | watch | pause NAME | resume NAME | stop NAME | answer NAME TEXT | route NAME TO]",
@@ -233,48 +295,60 @@ ENTRIES = (
             "answer": "agents answer NAME TEXT",
             "route": "agents route NAME TO",
         },
+        shows="(?:tree|watch)?",
     ),
-    CommandEntry("switch", "NAME", "Talk to another agent, or to a new one with that name.", _AGENT),
-    CommandEntry("save", "[FILE]", "Write this agent to FILE, as one JSON document.", _PATH),
-    CommandEntry("load", "FILE", "Replace this agent with the one in a file, after asking.", _PATH),
+    CommandEntry("switch", "NAME", "Talk to another agent, or to a new one with that name.", _AGENT, shows=NEVER),
+    CommandEntry("save", "[FILE]", "Write this agent to FILE, as one JSON document.", _PATH, shows=NEVER),
+    CommandEntry("load", "FILE", "Replace this agent with the one in a file, after asking.", _PATH, shows=NEVER),
     CommandEntry(
         "log",
         "[--last N] [--since DATE] [--all] [-o FILE]",
         "Show this conversation as Markdown, or write it to FILE; `--all`: with what /new and /pop removed.",
         (("--last", "--since", "--all", "-o"),),
         in_turn=True,
+        shows=r"(?:--all|--last \d+|--since [\w:.+-]+| )*",
     ),
-    CommandEntry("retry", "", "Take the last message back and send it again."),
-    CommandEntry("pop", "", "Remove the last turn from the context; it stays on record."),
-    CommandEntry("changes", "", "List what this session made and changed, numbered for /undo.", in_turn=True),
+    CommandEntry("retry", "", "Take the last message back and send it again.", shows=NEVER),
+    CommandEntry("pop", "", "Remove the last turn from the context; it stays on record.", shows=NEVER),
+    CommandEntry(
+        "changes", "", "List what this session made and changed, numbered for /undo.", in_turn=True, shows=ALWAYS
+    ),
     CommandEntry(
         "undo",
         "[N | all]",
         "Undo the last step (a function, a block of memory, a message), or number N of /changes, after asking.",
         (("all",),),
+        shows=NEVER,
     ),
     CommandEntry(
         "cost",
         "",
         "Show what each turn of this session cost, and all turns of the agent: tokens, and money if prices are known.",
         in_turn=True,
+        shows=ALWAYS,
     ),
-    CommandEntry("new", "", "Begin a new conversation; this one leaves the context and stays on record."),
+    CommandEntry("new", "", "Begin a new conversation; this one leaves the context and stays on record.", shows=NEVER),
     CommandEntry(
         "shell",
         "COMMAND",
         "Run a command in your shell; its output goes along with your next message. !COMMAND is the same.",
         in_turn=True,
+        shows=NEVER,
     ),
-    CommandEntry("clear", "", "Clear the screen; the conversation stays.", in_turn=True),
+    CommandEntry("clear", "", "Clear the screen; the conversation stays.", in_turn=True, shows=ALWAYS),
     CommandEntry(
-        "dump", "[FILE]", "Show or write to FILE all that the model sees: system message, functions, messages.", _PATH
+        "dump",
+        "[FILE]",
+        "Show or write to FILE all that the model sees: system message, functions, messages.",
+        _PATH,
+        shows=ALONE,
     ),
     CommandEntry(
         "model",
         "[NAME]",
         "Show the model and those of the settings with their prices; with NAME, switch.",
         (("<model>",),),
+        shows=ALONE,
     ),
 )
 _MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete"}
@@ -311,6 +385,19 @@ def needed(words: str, name: str) -> str:
     if not words:
         raise UsageError(f"/{name} needs an argument.", fix=f"Type {BY_NAME[name].typed}.")
     return words
+
+
+def check_source(name: str, words: str, *, is_trusted: bool) -> None:
+    """Check that a command may be done from where it comes.
+
+    Raises:
+        UsageError: it comes from a pipe that nobody vouched for, and would do more than show something.
+    """
+    if not is_trusted and name in BY_NAME and not BY_NAME[name].only_shows(words.strip()):
+        typed = one_line(f"/{name} {words}".strip(), 60)
+        raise UsageError(
+            f"`{typed}` does more than show something, and came from a pipe.", fix="Give -y to have it done."
+        )
 
 
 def nearest(name: str) -> str:

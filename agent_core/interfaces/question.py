@@ -19,6 +19,7 @@ from .spans import Line, line, painted
 from .wrap import folded, screen_columns, write
 
 _LETTERS, _DIGITS = "abcdefghkmnpqrstuvwxyz", "23456789"  # none looks like another
+_YES = ("y", "yes")
 
 
 def _drawn() -> str:
@@ -43,7 +44,7 @@ class Agreement:
 
     def is_given(self, typed: str | None) -> bool:
         """Return whether a line is a yes to this question."""
-        return typed is not None and self.key(typed) in ("y", "yes")
+        return typed is not None and self.key(typed) in _YES
 
 
 def say(lines: Iterable[Line]) -> None:
@@ -94,6 +95,11 @@ def ask_hidden(question: str) -> str | None:
         return getpass.getpass(visible(question) + " ", stream=sys.stderr).strip()
     except EOFError:
         return None
+
+
+def said_yes(question: str) -> bool:
+    """Ask about what puts nothing at risk: a plain yes is enough, and any other answer is a no."""
+    return (ask(f"{question} Type y and Enter for yes.") or "").lower() in _YES
 
 
 def agreed(question: str) -> bool:

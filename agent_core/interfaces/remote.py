@@ -13,7 +13,7 @@ from agent_core.base.errors import ToolwrightError, UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 
-from .catalogue import ENTRIES, GROUPS, group, nearest
+from .catalogue import ENTRIES, GROUPS, check_source, group, nearest
 from .cli_context import CliContext
 from .client.client import Client
 from .client.wire import HttpWire
@@ -174,6 +174,7 @@ class RemoteTalk:
 
     async def _command(self, typed: str) -> None:
         name, _, words = typed.strip().partition(" ")
+        check_source(name, words, is_trusted=self._voice.is_trusted)
         match name:
             case "exit":
                 self.left = True

@@ -10,7 +10,7 @@ from agent_core.functions.debug import Placed, typed_breakpoint
 from sandbox.wire.lines import bare_lines
 
 from . import slash_session, slash_shell, slash_shorthands
-from .catalogue import BY_NAME, GROUPS, CommandEntry, group, nearest, needed
+from .catalogue import BY_NAME, GROUPS, CommandEntry, check_source, group, nearest, needed
 from .columns import explained
 from .commands.calls import stopping_first
 from .commands.functions import ended
@@ -135,7 +135,7 @@ async def _create(talk: Conversation, words: str) -> None:
     shop = talk.workspace.workshop
     pending = await shop.pending(name)
     begun = pending.code if pending else _BEGUN.format(name=name)
-    async with talk.aside():
+    async with PromptDoor(talk).editor(f"In the shell: toolwright functions create {name} FILE"):
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
         talk.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
@@ -180,13 +180,15 @@ async def during(talk: Conversation, text: str) -> None:
 
 async def command(talk: Conversation, text: str) -> None:
     """Run one command. An error is reported and ends nothing."""
-    run = _RUNS.get(_name(text))
+    name, words = _name(text), text.partition(" ")[2].strip()
+    run = _RUNS.get(name)
     if run is None:
-        talk.explain(_no_command(_name(text)))
+        talk.explain(_no_command(name))
         return
     talk.commanded = frozenset(text.split()[1:])
     try:
-        await run(talk, text.partition(" ")[2].strip())
+        check_source(name, words, is_trusted=talk.voice.is_trusted)
+        await run(talk, words)
         talk.deeds.touch(text.split()[1:2])
     except ToolwrightError as error:
         talk.explain(error)

@@ -149,8 +149,7 @@ async def _switch(talk: Conversation, words: str) -> None:
     if name == talk.agent.name:
         raise UsageError(f"You are already talking to {name}.")
     is_new = not await talk.workspace.has_agent(name)
-    is_asked = is_new and talk.voice.is_attended  # in a pipe it is taken as meant: nothing is lost by it
-    if is_asked and not await talk.voice.confirm(f"There is no agent {name}. Create it?"):
+    if is_new and not await talk.voice.confirm(f"There is no agent {name}. Create it?"):
         return
     made = await asyncio.to_thread(talk.workspace.directory.make, name) if is_new else ""
     await talk.switch(name)

@@ -126,6 +126,8 @@ class PromptDoor:
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""
+        if not self._talk.voice.is_attended:
+            raise UsageError("There is no terminal for an editor.", fix=fix)
         return self._talk.aside()
 
     def debugger(self) -> Debugger | None:

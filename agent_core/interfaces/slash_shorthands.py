@@ -22,6 +22,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.functions.answers import CallReport
+from agent_core.registry.explanation import problems_of
 from agent_core.registry.function import Function
 from sandbox.wire.values import BODY, TAG
 
@@ -36,26 +37,53 @@ _CALL = re.compile(r"=\s*(?:[A-Za-z_]\w*\s*=\s*)?[A-Za-z_]\w*\s*\(")
 _KEPT = re.compile(r"=\s*([A-Za-z_]\w*)\s*")
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _ABOUT = re.compile(r"(\?\??)\s*([A-Za-z_]\w*)\s*")
+_NEAR = re.compile(r"(=|\?\??)(?:\s*$|(?=[A-Za-z_]))(.*)", re.DOTALL)
 _SHELL = re.compile(r"!(?![\s!=])")
 _MOST_OUTPUT: Final = 20_000  # characters of what a command printed, for the model
 _MOST_KEPT: Final = 1_000_000
 _LITERALS = (
     'Arguments are literals, such as =slugify("A b", 3, sep="-"), and results that are kept: `_` is the last one.'
 )
+_TO_MODEL = "To send it to the model, put a space before it."
 _LISTS: Final = ("tuple", "set", "frozenset")
 _TEXTS: Final = ("bytes", "Decimal", "datetime", "date", "time", "UUID", "Path")  # JSON has them as text
 
 
 def long_form(talk: Conversation, text: str) -> str:
-    """Return the slash command for what was typed in short at a terminal; any other text unchanged."""
+    """Return the slash command for what was typed in short at a terminal; any other text unchanged.
+
+    Raises:
+        UsageError: it begins as a short form does, and is none.
+    """
     if not talk.voice.is_attended:
         return text
     kept = _KEPT.fullmatch(text)
     if _CALL.match(text) or (kept and kept[1] in talk.results):
         return f"/call {text[1:].strip()}"
-    if about := _ABOUT.fullmatch(text):
+    about = _ABOUT.fullmatch(text)
+    if about and (about[2] in talk.names() or text.startswith(about[1] + about[2])):
         return f"/{'about' if about[1] == '?' else 'introspect'} {about[2]}"
+    if near := _NEAR.fullmatch(text):
+        return _looked_up(talk, near[1], near[2].strip())
     return f"/shell {text[1:].strip()}" if _SHELL.match(text) else text
+
+
+def _looked_up(talk: Conversation, sign: str, typed: str) -> str:
+    """Return the command for what is nearly a short form: a function's name after `=` shows the function.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if sign != "=":
+        raise UsageError(f"`{sign}` shows one function.", fix=f"Type {sign}NAME. {_TO_MODEL}")
+    if typed in talk.names():
+        return f"/about {typed}"
+    if typed.isidentifier():
+        fix = matching.did_you_mean(
+            typed, talk.names(), f"Type =NAME(…), or =x = NAME(…) to keep a result. {_TO_MODEL}"
+        )
+        raise UsageError(f"There is no result that is kept as `{typed}`, and no function of that name.", fix=fix)
+    raise UsageError("That is not a call.", fix=f'Type =NAME(…), such as =slugify("A b", sep="-"). {_TO_MODEL}')
 
 
 def message_of(talk: Conversation, text: str) -> str:
@@ -107,7 +135,11 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
     if function is None:
         fix = matching.did_you_mean(node.func.id, talk.names(), "Type /functions for the list.")
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
-    return function.name, json.dumps(_arguments(node, function, talk), ensure_ascii=False, default=_as_list)
+    arguments = json.dumps(_arguments(node, function, talk), ensure_ascii=False, default=_as_list)
+    if problems := problems_of(json.loads(arguments), function.parameters):  # nothing is read as another type
+        reasons = "; ".join(problem.message for problem in problems)
+        raise UsageError(f"{function.name} was not called: {one_line(reasons, 400)}.", fix=f"Type ?{function.name}.")
+    return function.name, arguments
 
 
 def _arguments(node: ast.Call, function: Function, talk: Conversation) -> dict[str, Any]:  # Any: values of JSON
@@ -187,7 +219,11 @@ async def _shell(talk: Conversation, words: str) -> None:
         fix = "Run it in your shell: COMMAND | toolwright run --once -f - --message TEXT"
         raise UsageError("A command of the shell runs only for a user at a terminal.", fix=fix)
     async with talk.command():
-        output, code = await _run(talk, command)
+        talk.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
+        try:
+            output, code = await _run(talk, command)
+        finally:
+            talk.voice.status("")
         failed = f"exit code {code}" if code else ""
         ended = f" ({failed})" if failed else ""
         printed = fence(shorten(output.rstrip("\n"), _MOST_OUTPUT)) if output.strip() else "It printed nothing."

@@ -59,6 +59,10 @@ class Voice(Protocol):
         """True if a user types at a terminal."""
 
     @property
+    def is_trusted(self) -> bool:
+        """True if commands may do more than show something: a user types them, or an option vouches for them."""
+
+    @property
     def approver(self) -> Approver | None:
         """The approver of grants, if there is a user."""
 
@@ -139,6 +143,11 @@ class PlainVoice:
     def is_attended(self) -> bool:
         """True if a user types the answers."""
         return self._fresh is not None
+
+    @property
+    def is_trusted(self) -> bool:
+        """True if a user types the commands, or an option says yes to them."""
+        return self.is_attended or self._agrees
 
     @property
     def approver(self) -> Approver | None:

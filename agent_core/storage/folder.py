@@ -135,12 +135,13 @@ def check_name(agent: str) -> None:
         raise UsageError(f"`{agent}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`.")
 
 
-def busy_agent(agent: str, owner: str) -> AgentBusy:
-    """Return the error for an agent that somebody else has."""
-    return AgentBusy(
-        f"Agent `{agent}` is in use by {owner}.",
-        fix="Use `--agent NAME` for a second conversation, `run --once` for one question, or end that process.",
-    )
+def busy_agent(agent: str, owner: str = "") -> AgentBusy:
+    """Return the error for an agent that somebody else has, or, without an owner, this process itself."""
+    if owner:
+        fix = "Use `--agent NAME` for a second conversation, `run --once` for one question, or end that process."
+    else:
+        fix = "Use the one that is open, or close it first: `aclose`, or the end of its `async with`."
+    return AgentBusy(f"Agent `{agent}` is in use by {owner or 'this process, which has opened it before'}.", fix=fix)
 
 
 def lock_agent(state_dir: Path, agent: str) -> AgentLock:
@@ -175,4 +176,4 @@ def _busy(agent: str, descriptor: int) -> AgentBusy:
     since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()  # when it wrote its number
     # It may have the lock and not have written its number yet.
     owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
-    return busy_agent(agent, owner)
+    return busy_agent(agent, "" if process == str(os.getpid()) else owner)

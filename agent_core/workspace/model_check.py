@@ -16,7 +16,7 @@ from agent_core.base.messages import System, User
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import ModelSettings, Settings, load
 from agent_core.base.settings_file import write_values
-from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose
+from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose, listed
 from agent_core.model.reply import Reply
 from agent_core.model.request import Request
 from agent_core.model.tour.script import NAME as TOUR
@@ -52,6 +52,8 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
     try:
         weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
         chosen = await choose(patient, environment, weights=weights, confirmed=confirmed)
+        if settings.name:
+            await listed(chosen)
         await _ask(chosen, patient)
     except ModelError as error:
         name, address = (chosen.model_name, chosen.endpoint_url) if chosen else (settings.name or "", "")

@@ -29,10 +29,14 @@ _MOST: Final = 8
 class ModelOpener:
     """Chooses and opens the models of a workspace; `environment` has keys and secrets, if not this process's own."""
 
-    def __init__(self, root: Path, settings: Settings, environment: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, root: Path, settings: Settings, environment: Mapping[str, str] | None, *, is_typed: bool = False
+    ) -> None:
+        """Create the opener; `is_typed`: the name of the usual model was typed for this run, not read from settings."""
         self.environment: Mapping[str, str] = own_environment() if environment is None else environment
         self._root = root
         self._settings = settings
+        self._is_unchecked = is_typed
         self.reviewer: Reviewer | None = self._reviewer()
         """The reviewer of new functions that the settings name, if any."""
 
@@ -51,6 +55,9 @@ class ModelOpener:
         chosen = await self.choose(settings.model)
         if name:
             chosen = await listed(chosen)
+        elif self._is_unchecked:
+            await listed(chosen)
+            self._is_unchecked = False
         found_out = prepare_state_dir(self._root) / "models.jsonl"
         return OpenedModel(await open_model(chosen, settings.model, found_out=found_out), chosen.why)
 

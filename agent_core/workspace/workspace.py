@@ -4,6 +4,7 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 """
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
@@ -22,6 +23,7 @@ from agent_core.access.grants import (
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, NoWorkspace, StorageError, ToolwrightError, UsageError
 from agent_core.base.events import Event
+from agent_core.base.messages import Assistant
 from agent_core.base.problem import Problem
 from agent_core.base.settings import FILE_NAME, Settings, load
 from agent_core.functions.debug import Debugger, Debugging
@@ -29,7 +31,7 @@ from agent_core.functions.foreign.library import ForeignLibrary
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author, FunctionService
 from agent_core.memory.agent_memory import AgentMemory
-from agent_core.memory.classes import Memory
+from agent_core.memory.classes import Memory, methods_of
 from agent_core.memory.source_catalog import LOADED, Sources
 from agent_core.registry.watch import Watcher
 from agent_core.runtime import host_functions
@@ -136,7 +138,7 @@ class Workspace:
             stack.push_async_callback(store.close)
             cage = sandbox_client(root, settings, environment, debugger, sandbox)
             stack.push_async_callback(cage.aclose)
-            models = ModelOpener(root, settings, environment)
+            models = ModelOpener(root, settings, environment, is_typed=bool(flags and flags.get("model.name")))
             stack.push_async_callback(models.aclose)
             queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
             workshop = function_service(root, settings, store, cage, queue, models, on_status)
@@ -242,10 +244,11 @@ class Workspace:
         async with opened_moves(self._store, self.root, self.settings) as moves:
             return await moves.export(name or self.settings.agent)
 
-    async def import_agent(self, document: str, name: str = "") -> Agent:
+    async def import_agent(self, document: str, name: str = "", *, memory: Memory | None = None) -> Agent:
         """Return the agent of a document of this program, MemGPT or Letta, under its own name or `name`.
 
-        Nothing in the document is run.
+        Nothing in the document is run, and it holds no functions: those of a memory class come with `memory`. A warning
+        names what the agent has called and cannot call here.
 
         Raises:
             AgentFileError: the document is not as it must be.
@@ -253,11 +256,23 @@ class Workspace:
         """
         async with opened_moves(self._store, self.root, self.settings) as moves:
             reports = await moves.take_in(document, ImportOptions(name))
-        return await self.agent(reports[0].name)
+        agent = await self.agent(reports[0].name, memory=memory)
+        if lacking := await self._lacking(agent):
+            message = f"The agent {agent.name} has called functions that are not here: {', '.join(lacking)}."
+            how = "Those of a memory class come with `memory=`, others with the folder `functions/`."
+            warnings.warn(f"{message} {how}", stacklevel=2)
+        return agent
 
-    async def load(self, path: Path | str, name: str = "") -> Agent:
+    async def _lacking(self, agent: Agent) -> list[str]:
+        """Return the functions that an agent's conversation has calls of, and that it does not have."""
+        replies = [message for message in await agent.history() if isinstance(message, Assistant)]
+        called = {call.name for reply in replies for call in reply.calls if not call.name.startswith(PREFIX)}
+        own = {method.name for method in methods_of(type(agent.memory.blocks.memory))}
+        return sorted(called - own - host_functions.reserved() - {*self.workshop.names(), *self.workshop.foreign()})
+
+    async def load(self, path: Path | str, name: str = "", *, memory: Memory | None = None) -> Agent:
         """Return the agent in a file, as `import_agent` does of its text."""
-        return await self.import_agent(await asyncio.to_thread(read_file, path), name)
+        return await self.import_agent(await asyncio.to_thread(read_file, path), name, memory=memory)
 
     async def _save(self, name: str, path: Path | str) -> None:
         await asyncio.to_thread(write_file, path, await self.export_agent(name))

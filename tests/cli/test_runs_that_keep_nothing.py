@@ -71,7 +71,7 @@ def test_a_transcript_has_the_last_turns_and_goes_to_a_new_file(folder: Path) ->
     assert (folder / "kept.md").read_text().count("**main:** Yes.") == 3
     assert toolwright("log", "-o", "kept.md", cwd=folder).returncode == 2
     with scripted([]) as model:
-        toolwright("run", *flags(model), cwd=folder, given="/pop\n")
+        toolwright("run", *flags(model), "-y", cwd=folder, given="/pop\n")
     assert "three" not in toolwright("log", cwd=folder).stdout
     turns = json.loads(toolwright("log", "--all", "--json", cwd=folder).stdout)["turns"]
     assert [turn["entries"][0]["text"] for turn in turns] == ["one", "two", "three"]

@@ -63,6 +63,15 @@ AS_IN_PYTHON = {
     '=slugfy("A")': "Did you mean `slugify`?",
     '=slugify("A") + "b"': "That is not a call of one function.",
     '=slugify("A"': "That is not a call: '(' was never closed.",
+    "=slugify(3)": "slugify was not called: text: expected string, got 3",
+    '=slugify("a", sep=["_"])': "sep: expected string, got",
+    "=slugify()": "slugify was not called: text: expected string, got nothing.",
+    "=slugify": "def slugify(text: str, sep: str='-') -> str",
+    "=y": "There is no result that is kept as `y`, and no function of that name.",
+    '=slugify "x"': "That is not a call.",
+    "=": "That is not a call.",
+    "?": "`?` shows one function.",
+    "?slugify of what": "`?` shows one function.",
     "?slugify": "def slugify(text: str, sep: str='-') -> str",
     "??slugify": "return sep.join(text.lower().split())",
 }
@@ -105,12 +114,12 @@ def test_what_a_call_returned_stands_for_an_argument_of_the_next(folder: Path) -
 
 
 def test_a_message_that_only_looks_like_a_short_form_is_sent(folder: Path) -> None:
-    script: Script = [Expect(Say("First."), contains("= 3?")), Expect(Say("Second."), contains("!!"))]
+    texts = ("= 3?", "!!", "?? why", "= 3 apples", " =y")
+    script: Script = [Expect(Say(f"Answer {number}."), contains(text)) for number, text in enumerate(texts)]
     with prompt(script, folder) as (screen, _):
-        screen.line("= 3?")
-        screen.wait_for("First.")
-        screen.line("!!")
-        screen.wait_for("Second.")
+        for number, text in enumerate(texts):
+            screen.line(text)
+            screen.wait_for(f"Answer {number}.")
 
 
 def test_a_file_that_is_named_goes_along_and_a_name_that_is_no_file_does_not(folder: Path) -> None:
@@ -158,8 +167,13 @@ def test_a_command_of_the_shell_is_ended_by_ctrl_c(folder: Path) -> None:
     with prompt([], folder) as (screen, _):
         screen.line("!echo begun; sleep 60")
         screen.wait_for("  begun")
+        screen.wait_for("running, without input or a terminal; Ctrl-C ends it: echo begun; sleep 60")
+        screen.line("how long?")
+        screen.wait_for("waits for the end of what is running; Ctrl-C ends that")
         screen.type("\x03")
+        screen.wait_for("not sent: how long?")
         screen.wait_for("Interrupted.")
+        screen.wait_gone("running, without input")
         assert leave(screen) == 0
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.interfaces.asking import CALL, DONE, REFUSED, asked, ended, made, press, service, weather
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
-from tests.kit.terminal import CTRL_C, ENTER, ESCAPE
+from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, UP
 
 
 @pytest.fixture
@@ -118,16 +118,13 @@ def test_what_is_typed_ahead_answers_nothing_and_stays_in_the_line(tmp_path: Pat
         screen.wait_for("Enter puts your line aside")
         screen.type(ENTER)
         screen.wait_for("o once")
-        screen.type("yes")
-        screen.wait_for("› yes")
-        screen.wait_for("That was typed text")
-        screen.wait_for("Enter puts your line aside")
-        screen.type(ENTER)
+        screen.type(f"yes{ENTER}")
+        screen.wait_for("“yes” came too early or at once, so it does not count.")
         assert "→ yes" not in screen.scrolled()
         press(screen, "n")
         ended(screen)
         screen.wait_for("› yy")
-        screen.wait_for("  yes")
+        assert "  yes" not in screen.screen()
 
 
 @pytest.mark.parametrize("before", ["h", ""], ids=["begun-before", "begun-after"])
@@ -141,10 +138,13 @@ def test_whoever_types_slowly_answers_nothing(tmp_path: Path, place: str, before
         for key in f"{'hi'[len(before) :]} {ENTER}":
             time.sleep(0.8)
             screen.type(key)
+        screen.wait_for("“hi” was begun before" if before else "“hi” answers nothing, and was not sent")
         time.sleep(1)
         assert "→" not in screen.scrolled().split("? weather")[1]
         press(screen, "n")
         ended(screen)
+        if not before:
+            screen.type(UP)
         screen.wait_for("› hi")
 
 
@@ -156,9 +156,46 @@ def test_a_yes_takes_enter_and_a_letter_takes_it_back(tmp_path: Path, place: str
         screen.wait_for("› ye")
         assert "→" not in screen.scrolled().split("? weather")[1]
         screen.type(ENTER)
+        screen.wait_for("“ye” answers nothing, and was not sent")
         press(screen, "n")
         ended(screen)
-        screen.wait_for("› ye")
+        screen.wait_gone("› ye")
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("yes", "→ yes, kept in functions/grants.toml"),
+        ("Once", "→ once"),
+        ("no", "→ no"),
+        ("w only for Norway", "→ no: only for Norway"),
+    ],
+)
+def test_a_word_and_enter_answer_as_its_key_does(tmp_path: Path, place: str, typed: str, says: str) -> None:
+    with asked([made(place), *(REFUSED if "no" in says else [DONE])], tmp_path) as screen:
+        screen.wait_for("Press a key, then Enter after o or y. Or type once, yes or no, then Enter.")
+        for letter in typed:
+            screen.type(letter)
+        screen.wait_for(f"› {typed}")
+        screen.wait_for("Enter answers with your line")
+        time.sleep(0.1)  # a line and its Enter that come together are a paste
+        screen.type(ENTER)
+        screen.wait_for(says)
+        ended(screen)
+
+
+def test_a_line_that_is_no_answer_is_told_and_does_not_come_back(tmp_path: Path, place: str) -> None:
+    with asked([made(place), *REFUSED, Expect(DONE, contains("next"))], tmp_path) as screen:
+        screen.type("maybe")
+        screen.wait_for("› maybe")
+        time.sleep(0.1)
+        screen.type(ENTER)
+        screen.wait_for("“maybe” answers nothing, and was not sent (↑ has it). o:")
+        press(screen, "n")
+        ended(screen)
+        screen.line("next")
+        screen.wait_for("› next")
+        screen.wait_count("∙ ", 2)
 
 
 def test_a_yes_and_enter_that_come_together_are_typing(tmp_path: Path, place: str) -> None:

@@ -145,11 +145,16 @@ def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: P
     assert CHOICE not in done.stderr
 
 
-def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has", ["", ".git", "letter.txt"])
+def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, has: str) -> None:
     bare = tmp_path / "bare"
-    bare.mkdir()
+    (bare / has).mkdir(parents=True)
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}) as screen:
-        agree(screen)
+        if has == "letter.txt":  # what is in a folder is protected from a yes that was not for it
+            agree(screen)
+        else:
+            screen.wait_for("Enter for yes.")
+            screen.line("y")
         screen.wait_for(CHOICE)
         screen.line("q")
         screen.wait_for("Nothing was changed")

@@ -92,6 +92,9 @@ class ScriptedModel:
     async def _handle(self, request: Request, answer: Answer) -> None:
         if self._key and request.headers.get("authorization") != f"Bearer {self._key}":
             await answer.send(401, _error("Incorrect API key provided.", "invalid_api_key"))
+        elif left := self._beside.get(what := f"{request.method} {request.path}"):
+            self.asked_beside.append((what, json.loads(request.body or b"{}")))
+            await answer.send(200, json.dumps(left.pop(0) if len(left) > 1 else left[0]).encode())
         elif request.method == "GET" and request.path == "/v1/models":
             await answer.send(200, json.dumps({"object": "list", "data": self._models}).encode())
         elif request.method == "POST" and request.path == "/v1/chat/completions":
@@ -101,9 +104,6 @@ class ScriptedModel:
             self.asked_beside.append(("POST /v1/embeddings", asked))
             rows = [{"index": place, "embedding": self._embeds(text)} for place, text in enumerate(asked["input"])]
             await answer.send(200, json.dumps({"object": "list", "data": rows}).encode())
-        elif left := self._beside.get(what := f"{request.method} {request.path}"):
-            self.asked_beside.append((what, json.loads(request.body or b"{}")))
-            await answer.send(200, json.dumps(left.pop(0) if len(left) > 1 else left[0]).encode())
         else:
             await answer.send(404, _error(f"Unknown request URL: {request.method} {request.path}.", None))
 

@@ -99,7 +99,7 @@ async def test_a_conversation_has_turns_commands_and_questions(elsewhere: OpenEl
     assert json.loads(said.splitlines()[-1])["reply"] == "Hello there."
     heard = asyncio.create_task(_answered(shell.server))
     typed = "What does it say?\n/retry\n/functions first\n/memory\n/debug first_line\n/nothing\n"
-    printed = await shell.runs("run", typed=typed, code=1)
+    printed = await shell.runs("run", "-y", typed=typed, code=1)
     await heard
     for text in ("I may not.", "Again.", "first_line", "human", "/debug does not work over", "no command /nothing"):
         assert text in printed

@@ -1,17 +1,19 @@
 """`agent.ask` and `agent_core.ask`: a reply as a text, or an error that says why there is none."""
 
+import inspect
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 import agent_core
-from agent_core import TurnError, Workspace
-from agent_core.base.errors import UsageError
+from agent_core import ChatMemory, TurnError, Workspace
+from agent_core.base.errors import AgentBusy, UsageError
 from agent_core.workspace.portable import AgentExists
-from tests.kit import Fail, Say, scripted
+from tests.kit import Ask, Fail, Say, Script, Wanted, scripted
 
 
 async def test_an_agent_is_asked_and_replies_with_a_text(tmp_path: Path) -> None:
@@ -80,3 +82,43 @@ async def test_an_agent_is_saved_loaded_exported_and_imported(tmp_path: Path) ->
             assert (copy.name, loaded.name) == ("copy", "main")
             assert [message.text for message in await loaded.history()] == ["Hello?", "Good day."]
             assert await loaded.ask("And?") == "I remember."
+
+
+class Lucky(ChatMemory):
+    """A conversation, and a number."""
+
+    def lucky(self) -> str:
+        """Return the number."""
+        return "7"
+
+
+async def test_an_import_without_the_functions_of_a_program_says_which_are_missing() -> None:
+    script: Script = [Ask(Wanted("lucky", {})), Say("Seven."), Ask(Wanted("lucky", {})), Say("Seven again.")]
+    with scripted(script) as model:
+        async with Workspace.in_memory(environment=model.environment) as workspace:
+            agent = await workspace.agent("first", memory=Lucky())
+            await agent.ask("My number?")
+            document = await workspace.export_agent("first")
+            with pytest.warns(UserWarning, match=r"second has called functions that are not here: lucky\."):
+                await workspace.import_agent(document, "second")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                third = await workspace.import_agent(document, "third", memory=Lucky())
+            assert await third.ask("And now?") == "Seven again."
+
+
+async def test_an_agent_that_this_process_has_open_says_what_to_do_about_it(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as first, Workspace.open(tmp_path) as second:
+        held = await first.agent()
+        with pytest.raises(AgentBusy, match="in use by this process, which has opened it before") as busy:
+            await second.agent()
+        assert "close it first" in busy.value.fix
+        await held.aclose()
+        await second.agent()
+
+
+def test_the_guide_shows_how_ask_is_called() -> None:
+    parameters = inspect.signature(agent_core.ask).parameters.values()
+    plain = inspect.Signature([parameter.replace(annotation=parameter.empty) for parameter in parameters])
+    shown = f"ask{plain}".replace("'", '"')
+    assert f"`{shown}`" in (Path(__file__).parents[2] / "docs" / "library.md").read_text()

@@ -45,7 +45,10 @@ _OF_WORKSPACE = (
 @click.option("--greet", is_flag=True, help="The agent speaks first.")
 @click.option("--no-verify", "verify", flag_value=False, default=True, help="Do not verify a new agent's first reply.")
 @click.option(
-    "--yes", "-y", is_flag=True, help="Create a workspace if there is none, and in a pipe say yes to what commands ask."
+    "--yes",
+    "-y",
+    is_flag=True,
+    help="Create a workspace if there is none, and have all commands of a pipe done, and what they ask.",
 )
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Maximum number of model replies per turn.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted turn and waiting messages.")

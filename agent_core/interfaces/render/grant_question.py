@@ -34,6 +34,9 @@ _OF_HELPERS: tuple[tuple[Key, str], ...] = (("y", "yes"), *KEYS[2:])
 """What is agreed to is done at once: there is nothing to keep, and no next call."""
 _YES_TO_FOLDER: Key = "f"
 _YES_TO_FILES = " f: for its folder too."
+_WORDS: dict[str, Key] = {"once": "o", "yes": "y", "no": "n"}
+CONFIRMED: tuple[Key, ...] = ("o", "y", "f")
+"""The keys that count once Enter confirms them."""
 ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
 EXPLAINED = (
     "That answers nothing. o: for its next call only. y: permanently, for exactly this code. n: no."
@@ -75,6 +78,28 @@ def keys_of(question: Question) -> tuple[tuple[Key, str], ...]:
     if question.moment == "helper":
         return _OF_HELPERS
     return _OF_FILES if question.folder else KEYS
+
+
+def how_to_answer(question: Question) -> str:
+    """Return what to press or to type, and when Enter is needed."""
+    keys = [key for key, _ in keys_of(question)]
+    *first, last = [key for key in keys if key in CONFIRMED]
+    confirmed = f"{', '.join(first)} or {last}" if first else last
+    words = ", ".join(word for word, key in _WORDS.items() if key in keys and key != "n")
+    return f"Press a key, then Enter after {confirmed}. Or type {words} or no, then Enter."
+
+
+def key_of(text: str) -> str:
+    """Return the key that a word stands for, such as y for yes; anything else as it is, in lower case."""
+    return _WORDS.get(text.strip().lower(), text.strip().lower())
+
+
+def typed_answer(text: str, question: Question) -> str | Decision | None:
+    """Return what a line typed at a question says: a key, a no with a word, or nothing."""
+    key, _, word = text.strip().partition(" ")
+    if key.lower() == "w" and word.strip():
+        return Decision("no", word.strip())
+    return key_of(text) if decision_of(key_of(text), question) else None
 
 
 def decision_of(key: str, question: Question | None) -> Decision | None:
@@ -258,7 +283,7 @@ def typed_decision(text: str, agreement: Agreement, question: Question | None = 
     key, _, word = text.strip().partition(" ")
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())
-    return decision_of("n" if text.strip().lower() == "n" else agreement.key(text) or "", question)
+    return decision_of("n" if key_of(text) == "n" else key_of(agreement.key(text)), question)
 
 
 def _diff_span(text: str) -> Span:

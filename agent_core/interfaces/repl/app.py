@@ -129,13 +129,15 @@ class Repl:
         if self._session is not None and self._session.busy:
             self._start(self._session.during(text))
         else:
+            if self._session is not None and self._session.stoppable:
+                self._say("waits for the end of what is running; Ctrl-C ends that")
             self._lines.put_nowait(text)
 
     def interrupt(self) -> None:
         """Take back what is waiting, and end the running turn."""
         while not self._lines.empty():
-            self._lines.get_nowait()
-            self.prompt.print_above(painted([line(("dim", "  not sent"))], sys.stdout))
+            first = self._lines.get_nowait().partition("\n")[0]
+            self._say(f"not sent: {shortened(first)}")
         if self._session is not None:
             self._start(self._session.interrupt())
 
@@ -193,6 +195,9 @@ class Repl:
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         self._group.create_task(work)
+
+    def _say(self, text: str) -> None:
+        self.prompt.print_above(painted([line(("dim", f"  {text}"))], sys.stdout))
 
     def _echo(self, text: str) -> None:
         first, *others = text.split("\n")

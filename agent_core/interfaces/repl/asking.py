@@ -1,12 +1,14 @@
 """One grant question at the prompt: a key answers no; a key and Enter answer once or yes.
 
 What is typed ahead answers nothing, however slowly: keys count only while the input line is empty, once it has been
-quiet for a moment, and only when they come alone; all else is typing and goes into the line. Enter puts that aside, and
-it is there again after the answer. Heavy: loaded behind the prompt.
+quiet for a moment, and only when they come alone; all else is typing and goes into the line. A line that was begun then
+answers with a word, such as yes; if it is none, it is not sent, and is found in the history. One that was begun before
+is put aside by Enter, and is there again after the answer. Heavy: loaded behind the prompt.
 """
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -18,15 +20,18 @@ from agent_core.access.grants import Decision, Question
 from agent_core.base.untrusted import one_line
 
 from ..render.grant_question import (
+    CONFIRMED,
     UNSEEN,
     answer_line,
     decision_of,
     explained,
     fitting,
+    how_to_answer,
     keys_of,
     more_rows,
     pages,
     transcript_form,
+    typed_answer,
 )
 from ..spans import Line, Role, Span, line, painted
 from ..wrap import wrapped
@@ -48,8 +53,9 @@ _STYLES: dict[Role, str] = {
     "strong": "bold",
     "alarm": "bold",
 }
+_ANSWERS = "answers with your line, if it is an answer; it is not sent."
+_ASIDE = "puts your line aside until you have answered; then a key answers."
 _TYPED = "That was typed text: it is in the line below."
-_CONFIRMED = ("o", "y", "f")  # by Enter
 _MORE = "There is more: press d for the next page."
 _ALL = "That was all of it."
 _NOTHING = "That answers nothing. "
@@ -69,6 +75,8 @@ class Asking:
         self._pages: Iterator[tuple[list[Line], bool]] | None = None
         self._seen = False
         self._draft = Document()
+        self._is_answer = False  # the line was begun when keys counted
+        self._pressed_at = self._apart = 0.0
         self._timer: asyncio.TimerHandle | None = None
         prompt.buffer.cancel_completion()
         prompt.app.key_processor.before_key_press += self._typed
@@ -80,14 +88,14 @@ class Asking:
             self._explain(explained(self._question))
         elif self.state == "armed" and (decision_of(key, self._question) or key in ("w", "d")):
             self.state, self._pressed = "pressed", key
-            self._wait(APART_S if key in _CONFIRMED else ALONE_S)
+            self._wait(APART_S if key in CONFIRMED else ALONE_S)
         elif self.state == "pressed" and key == self._pressed == "d":
             self._wait(ALONE_S)  # a page for each is not wanted yet, and no word begins so
         else:
-            self._typing((self._pressed if self.state != "armed" else "") + key)
+            self._typing((self._pressed if self.state != "armed" else "") + key, is_answer=True)
 
     def enter(self) -> None:
-        """Handle Enter: send the word, confirm a yes, put the typed line aside, or say what to press."""
+        """Handle Enter: send the word, confirm a yes, take the typed line, or say what to press."""
         if self.state == "word":
             self._close(Decision("no", self._prompt.buffer.text.strip()[:_LONGEST_WORD]))
         elif self.state == "chosen":
@@ -95,15 +103,33 @@ class Asking:
         elif self.state == "pressed":
             self._typing(self._pressed)
         elif self._prompt.buffer.text:
-            self._put_aside()
+            self._take_line()
         else:
             self._explain(f"Enter answers nothing. {explained(self._question).removeprefix(_NOTHING)}")
 
-    def _put_aside(self) -> None:
-        """Save the contents of the input line for after the answer, so that keys can count."""
-        texts = [self._draft.text, self._prompt.buffer.text]
-        self._draft, self._note, self.state = Document("\n".join(filter(None, texts))), "", "quiet"
-        self._prompt.buffer.reset()
+    def _take_line(self) -> None:
+        """Answer with the typed line, or say why it answers nothing."""
+        buffer, said = self._prompt.buffer, typed_answer(self._prompt.buffer.text, self._question)
+        if said is not None and self._is_answer and self._apart >= APART_S:
+            buffer.reset()
+            self._close(said) if isinstance(said, Decision) else self._take(said)
+            return
+        self._put_aside(is_word=said is not None)
+
+    def _put_aside(self, *, is_word: bool) -> None:
+        """Empty the input line, so that keys can count, and say what becomes of it."""
+        buffer, again = self._prompt.buffer, explained(self._question).removeprefix(_NOTHING)
+        typed = f"“{one_line(buffer.text.strip(), 40)}”"
+        if is_word:
+            note = f"{typed} came too early or at once, so it does not count. {how_to_answer(self._question)}"
+        elif self._is_answer:
+            note = f"{typed} answers nothing, and was not sent (↑ has it). {again}"
+        else:
+            note = f"{typed} was begun before you could answer: it is back afterwards. {again}"
+            self._draft = Document("\n".join(filter(None, [self._draft.text, buffer.text])))
+        buffer.reset(append_to_history=self._is_answer and not is_word)
+        self.state, self._is_answer = "quiet", False
+        self._explain(note)
         self._wait(QUIET_S)
 
     def refuse(self) -> None:
@@ -136,7 +162,9 @@ class Asking:
         return drawn[:-1]
 
     def _below(self, columns: int, hidden_rows: int) -> list[Line]:
-        return wrapped([self._keys(hidden_rows), *([line(("warn", self._note))] if self._note else [])], columns)
+        how = line(("dim", how_to_answer(self._question)))
+        below = [line(("warn", self._note))] if self._note else [how] if self.state == "armed" else []
+        return wrapped([self._keys(hidden_rows), *below], columns)
 
     def _keys(self, hidden_rows: int) -> Line:
         if self.state == "word":
@@ -145,7 +173,7 @@ class Asking:
             chosen = next(says for key, says in keys_of(self._question) if key == self._pressed)
             return line(("strong", "Enter"), f" answers {chosen} · ", ("strong", "Esc"), " no")
         if self.state == "quiet" and self._prompt.buffer.text:
-            return line(("strong", "Enter"), " puts your line aside until you have answered; then a key answers.")
+            return line(("strong", "Enter"), " " + (_ANSWERS if self._is_answer else _ASIDE))
         if self.state == "quiet":
             return line(("dim", "…"))
         keys: list[Span] = []
@@ -168,7 +196,9 @@ class Asking:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
 
     def _typed(self, _: object) -> None:
-        """Note that a key was pressed, so the keyboard is not quiet yet."""
+        """Note that a key was pressed, and how long after the one before: the keyboard is not quiet yet."""
+        now = time.monotonic()
+        self._apart, self._pressed_at = now - self._pressed_at, now
         if self.state == "quiet":
             self._wait(QUIET_S)
 
@@ -180,7 +210,7 @@ class Asking:
     def _elapsed(self) -> None:
         if self.state == "quiet" and not self._prompt.buffer.text:
             self.state, self._note = "armed", "" if self._note == _TYPED else self._note
-        elif self.state == "pressed" and self._pressed in _CONFIRMED:
+        elif self.state == "pressed" and self._pressed in CONFIRMED:
             self.state = "chosen"
         elif self.state == "pressed":
             self._take(self._pressed)
@@ -211,8 +241,8 @@ class Asking:
         self._print(page)
         self._explain(_ALL if is_last else _MORE)
 
-    def _typing(self, text: str) -> None:
-        self.state = "quiet"
+    def _typing(self, text: str, *, is_answer: bool = False) -> None:
+        self.state, self._is_answer = "quiet", is_answer
         self._prompt.buffer.insert_text(text)
         self._explain(_TYPED)
         self._wait(QUIET_S)

@@ -299,6 +299,11 @@ class TerminalVoice:
             self._prompt.live.question = ""
 
     @property
+    def is_trusted(self) -> bool:
+        """True: a user types the commands."""
+        return True
+
+    @property
     def is_attended(self) -> bool:
         """True: somebody types."""
         return True

@@ -91,7 +91,7 @@ class Leases(Database):
         """Keep the right to run an agent."""
         check_name(agent)
         if agent in self._wanted:
-            raise busy_agent(agent, "this process")
+            raise busy_agent(agent)
         self._wanted.add(agent)
         try:
             await self._beating()

@@ -1,0 +1,115 @@
+"""Commands that come from a pipe: those that only show something are done, and the others need an option."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core.interfaces.catalogue import ENTRIES
+from tests.interfaces.support import COUNT_VOWELS, flags
+from tests.kit import Repeat, Say, scripted
+from tests.kit.program import toolwright
+
+NAME = "count_vowels"
+SHOWS = {
+    "help": ["", "all", "undo"],
+    "functions": ["", "vowels", "unused"],
+    "introspect": [NAME],
+    "about": [NAME],
+    "show": [""],
+    "break": [""],
+    "grants": ["", NAME],
+    "history": [NAME],
+    "diff": [f"{NAME} 1"],
+    "blame": [NAME],
+    "pending": ["", NAME],
+    "audit": [""],
+    "memory": ["", "human", "history", "history human", "search tea", "section", "section a"],
+    "agents": ["", "tree"],
+    "log": ["", "--last 1", "--all --since 2026-01-01"],
+    "changes": [""],
+    "cost": [""],
+    "clear": [""],
+    "dump": [""],
+    "model": [""],
+    "exit": [""],
+}
+DOES_MORE = {
+    "call": [f'{NAME}("a")'],
+    "create": ["fresh"],
+    "edit": [NAME],
+    "test": [NAME],
+    "break": [NAME, "now", "clear"],
+    "debug": [NAME, "last"],
+    "trace": [NAME],
+    "release": [NAME],
+    "good": ["", NAME],
+    "bad": ["", NAME],
+    "grants": [f"{NAME} revoke"],
+    "delete": [NAME],
+    "rollback": [f"{NAME} 1"],
+    "example": [f'{NAME}("a") = 1'],
+    "pending": [f"{NAME} drop"],
+    "confirm": [NAME],
+    "reload": [""],
+    "memory": ["edit human x", "edit human", "undo", "undo human", "section a 1 x", "section a drop"],
+    "attach": ["/etc/passwd"],
+    "forget": ["tea", "last", "turn last"],
+    "summarize": [""],
+    "memorywarning": [""],
+    "heartbeat": [""],
+    "agents": ["pause main", "resume main", "stop main", "answer main x", "route main main"],
+    "switch": ["other"],
+    "save": ["", "kept.json"],
+    "load": ["kept.json"],
+    "log": ["-o kept.md", "--last 1 -o kept.md", "--since '1 -o kept.md'"],
+    "retry": [""],
+    "pop": [""],
+    "undo": ["", "all"],
+    "new": [""],
+    "shell": ["touch kept"],
+    "dump": ["kept.txt"],
+    "model": ["other"],
+}
+
+
+def typed(table: dict[str, list[str]]) -> list[str]:
+    """The lines of a table, in its order."""
+    return [f"/{name} {words}".strip() for name, each in table.items() for words in each]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    return tmp_path
+
+
+def test_every_command_takes_a_stand_on_what_a_pipe_may() -> None:
+    assert {entry.name for entry in ENTRIES} == SHOWS.keys() | DOES_MORE.keys()
+
+
+def test_a_pipe_has_shown_what_it_asks_for(folder: Path) -> None:
+    with scripted([Say("Hi.")]) as model:
+        done = toolwright("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(SHOWS)]))
+    assert "Give -y" not in done.stdout
+    assert "Count the vowels in a text." in done.stdout
+
+
+def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(folder: Path) -> None:
+    with scripted([Say("Hi.")]) as model:
+        done = toolwright("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(DOES_MORE)]))
+    refused = [row for row in done.stdout.splitlines() if row.endswith("came from a pipe.")]
+    assert [row.split("`")[1] for row in refused] == typed(DOES_MORE)
+    assert (done.returncode, done.stdout.count("Give -y")) == (1, len(refused))
+    assert {path.name for path in folder.iterdir()} == {".toolwright", "functions", "toolwright.toml"}
+    assert "**You:** hello" in toolwright("log", cwd=folder).stdout
+
+
+def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(folder: Path) -> None:
+    lines = ("/memory edit human Likes tea.", "/save kept.json", "/create fresh", f"/edit {NAME}", "/memory edit human")
+    editor = {"EDITOR": "touch opened"}
+    with scripted([Repeat(Say("Hi."))]) as model:
+        done = toolwright("run", *flags(model), "-y", cwd=folder, given="\n".join(lines), environment=editor)
+    assert (done.returncode, done.stdout.count("There is no terminal for an editor.")) == (1, 3), done.stdout
+    assert "Likes tea." in toolwright("memory", "show", "human", cwd=folder).stdout
+    assert (folder / "kept.json").exists()
