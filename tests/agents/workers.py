@@ -37,7 +37,7 @@ class Cluster:
 
     def talk(self, root: Path, given: str) -> Program:
         """A conversation in a folder, with all that the user types."""
-        return self._program(root, "run", "--agent", "a0", given=given)
+        return self._program(root, "run", "-y", "--agent", "a0", given=given)
 
     def _program(
         self, root: Path, *arguments: str, given: str = "", environment: Mapping[str, str] = MappingProxyType({})

@@ -135,7 +135,7 @@ def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) ->
     seen = Expect(DONE, contains("Breakpoints were passed and recorded"))
     with scripted([Ask(CALL), seen]) as model:
         lines = f"/break scale:{LOOP_LINE} if number == 3\n/break now\nuse it\n"
-        done = toolwright("run", *flags(model), cwd=tmp_path, given=lines)
+        done = toolwright("run", "-y", *flags(model), cwd=tmp_path, given=lines)
     assert "No human is at a debugger here" in done.stdout
     assert done.stdout.endswith("Done.\n")
 
