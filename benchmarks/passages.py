@@ -1,4 +1,4 @@
-"""Search among many passages: `python -m benchmarks.passages [PATH …] [--passages N] [--json]`.
+"""Search among many passages: `python -m benchmarks.passages [PATH …] [--passages N] [--postgresql] [--json]`.
 
 Sentences come from the files (JSON, JSON lines or text; also `BENCH_SENTENCES`, paths with `:` between), and are
 put together anew until there are enough distinct passages; without files they are made of a vocabulary by Zipf's law.
@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Awaitable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from agent_core.base.clock import Clock
 from agent_core.storage import PassageRow, SavePassages, SaveVectors, Store, open_store
 from benchmarks.measure import Row, line, median_ms, timed
 from benchmarks.passages_texts import Floats, Texts, embed, exact_scores, note_on_vectors, texts
+from tests.kit.postgres import Server
 
 SMALL, BATCH, SPACE = 10, 1000, "bench"
 PATHS = "BENCH_SENTENCES"
@@ -45,10 +47,14 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=60, help="questions of each kind")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument("--postgresql", action="store_true", help="in a database of the run's own, not in a file")
     options = parser.parse_args()
     found = texts(options.paths, options.passages, options.rounds)
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # the disk of the workspace, not a memory disk
-        rows, shares = asyncio.run(measure(Path(folder), found))
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, ExitStack() as stack:  # the disk of the workspace
+        server = Server.make() if options.postgresql else None
+        if server:
+            stack.callback(server.remove)
+        rows, shares = asyncio.run(measure(Path(folder), found, server))
     if options.json:
         print(json.dumps({"rows": [{**asdict(row), "met": row.is_met} for row in rows], "shares": shares}))
         return
@@ -58,10 +64,10 @@ def main() -> None:
         print(f"{name:60} {share:8.4f}")
 
 
-async def measure(folder: Path, found: Texts) -> tuple[list[Row], dict[str, float]]:
+async def measure(folder: Path, found: Texts, server: Server | None = None) -> tuple[list[Row], dict[str, float]]:
     """All rows, and all shares."""
     vectors = Vectors(embed(found.passages), embed(found.questions))
-    path = folder / "state.db"
+    path = server.url() if server else folder / "state.db"
     async with open_store(path, clock=Clock()) as store:
         small = len(found.passages) // SMALL
         await fill(store, "small", found.words[:small], vectors.passages[:small])

@@ -1,8 +1,9 @@
 """The cost of a journal entry compared with a bare insert and commit, and of the reads at a start.
 
-    python benchmarks/storage.py [--json] [--rows N]
+    python -m benchmarks.storage [--json] [--rows N] [--postgresql]
 
-Figures are milliseconds; the ratios are within this run, so they hold on a busy machine too.
+Figures are milliseconds; the ratios are within this run, so they hold on a busy machine too. With `--postgresql`, the
+same in a database of the run's own, which does not wait for its disk, beside a bare insert there.
 """
 
 import argparse
@@ -14,8 +15,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import apsw
+import psycopg
 
 from agent_core.storage import Entry, Post, RecordCall, SaveReading, Store, Write, content_hash, open_store
+from tests.kit.postgres import Server
 
 PAYLOAD = {"id": "call_1", "name": "count_vowels", "arguments": '{"text": "queueing"}', "note": "x" * 150}
 READING = json.dumps({"functions": [{"name": "f", "description": "d" * 120, "parameters": {"p": "x" * 1800}}]})
@@ -40,9 +43,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the store.")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--rows", type=int, default=2000, help="appends a measurement")
+    parser.add_argument("--postgresql", action="store_true", help="in a database, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # the disk of the workspace, not a memory disk
-        figures = asyncio.run(measure(Path(folder), options.rows))
+        file = _bare(Path(folder) / "bare.db")
+        figures = asyncio.run(measure(Path(folder) / "state.db", file, options.rows))
+    if options.postgresql:
+        server = Server.make()
+        try:
+            found = asyncio.run(measure(server.url(), _bare_of(server), options.rows))
+        finally:
+            server.remove()
+        figures |= {f"postgresql_{name}": figure for name, figure in found.items()}
     if options.json:
         print(json.dumps({"storage": figures}, indent=2))
         return
@@ -50,11 +62,10 @@ def main() -> None:
         print(f"{name:34} {figure:8.3f}")
 
 
-async def measure(folder: Path, rows: int) -> Figures:
+async def measure(place: Path | str, bare: "_Bare", rows: int) -> Figures:
     figures: Figures = {}
-    bare = _bare(folder / "bare.db")
     opened = time.perf_counter()
-    async with open_store(folder / "state.db", clock=_Clock()) as store:
+    async with open_store(place, clock=_Clock()) as store:
         figures["open_new_ms"] = (time.perf_counter() - opened) * 1000
         appends = await _appends(store)
         for _ in range(rows // 10):  # in turns, so that both meet the same load and the same checkpoints
@@ -67,7 +78,7 @@ async def measure(folder: Path, rows: int) -> Figures:
             figures[f"{append.name}_ratio"] = append.median() / bare.median()
         figures |= await _reads(store)
     opened = time.perf_counter()
-    await open_store(folder / "state.db", clock=_Clock()).close()
+    await open_store(place, clock=_Clock()).close()
     figures["open_old_ms"] = (time.perf_counter() - opened) * 1000
     return figures
 
@@ -91,17 +102,15 @@ class _Times:
 class _Bare(_Times):
     """The reference: the same database settings, one table, one insert, one commit, no other thread."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, insert: Callable[[str], object]) -> None:
         super().__init__("bare")
-        self._db = db
+        self._insert = insert
         self._payload = json.dumps(PAYLOAD)
 
     def run(self, times: int) -> None:
         for _ in range(times):
             started = time.perf_counter()
-            self._db.execute("begin immediate")
-            self._db.execute("insert into entry (payload) values (?)", (self._payload,))
-            self._db.execute("commit")
+            self._insert(self._payload)
             self.add(started)
 
 
@@ -110,7 +119,19 @@ def _bare(path: Path) -> _Bare:
     for pragma in ("journal_mode = wal", "synchronous = full"):
         list(db.execute(f"pragma {pragma}"))
     list(db.execute("create table entry (seq integer primary key, payload text)"))
-    return _Bare(db)
+
+    def insert(payload: str) -> None:
+        db.execute("begin immediate")
+        db.execute("insert into entry (payload) values (?)", (payload,))
+        db.execute("commit")
+
+    return _Bare(insert)
+
+
+def _bare_of(server: Server) -> _Bare:
+    db = psycopg.connect(server.url(), autocommit=True)
+    db.execute("create table bare (seq bigserial primary key, payload text)")
+    return _Bare(lambda payload: db.execute("insert into bare (payload) values (%s)", (payload,)))
 
 
 class _Append(_Times):
@@ -132,6 +153,7 @@ async def _appends(store: Store) -> list[_Append]:
         _Append("append", await _turn(store, "one", call)),
         _Append("append_of_four", await _turn(store, "four", call * 4)),
         _Append("append_with_record", await _turn(store, "record", call, record)),
+        _Append("post", lambda: store.post(Post("posted", "user", {"text": "hello"}))),
     ]
 
 

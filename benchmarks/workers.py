@@ -6,6 +6,7 @@ sandboxed calls while, each second, a worker is killed, stands still for six sec
 started again. At the end the journal is read: no call twice, none without an answer, one turn of an agent at a time.
 
 `--parts whole --workers 4 --turns 5` is all of that in one run of 200 turns, and three restarts of the database.
+`--parts backlog` has messages wait for workers that come later: 10,000 agents with one each, and ten with 500 each.
 """
 
 import argparse
@@ -51,6 +52,8 @@ _STATISTICS_S = 2.0  # until the database has counted what was done
 _IDLE_S = 30.0
 _WHOLE = {"kill": 30, "stop": 10, "term": 30, "database": 3}
 _DOWN_S = 2.0
+_LOOKS = 20
+_BACKLOG_S = 60.0  # longer than this nobody waits for the rest
 _DATABASE_S = 20.0  # between restarts
 BLOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
 
@@ -65,7 +68,8 @@ def main() -> None:
     parser.add_argument("--parts", default="cost,wake,kill,stop,term")
     given = parser.parse_args()
     for part in given.parts.split(","):
-        work = {"cost": _costs, "wake": _wakes}.get(part) or partial(_hits, part=part)
+        parts = {"cost": _costs, "wake": _wakes, "backlog": _backlogs}
+        work = parts.get(part) or partial(_hits, part=part)
         figures = asyncio.run(work(given))
         print(json.dumps({"part": part, **figures}), flush=True)
 
@@ -83,6 +87,45 @@ async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
             await made.say(f"b{number}", "hello")
         await until(made.store.due, lambda due: not due)
         return {"wake_ms": spread(waits), "turns_per_s": round(40 / (time.perf_counter() - start), 1)}
+
+
+async def _backlogs(given: argparse.Namespace) -> dict[str, Any]:
+    """Messages that wait before any worker is there: how long to post them, to look for work, and to have turns end."""
+    found: dict[str, Any] = {}
+    for name, agents, each in (
+        ("10,000 agents, one message each", 10_000, 1),
+        ("10 agents, 500 messages each", 10, 500),
+    ):
+        async with at_work(0, lambda _: Say("ok")) as (made, server, root):
+            start = time.perf_counter()
+            for number in range(agents * each):
+                await made.say(f"a{number % agents}", "hello")
+            posted = time.perf_counter() - start
+            looks = []
+            for _ in range(_LOOKS):
+                start = time.perf_counter()
+                await made.store.due(1)
+                looks.append((time.perf_counter() - start) * 1000)
+            start = time.perf_counter()
+            for _ in range(given.workers):
+                made.start(root, "--grace", "2")
+            waiting = "select count(*) from toolwright.event where turn is null"
+            while (  # noqa: ASYNC110  (of another process, nobody tells)
+                server.execute(waiting)[0][0] and time.perf_counter() - start < _BACKLOG_S
+            ):
+                await asyncio.sleep(0.5)
+            turns = server.execute("select count(*) from toolwright.turn where state = 'done'")[0][0]
+            spent = time.perf_counter() - start
+            left = server.execute(waiting)[0][0]
+            found[name] = {
+                "post_ms": round(1000 * posted / agents / each, 2),
+                "look_ms": spread(looks),
+                "seconds_with_start_of_workers": round(spent, 1),
+                "turns": turns,
+                "left": left,
+                "messages_a_second": round((agents * each - left) / spent, 1),
+            }
+    return found
 
 
 async def _costs(given: argparse.Namespace) -> dict[str, Any]:
