@@ -24,6 +24,7 @@ from agent_core.base.untrusted import one_line, shorten
 from agent_core.functions.answers import CallReport
 from agent_core.registry.explanation import problems_of
 from agent_core.registry.function import Function
+from sandbox.wire.foreign import read_json
 from sandbox.wire.values import BODY, TAG
 
 from .attachments import fence, named_in, with_blocks
@@ -136,7 +137,7 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
         fix = matching.did_you_mean(node.func.id, talk.names(), "Type /functions for the list.")
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
     arguments = json.dumps(_arguments(node, function, talk), ensure_ascii=False, default=_as_list)
-    if problems := problems_of(json.loads(arguments), function.parameters):  # nothing is read as another type
+    if problems := problems_of(read_json(arguments), function.parameters):  # nothing is read as another type
         reasons = "; ".join(problem.message for problem in problems)
         raise UsageError(f"{function.name} was not called: {one_line(reasons, 400)}.", fix=f"Type ?{function.name}.")
     return function.name, arguments

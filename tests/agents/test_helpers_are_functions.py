@@ -249,7 +249,7 @@ async def test_runs_of_a_helper_go_on_with_one_connection(tmp_path: Path, at_des
     put(tmp_path)
     desk = await at_desk([step for n in range(3) for step in (_call(n), give([]))] + [Say("Done.")])
     await desk.say("Three times.")
-    assert desk.model.connections == 2  # of the caller, and of the helper
+    assert desk.model.connections == 3  # of the look at the list of models, of the caller, and of the helper
 
 
 def _step(name: str, **arguments: object) -> Say:

@@ -21,7 +21,7 @@ async def test_a_message_starts_a_turn_of_its_own_instead_of_waiting_for_the_nex
 async def test_a_command_that_waited_runs_after_the_turn_that_nobody_typed(tmp_path: Path) -> None:
     with scripted([Say("awake")]) as model:
         options = RunOptions(tmp_path, base_url=model.base_url, model="scripted")
-        async with opened(options, PlainVoice(), command) as talk:
+        async with opened(options, PlainVoice(agrees=True), command) as talk:
             talk.busy = True
             await during(talk, "/new")
             talk.busy = False

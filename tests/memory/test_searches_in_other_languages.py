@@ -40,6 +40,7 @@ async def test_a_file_of_an_earlier_version_is_indexed_anew(tmp_path: Path) -> N
     db.execute("insert into passage_words (passage_words) values ('delete-all')")
     for name in NEWER:
         db.execute(f"drop table {name}")
+    db.execute("alter table turn drop column streamed")
     db.execute("pragma user_version = 10")
     db.close()
     async with Workspace.open(tmp_path, settings=settings) as workspace:

@@ -135,4 +135,4 @@ async def test_a_refusal_is_shown_and_says_what_to_do(at_desk: OpenDesk) -> None
 
 async def test_a_model_that_is_not_there_is_answered_with_those_that_are(at_desk: OpenDesk) -> None:
     desk = await at_desk([], model__name="other")
-    assert "There are: scripted." in warned(await desk.say("Hello."))
+    assert "It has `scripted`." in warned(await desk.say("Hello."))

@@ -43,7 +43,7 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
     fixed = VOWELS.replace("    0\n", "    1\n").replace('"aeiou"', '"aeiouy"')
     replaced = {"function_name": "count_vowels", "code": fixed, "reason": WRONG}
     desk = await at_desk(
-        [COUNT, Say("1."), Expect(COUNT, contains(WRONG)), Ask(Wanted("replace_function", replaced)), COUNT, Say("2.")]
+        [COUNT, Say("Once."), Expect(COUNT, contains(WRONG)), Ask(Wanted("replace_function", replaced)), COUNT, Say("2.")]
     )
     desk.put("letters.py", VOWELS)
     await desk.workspace.workshop.reload()
@@ -75,7 +75,7 @@ def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) 
 def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
-    with prompt([COUNT, Say("1."), Expect(Say("Fine."), contains("takes that back: they are right"))], tmp_path) as (
+    with prompt([COUNT, Say("Once."), Expect(Say("Fine."), contains("takes that back: they are right"))], tmp_path) as (
         screen,
         _model,
     ):
@@ -83,7 +83,7 @@ def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
         screen.wait_for("No function was called in this session")
         screen.line("Count.")
         screen.wait_for("count_vowels(text='yes') → 1")
-        screen.wait_for("1.")
+        screen.wait_for("Once.")
         screen.line("/bad")
         screen.wait_for("count_vowels is rated bad; its standing is draft; the agent is told")
         screen.line("/good")
@@ -95,13 +95,13 @@ def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
 def test_at_the_prompt_a_call_that_the_user_typed_is_rated_if_it_was_the_last(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them"))
-    with prompt([COUNT, Say("1.")], tmp_path) as (screen, _model):
+    with prompt([COUNT, Say("Once.")], tmp_path) as (screen, _model):
         screen.line('/call count_them("aha")')
         screen.wait_for("count_them(text='aha')")
         screen.line("/good")
         screen.wait_for("count_them is rated good")
         screen.line("Count.")
-        screen.wait_for("1.")
+        screen.wait_for("Once.")
         screen.line("/good")
         screen.wait_for("count_vowels is rated good")
 

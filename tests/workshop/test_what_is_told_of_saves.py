@@ -160,7 +160,7 @@ async def test_an_agents_own_change_is_not_told_as_another_hands_but_a_humans_is
     await here.shop.create("count_vowels", VOWELS, "letters", author=Author("agent"))
     assert heard == []
     await here.shop.replace("count_vowels", VOWELS.replace("Count the", "Number the"))
-    assert [(change.changed, change.by) for change in heard] == [(("count_vowels",), "human")]
+    assert [(change.changed, change.by) for change in heard] == [(("count_vowels",), "user")]
 
 
 async def test_a_file_that_became_a_package_keeps_its_module_and_its_row(here: Room) -> None:
