@@ -43,7 +43,7 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
     fixed = VOWELS.replace("    0\n", "    1\n").replace('"aeiou"', '"aeiouy"')
     replaced = {"function_name": "count_vowels", "code": fixed, "reason": WRONG}
     desk = await at_desk(
-        [COUNT, Say("Once."), Expect(COUNT, contains(WRONG)), Ask(Wanted("replace_function", replaced)), COUNT, Say("2.")]
+        [COUNT, Say("1."), Expect(COUNT, contains(WRONG)), Ask(Wanted("replace_function", replaced)), COUNT, Say("2.")]
     )
     desk.put("letters.py", VOWELS)
     await desk.workspace.workshop.reload()
