@@ -12,6 +12,7 @@ import json
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import apsw
@@ -23,6 +24,7 @@ from tests.kit.postgres import Server
 PAYLOAD = {"id": "call_1", "name": "count_vowels", "arguments": '{"text": "queueing"}', "note": "x" * 150}
 READING = json.dumps({"functions": [{"name": "f", "description": "d" * 120, "parameters": {"p": "x" * 1800}}]})
 Figures = dict[str, float]
+_INBOXES = 100  # none gets so full that it takes no more
 
 
 class _Clock:
@@ -148,12 +150,12 @@ class _Append(_Times):
 
 async def _appends(store: Store) -> list[_Append]:
     call = (Entry("call", PAYLOAD),)
-    record = (RecordCall("count_vowels", content_hash("x"), "returned", 0.01),)
+    record, numbers = (RecordCall("count_vowels", content_hash("x"), "returned", 0.01),), count()
     return [
         _Append("append", await _turn(store, "one", call)),
         _Append("append_of_four", await _turn(store, "four", call * 4)),
         _Append("append_with_record", await _turn(store, "record", call, record)),
-        _Append("post", lambda: store.post(Post("posted", "user", {"text": "hello"}))),
+        _Append("post", lambda: store.post(Post(f"to{next(numbers) % _INBOXES}", "user", {"text": "hello"}))),
     ]
 
 
