@@ -314,7 +314,7 @@ class Behavior:
 
     @cached_property
     def knows_members(self) -> bool:
-        """True if what a list holds is compared with values of the code: each of them gives another result."""
+        """True if members of a list or set are compared with values of the code: several of those change the result."""
         results = [
             repr(value)
             for probe, value in self.returned
