@@ -18,7 +18,7 @@ from agent_core.storage import SUMMARY, open_store
 from tests.agents.team import by_name, describe
 from tests.agents.workers import Cluster, cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Stall, Step, Wanted, scripted
-from tests.kit.postgres import Server, name_of
+from tests.kit.postgres import Server, link, name_of
 from tests.kit.program import Program, toolwright
 
 WAIT = '''\
@@ -216,6 +216,27 @@ async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(d
             await made.replied("a0", "went on")
             os.kill(worker.pid, signal.SIGCONT)
             assert worker.wait(60) == os.EX_TEMPFAIL
+            assert await calls(made) == ["unknown"]
+            assert "has taken over an agent" in made.words()
+
+
+async def test_a_worker_that_the_network_cuts_off_ends_with_75_and_its_turn_goes_on_elsewhere(
+    database: str, tmp_path: Path, postgres: Server
+) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "waiting.py").write_text(WAIT)
+    with scripted([Repeat(slow)]) as model:
+        async with link(postgres, database) as (way, address), cluster(database, model) as made:
+            worker = made.start(tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": address})
+            await made.at_work(1)
+            await made.say("a0", "wait")
+            await until(lambda: made.store.history("a0", kinds=("call",)), bool)
+            made.start(tmp_path)
+            way.cut()
+            await made.replied("a0", "went on")
+            assert worker.poll() is None
+            way.mend()
+            assert await asyncio.to_thread(worker.wait, 60) == os.EX_TEMPFAIL
             assert await calls(made) == ["unknown"]
             assert "has taken over an agent" in made.words()
 

@@ -3,13 +3,14 @@
 It comes from a wheel, or is Debian's. It refuses to run as root: then it runs as `nobody`.
 """
 
+import asyncio
 import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 WITH_PASSWORD = "locked"
 """The role that is let in by a password alone, where a test makes it."""
 _NOBODY = 65534
+_SOCKET = ".s.PGSQL.5432"
 _MEMORY = "/dev/shm"  # a database is some thousand small files
 _SETTINGS = ("listen_addresses=''", "fsync=off", "full_page_writes=off", "max_connections=80")
 
@@ -108,6 +110,42 @@ class Server:
         bin = programs()
         assert bin is not None
         _run(bin / "pg_ctl", "-D", self.folder / "data", *arguments)
+
+
+class Link:
+    """A way to a server that can be cut: what goes over it then waits, and nobody is told."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._is_up = asyncio.Event()
+        self._is_up.set()
+
+    def cut(self) -> None:
+        self._is_up.clear()
+
+    def mend(self) -> None:
+        self._is_up.set()
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry the bytes of one connection, both ways."""
+        await self._is_up.wait()
+        back, forth = await asyncio.open_unix_connection(self._server.folder / _SOCKET)
+        await asyncio.gather(self._pump(reader, forth), self._pump(back, writer))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer), suppress(ConnectionError):
+            while some := await reader.read(1 << 16):
+                await self._is_up.wait()
+                writer.write(some)
+
+
+@asynccontextmanager
+async def link(server: Server, url: str) -> AsyncIterator[tuple[Link, str]]:
+    """Another way to a server, and the address of the same database over it."""
+    with tempfile.TemporaryDirectory(prefix="tw-link-") as folder:
+        made = Link(server)
+        async with await asyncio.start_unix_server(made.carry, Path(folder) / _SOCKET):
+            yield made, url.replace(str(server.folder), folder)
 
 
 @contextmanager
