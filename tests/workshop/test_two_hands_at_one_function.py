@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from agent_core.base.errors import StaleFile
+from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.functions.service import Author, PlannedChange, StaleView
 from agent_core.functions.service.conflict import written_lines
 from agent_core.functions.service.judgment import Judgment, PendingCandidate
@@ -167,6 +167,17 @@ async def test_an_edit_of_another_place_joins_what_a_human_saved(here: Room) -> 
     verdict = await here.shop.edit("count_vowels", "The text to look at", "Any text", author=agent)
     assert verdict.admitted
     assert here.letters.read_text() == THEIRS.replace("The text to look at", "Any text")
+
+
+async def test_a_rollback_over_a_save_that_was_rejected_says_what_is_wrong_with_it(here: Room) -> None:
+    await here.save(VOWELS)
+    await here.save(THEIRS)
+    here.letters.write_text(BROKEN)
+    with pytest.raises(WorkspaceError) as refused:
+        await here.shop.rollback("count_vowels")
+    assert "functions/letters.py holds an edit that is not in use" in str(refused.value)
+    assert "letters.py:15:12 syntax: invalid syntax" in (refused.value.fix or "")
+    assert here.letters.read_text() == BROKEN
 
 
 async def test_a_new_function_for_a_file_that_stands_rejected_is_kept(here: Room) -> None:

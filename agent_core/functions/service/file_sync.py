@@ -48,7 +48,7 @@ class FileSync:
         if self._is_other(path, snapshot.modules.get(module)):
             raise WorkspaceError(
                 f"{path} holds an edit that is not in use, because it was rejected.",
-                fix="Fix or revert that edit first; reload the functions, and it is said what is wrong with it.",
+                fix=f"Fix or revert that edit first{_why_rejected(path, snapshot)}",
             )
         return snapshot
 
@@ -107,3 +107,9 @@ def own_text(name: str, snapshot: Snapshot) -> str | None:
         return None
     text = ParsedText(tuple(lines_of(snapshot.modules[function.module].text)), ())
     return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])
+
+
+def _why_rejected(path: str, snapshot: Snapshot) -> str:
+    """Return what is wrong with a file, as the end of a sentence."""
+    problems = snapshot.rejections.get(path)
+    return f": {problems[0]}" if problems else "; `/reload` or `toolwright functions reload` says what is wrong with it."
