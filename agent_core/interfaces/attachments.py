@@ -1,6 +1,6 @@
 """Texts that go with a message: files that it names as @FILE, or that an option names, each fenced under its name.
 
-An @name that is no file stays as it is typed. Only what a user types at a prompt is looked through for such names: what
+An @name that is none stays as it is typed. Only what a user types at a prompt is looked through for such names: what
 comes out of a pipe may be somebody else's text, and must not choose files of this machine.
 """
 
@@ -88,8 +88,8 @@ def path_being_typed(before_cursor: str) -> str | None:
 def _path(match: re.Match[str]) -> str:
     """Return the file that is named, without the punctuation of the sentence around it; empty if there is none."""
     if match[1]:
-        return match[1] if _is_file(match[1]) else ""
-    return next((name for name in _shorter(match[2]) if _is_file(name)), "")
+        return match[1] if _is_there(match[1]) else ""
+    return next((name for name in _shorter(match[2]) if _is_there(name)), "")
 
 
 def _shorter(name: str) -> Iterator[str]:
@@ -99,9 +99,10 @@ def _shorter(name: str) -> Iterator[str]:
         yield name
 
 
-def _is_file(name: str) -> bool:
+def _is_there(name: str) -> bool:
+    """Check for a file, or a folder that is named as one: it is not sent, and the user is told."""
     try:
-        return bool(name) and expanded(name).is_file()
+        return bool(name) and (expanded(name).is_file() or ("/" in name and expanded(name).is_dir()))
     except (OSError, ValueError, RuntimeError):
         return False
 

@@ -46,8 +46,7 @@ _COMMANDS = {
 }
 
 _SELDOM = {"worker", "calls", "mcp", "tokens", "state", "storage", "schema"}
-_LAST = ("--json", "--debug", "--workspace", "-C")  # what every command takes, and no group below the first
-
+_MOST_NAMED = 3  # commands that take an option
 
 _START = (
     ("toolwright run --model tour", "See it work, without a model."),
@@ -128,11 +127,32 @@ def main(arguments: Sequence[str]) -> int:
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "toolwright"
-    fix = f"Try: {path} --help"
-    if isinstance(error, click.NoSuchOption) and error.option_name in _LAST and context and context.parent:
-        fix = f"Put {error.option_name} at the end of the line, after the command."
-    tell("usage", error.format_message(), fix, as_json=as_json)
+    message, fix = error.format_message(), f"Try: {path} --help"
+    if isinstance(error, click.NoSuchOption) and context and (takers := _takers(context, error.option_name)):
+        of = f" These take it: {', '.join(takers)}." if len(takers) <= _MOST_NAMED else ""
+        message = f"No such option '{error.option_name}'."
+        fix = f"Put {error.option_name} at the end of the line, after the command.{of}"
+    elif "unexpected extra argument" in error.message and context and (option := _text_option(context.command)):
+        fix = f"Put the text after {option}, in quotes. {fix}"
+    tell("usage", message, fix, as_json=as_json)
     return USAGE
+
+
+def _takers(context: click.Context, option: str) -> list[str]:
+    """Return the commands of a group that take an option."""
+    group = context.command
+    names = group.list_commands(context) if isinstance(group, click.Group) else []
+    commands = {name: group.get_command(context, name) for name in names if isinstance(group, click.Group)}
+    return [name for name, command in commands.items() if command and option in _options(command)]
+
+
+def _text_option(command: click.Command) -> str:
+    """Return the first option of a command that takes a text; "" if none does."""
+    return next((name for name, option in _options(command).items() if option.metavar == "TEXT"), "")
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    return {name: option for option in command.params if isinstance(option, click.Option) for name in option.opts}
 
 
 def _failed(error: BaseException, *, as_json: bool, root: Path) -> int:

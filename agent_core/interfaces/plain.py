@@ -21,6 +21,7 @@ from .ui import PlainVoice
 from .wrap import write
 
 MARK = "› "
+_EMPTY = "Nothing was said: standard input is empty. Next: toolwright run at a terminal, or with --message TEXT"
 
 
 async def one_message(options: RunOptions, message: str | None) -> bool:
@@ -52,9 +53,13 @@ async def each_line(options: RunOptions) -> bool:
         with ctrl_c(group, talk.interrupt):
             await talk.guarded(_before(talk, options, heard))
         typed.start()
+        has_line = sys.stdin.isatty() or options.as_json or options.greet
         while not talk.left and (text := await typed.line(MARK)) is not None:
+            has_line = True
             with ctrl_c(group, lambda: _stop(talk, typed)):
                 await _take(talk, text, options)
+        if not has_line:
+            voice.aloud([line(("dim", _EMPTY))])
         return not talk.failed
 
 

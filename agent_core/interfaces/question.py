@@ -13,13 +13,13 @@ import termios
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agent_core.base.untrusted import visible
+from agent_core.base.untrusted import one_line, visible
 
 from .spans import Line, line, painted
 from .wrap import folded, screen_columns, write
 
 _LETTERS, _DIGITS = "abcdefghkmnpqrstuvwxyz", "23456789"  # none looks like another
-_YES = ("y", "yes")
+_YES, _NO = ("y", "yes"), ("", "n", "no")
 
 
 def _drawn() -> str:
@@ -45,6 +45,12 @@ class Agreement:
     def is_given(self, typed: str | None) -> bool:
         """Return whether a line is a yes to this question."""
         return typed is not None and self.key(typed) in _YES
+
+    def note(self, typed: str | None) -> list[Line]:
+        """Return what to say of a line that counts as a no and may have been meant otherwise; nothing of a plain no."""
+        if typed is None or self.is_given(typed) or typed.strip().lower() in _NO:
+            return []
+        return [line(("warn", f"“{one_line(typed.strip(), 40)}” is not “y {self.word}”, so it counts as a no."))]
 
 
 def say(lines: Iterable[Line]) -> None:
@@ -105,4 +111,6 @@ def said_yes(question: str) -> bool:
 def agreed(question: str) -> bool:
     """Ask the user and return whether they say yes; any other answer is a no."""
     agreement = Agreement()
-    return agreement.is_given(ask(f"{question} {agreement.asks}"))
+    typed = ask(f"{question} {agreement.asks}")
+    say(agreement.note(typed))
+    return agreement.is_given(typed)

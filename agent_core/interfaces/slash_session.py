@@ -18,7 +18,7 @@ from .catalogue import BY_NAME, needed
 from .columns import columns
 from .conversation import Conversation, made_line
 from .render.agent_view import report_lines, waiting_lines
-from .slash_undo import removed_line
+from .slash_undo import popped, removed_line
 from .spans import Line, line, plain
 from .spending import Spending, ever_line, priced, spending_lines, spent_since_ever
 from .state import opened_state
@@ -35,13 +35,14 @@ async def _cost(talk: Conversation, words: str) -> None:
 
 
 async def _pop(talk: Conversation, words: str) -> None:
-    removed = await talk.agent.pop()
+    removed = await popped(talk)
     talk.voice.lines([removed_line(removed) if removed else line(("dim", "There is no turn to remove."))])
 
 
 async def _new(talk: Conversation, words: str) -> None:
     await talk.keep_unsaved()
     turns = await talk.agent.begin_anew()
+    talk.deeds.unsay_all(talk.agent.name)
     many = f"{turns} turn{'' if turns == 1 else 's'}"
     message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
     talk.voice.lines([line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is already new."))])
@@ -50,10 +51,10 @@ async def _new(talk: Conversation, words: str) -> None:
 async def _retry(talk: Conversation, words: str) -> None:
     if await talk.agent.ends_with_a_file():
         raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
-    removed = await talk.agent.pop()
+    removed = await popped(talk)
     while removed is not None and not removed.is_message:  # a heartbeat's turn after it goes with it
         talk.voice.lines([removed_line(removed)])
-        removed = await talk.agent.pop()
+        removed = await popped(talk)
     if removed is None:
         raise UsageError("There is no message to send again.")
     first, *others = removed.text.split("\n")
@@ -150,6 +151,7 @@ async def _switch(talk: Conversation, words: str) -> None:
         raise UsageError(f"You are already talking to {name}.")
     is_new = not await talk.workspace.has_agent(name)
     if is_new and not await talk.voice.confirm(f"There is no agent {name}. Create it?"):
+        talk.voice.lines([line(("dim", "It was not created."))])
         return
     made = await asyncio.to_thread(talk.workspace.directory.make, name) if is_new else ""
     await talk.switch(name)

@@ -40,6 +40,7 @@ _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _ABOUT = re.compile(r"(\?\??)\s*([A-Za-z_]\w*)\s*")
 _NEAR = re.compile(r"(=|\?\??)(?:\s*$|(?=[A-Za-z_]))(.*)", re.DOTALL)
 _SHELL = re.compile(r"!(?![\s!=])")
+_OF_SHELL = re.compile(r"(cd|pushd|popd|export|unset|alias|source|\.)(\s[^;&|\n]*)?")
 _MOST_OUTPUT: Final = 20_000  # characters of what a command printed, for the model
 _MOST_KEPT: Final = 1_000_000
 _LITERALS = (
@@ -219,6 +220,9 @@ async def _shell(talk: Conversation, words: str) -> None:
     if not talk.voice.is_attended:
         fix = "Run it in your shell: COMMAND | toolwright run --once -f - --message TEXT"
         raise UsageError("A command of the shell runs only for a user at a terminal.", fix=fix)
+    if own := _OF_SHELL.fullmatch(command):
+        message = f"{own[1]} would change nothing: each ! is a shell of its own, and begins in {Path.cwd()}."
+        raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with talk.command():
         talk.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
         try:

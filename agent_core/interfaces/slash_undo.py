@@ -273,9 +273,15 @@ async def _restore_block(talk: Conversation, label: str, base: BlockChange) -> N
 
 
 async def _unsay(talk: Conversation) -> None:
+    removed = await popped(talk)
+    talk.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
+
+
+async def popped(talk: Conversation) -> RemovedTurn | None:
+    """Remove the last turn from the context, and from what can be undone."""
     removed = await talk.agent.pop()
     talk.deeds.unsay(talk.agent.name)
-    talk.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
+    return removed
 
 
 def removed_line(removed: RemovedTurn) -> Line:

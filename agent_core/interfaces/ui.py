@@ -137,7 +137,9 @@ class PlainVoice:
         if self._fresh is None:
             return True
         agreement = Agreement()
-        return agreement.is_given(await self._fresh(f"{question} {agreement.asks} "))
+        typed = await self._fresh(f"{question} {agreement.asks} ")
+        self.aloud(agreement.note(typed))
+        return agreement.is_given(typed)
 
     @property
     def is_attended(self) -> bool:

@@ -65,6 +65,10 @@ class Deeds:
         if last is not None:
             del self.messages[last]
 
+    def unsay_all(self, agent: str) -> None:
+        """Forget what was said to an agent, whose conversation began anew."""
+        self.messages = [row for row in self.messages if row[1] != agent]
+
     def touch(self, names: Iterable[str]) -> None:
         """Record that functions or helpers of these names may have been changed."""
         self.touched |= dict.fromkeys(names)

@@ -4,6 +4,7 @@ A turn is steps; a step is one model reply and the calls it asked for, and it en
 ends a turn, its history is valid and on disk.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
@@ -93,7 +94,9 @@ class Agent:
         self._history = History()
         self._turns = TurnRunner(name, store, owner, loop, talk, self.colleagues, workshop, self._history)
         self._unread = StaleView()
+        self._closed = asyncio.Event()
         self._resources = resources or AsyncExitStack()
+        self._resources.callback(self._closed.set)  # without this agent, which nobody may hold any more
         self._resources.push_async_callback(loop.aclose)
         self._resources.callback(workshop.on_change(self._unread.heard))
 
@@ -139,7 +142,11 @@ class Agent:
         `company` is the group that it is part of.
         `approver` is asked about grants and `debugger` handles stops in this turn, instead of those of the workspace.
         Leaving the iteration early ends the turn as an interruption does.
+
+        Raises:
+            WorkspaceError: the agent, or its workspace, was closed.
         """
+        self._must_be_open()
         posts = [*heard, *([] if message is None else [Post(self.name, "message", {"text": message})])]
         terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
         async with aclosing(self._turns.run(posts, terms)) as turn:
@@ -414,6 +421,12 @@ class Agent:
         made = turn.made if turn is not None else frozenset[str]()
         return self._loop.sees(self.workshop.registry.snapshot(), made)
 
+    def _must_be_open(self) -> None:
+        if self._closed.is_set():
+            fix = "Open it again: `workspace.agent`, within the `async with` of its workspace."
+            raise WorkspaceError(f"The agent `{self.name}` is closed.", fix=fix)
+
     def _must_be_idle(self) -> None:
+        self._must_be_open()
         if self._turns.one_at_a_time.locked():
             raise WorkspaceError("A turn is running.", fix="End it with Ctrl-C first.")

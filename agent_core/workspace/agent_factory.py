@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import SettingsError
+from agent_core.base.errors import SettingsError, WorkspaceError
 from agent_core.base.settings import MemorySettings, Settings
 from agent_core.context import BYTES_PER_TOKEN, Shown
 from agent_core.functions.foreign.library import ForeignLibrary
@@ -63,6 +63,16 @@ class OpenAgents:
         self._unheld: list[AsyncExitStack] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._one_at_a_time = asyncio.Lock()
+        self._is_closed = False
+
+    def must_be_open(self) -> None:
+        """Do nothing while the workspace is open.
+
+        Raises:
+            WorkspaceError: it was closed.
+        """
+        if self._is_closed:
+            raise WorkspaceError("The workspace is closed.", fix="Use it within its `async with`.")
 
     def hold(self, agent: Agent, resources: AsyncExitStack) -> None:
         """Keep the resources of an agent open as long as somebody holds it."""
@@ -78,6 +88,7 @@ class OpenAgents:
 
     async def aclose(self) -> None:
         """Close everything."""
+        self._is_closed = True
         await asyncio.gather(*self._closing)
         for resources in list(self._open):
             await resources.aclose()

@@ -28,8 +28,9 @@ def create(root: Path) -> list[str]:
     """Create what is missing in a workspace; return the created paths, relative to it.
 
     Raises:
-        WorkspaceError: the folder cannot be written, or a link would lead out of it.
+        WorkspaceError: it is no folder, or cannot be written, or a link would lead out of it.
     """
+    check_folder(root)
     starters = sources()
     created = []
     try:
@@ -49,6 +50,16 @@ def create(root: Path) -> list[str]:
     return created
 
 
+def check_folder(root: Path) -> None:
+    """Do nothing for a folder, and for what is not there.
+
+    Raises:
+        WorkspaceError: something else has its name.
+    """
+    if root.exists() and not root.is_dir():
+        raise WorkspaceError(f"{root.resolve()} is a file, and a workspace is a folder.", fix="Name a folder.")
+
+
 def opened(root: Path | str) -> Path:
     """Return the folder of a workspace. A new one may lack `functions/`: it is made. One with a state had it, and an
     empty one in its place would say that all functions were deleted.
@@ -57,6 +68,7 @@ def opened(root: Path | str) -> Path:
         WorkspaceError: the folder is not there, or cannot hold functions.
     """
     root = Path(root).resolve()
+    check_folder(root)
     if not root.is_dir():
         raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: toolwright init {root}")
     try:

@@ -161,10 +161,13 @@ class Workspace:
         nothing.
 
         Raises:
-            NoWorkspace: it is none; the message says what makes it one.
+            NoWorkspace: it is none, or not there; the message says what makes it one.
+            WorkspaceError: it is no folder.
         """
+        scaffold.check_folder(root)
         if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
-            message = f"{root.resolve()} is not a workspace: it has neither functions/ nor {FILE_NAME}."
+            lacks = f"{root.resolve()} is not a workspace: it has neither functions/ nor {FILE_NAME}."
+            message = lacks if root.is_dir() else f"There is no folder {root.resolve()}."
             raise NoWorkspace(message, fix=f"Next: toolwright init {root}")
         return root
 
@@ -203,6 +206,7 @@ class Workspace:
         answers: bool = False,
         is_behind: bool = False,
     ) -> Agent:
+        self._agents.must_be_open()
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())

@@ -21,7 +21,7 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         screen.wait_for("Nice to meet Zoltan.")
         screen.wait_for("1 step")
         screen.line("/forget zoltan")
-        screen.wait_for("input history")
+        screen.wait_for("input history  1")
         screen.line("n")
         screen.wait_for("Nothing was forgotten.")
         screen.line("/forget zoltan")

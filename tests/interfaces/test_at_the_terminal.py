@@ -125,17 +125,18 @@ def test_a_message_that_only_looks_like_a_short_form_is_sent(folder: Path) -> No
 def test_a_file_that_is_named_goes_along_and_a_name_that_is_no_file_does_not(folder: Path) -> None:
     (folder / "notes.md").write_text("one\n```\ntwo\n")
     (folder / "image.bin").write_bytes(b"\xff\xfe\x00")
-    sent = "see @notes.md, @nobody and @image.bin\n\n`notes.md`:\n````\none\n```\ntwo\n````"
+    sent = "see @notes.md, @nobody and @image.bin in @functions/\n\n`notes.md`:\n````\none\n```\ntwo\n````"
     with prompt([Expect(Say("Seen."), contains(sent))], folder) as (screen, model):
         screen.type("see @no")
         screen.wait_for("notes.md")
         screen.type(TAB)
         screen.wait_for("› see @notes.md")
-        screen.type(", @nobody and @image.bin")
+        screen.type(", @nobody and @image.bin in @functions/")
         screen.wait_for("@image.bin")
         screen.type(" \x7f" + ENTER)
         screen.wait_for("with notes.md: 3 lines")
         screen.wait_for("image.bin is not sent: it is not text")
+        screen.wait_for("functions/ is not sent: Is a directory")
         screen.wait_for("Seen.")
         assert "nobody`" not in model.requests[-1].text
 
@@ -161,6 +162,16 @@ def test_a_command_of_the_shell_is_shown_and_goes_along_with_the_next_message_on
         assert model.requests[-1].text.count("I ran this") == 1
         screen.line("!echo key:$MY_API_KEY:")
         screen.wait_for("  key::")
+
+
+def test_a_command_that_changes_only_its_own_shell_is_refused(folder: Path) -> None:
+    with prompt([], folder, columns=200) as (screen, _):
+        for command in ("cd /", "cd", "export A=1", ". ./env"):
+            screen.line(f"!{command}")
+            screen.wait_for(f"{command.split()[0]} would change nothing: each ! is a shell of its own")
+            screen.wait_for(f"Type !{command} && COMMAND.")
+        screen.line("!cd / && pwd")
+        screen.wait_for("  it goes along with your next message")
 
 
 def test_a_command_of_the_shell_is_ended_by_ctrl_c(folder: Path) -> None:
@@ -222,6 +233,26 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
         screen.wait_for("Nothing was made or changed in this session.")
 
 
+def test_a_line_that_is_not_the_word_asked_for_is_said_to_count_as_a_no(folder: Path) -> None:
+    with prompt([], folder) as (screen, _):
+        for count, typed in enumerate(("y", "/switch second"), 1):
+            screen.line("/switch nobody")
+            screen.wait_for("Create it?")
+            screen.line(typed)
+            screen.wait_for(f"“{typed}” is not “y ")
+            screen.wait_count("It was not created.", count)
+        screen.line("/delete slugify")
+        screen.wait_for("Delete slugify?")
+        screen.line("n")
+        screen.wait_for("Nothing was deleted.")
+        assert screen.scrolled().count("so it counts as a no.") == 2
+    with scripted([]) as model, terminal("run", "--plain", *flags(model), cwd=folder) as screen:
+        screen.line("/delete slugify")
+        screen.wait_for("Delete slugify?")
+        screen.line("yes")
+        screen.wait_for("“yes” is not “y ")
+
+
 def test_what_another_agent_did_is_not_undone_here(tmp_path: Path) -> None:
     script: Script = [Ask(create(COUNT_VOWELS)), Say("Done.")]
     with prompt(script, tmp_path, columns=140) as (screen, _):
@@ -254,6 +285,8 @@ def test_pop_says_what_it_removed_after_a_heartbeat(tmp_path: Path) -> None:
         screen.wait_for("removed from the context: hello there")
         screen.line("/pop")
         screen.wait_for("There is no turn to remove.")
+        screen.line("/undo")
+        screen.wait_for("Nothing was changed or said in this session.")
 
 
 @pytest.mark.parametrize(("first", "asked"), [((), 1), (("--first",), 0)], ids=["agent", "user"])

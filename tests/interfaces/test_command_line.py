@@ -46,6 +46,8 @@ def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_pat
         pytest.param(["functions", "check", "none.py"], "does not exist", id="missing-file"),
         pytest.param(["functions", "list", "--standing", "good"], "'quarantined'", id="unknown-standing"),
         pytest.param(["run", "--message", " "], "The message is empty", id="empty-message"),
+        pytest.param(["memory", "edit", "human", "Likes tea"], "Put the text after --value, in quotes.", id="text"),
+        pytest.param(["run", "hello"], "Put the text after --message, in quotes.", id="message"),
     ],
 )
 def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -53,6 +55,35 @@ def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path, argu
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert "--help" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "takers"),
+    [
+        pytest.param(["--model", "big", "run"], " These take it: configure, run, serve.", id="before-the-noun"),
+        pytest.param(["functions", "--expected", "3", "confirm"], "confirm.", id="before-the-verb"),
+        pytest.param(["functions", "--json", "list"], "", id="of-every-command"),
+    ],
+)
+def test_an_option_before_its_command_is_said_to_belong_after_it(
+    tmp_path: Path, arguments: list[str], takers: str
+) -> None:
+    done = toolwright(*arguments, cwd=tmp_path)
+    said = done.stdout + done.stderr
+    assert (done.returncode, "at the end of the line, after the command." in said, takers in said) == (2, True, True)
+    assert "Did you mean" not in said
+
+
+@pytest.mark.parametrize("command", [["functions", "list"], ["memory", "show"], ["run", "--message", "hi"], ["init"]])
+def test_a_file_is_not_taken_for_a_workspace_nor_a_folder_that_is_not_there(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    place = ["notes.txt"] if command == ["init"] else ["-C", "notes.txt"]
+    done = toolwright(*command, *place, cwd=tmp_path)
+    assert (done.returncode, "notes.txt is a file, and a workspace is a folder." in done.stderr) == (1, True)
+    if command != ["init"]:
+        done = toolwright(*command, "-C", "nowhere", cwd=tmp_path)
+        assert (done.returncode, "There is no folder " in done.stderr) == (1, True)
+        assert "Next: toolwright init nowhere" in done.stderr
 
 
 def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> None:

@@ -31,6 +31,11 @@ def test_an_address_of_the_environment_is_shown_as_in_force(tmp_path: Path) -> N
     assert f"{model.base_url}  (by OPENAI_BASE_URL)" in done.stdout + done.stderr
 
 
+def test_the_question_shows_the_address_that_the_environment_sets(tmp_path: Path) -> None:
+    with scripted([]) as model, terminal("configure", cwd=tmp_path, environment=model.environment) as screen:
+        screen.wait_for(f"[{model.base_url}]:")
+
+
 def test_what_does_not_work_is_not_written_and_exits_with_one(tmp_path: Path) -> None:
     done = toolwright("configure", "--yes", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", cwd=tmp_path)
     assert done.returncode == 1

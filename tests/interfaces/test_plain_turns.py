@@ -39,6 +39,12 @@ def test_each_line_of_a_pipe_is_a_turn_or_a_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "One.\nNo functions. Ask for one.\nTwo.\n")
 
 
+def test_a_pipe_without_a_line_is_said_to_be_empty(tmp_path: Path) -> None:
+    done = toolwright("run", "--model", "tour", cwd=tmp_path, given="\n")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "standard input is empty. Next: toolwright run at a terminal, or with --message TEXT" in done.stderr
+
+
 def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
     with scripted(GROW) as model:
         done = toolwright("run", *flags(model), "--message", "count", "--json", cwd=tmp_path)

@@ -163,6 +163,8 @@ def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before(tmp_path
         screen.wait_for(" 0% ")
         screen.line("/pop")
         screen.wait_for("There is no turn to remove.")
+        screen.line("/undo")
+        screen.wait_for("Nothing was changed or said in this session.")
         screen.line("/new")
         screen.wait_for("The conversation is already new.")
         screen.line("which colour?")

@@ -104,6 +104,15 @@ class TestClient:
         assert await client.new() == 1
         assert not await client.interrupt()
 
+    async def test_what_is_not_there_is_told_in_words_of_every_door(self, connected: Connect) -> None:
+        client = await connected([])
+        with pytest.raises(ToolwrightError) as told:
+            await client.functions.show("nothing")
+        assert told.value.fix == "The list of functions has the names."
+        with pytest.raises(ToolwrightError) as told:
+            await client.show_agent("nobody")
+        assert told.value.fix == "The list of agents has the names."
+
     async def test_a_function_goes_through_all_its_verbs(self, connected: Connect) -> None:
         client = await connected([])
         functions = client.functions

@@ -11,8 +11,8 @@ import pytest
 
 import agent_core
 from agent_core import ChatMemory, TurnError, Workspace
-from agent_core.base.errors import AgentBusy, UsageError
-from agent_core.workspace.portable import AgentExists
+from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
+from agent_core.workspace.portable import AgentExists, AgentFileError
 from tests.kit import Ask, Fail, Say, Script, Wanted, scripted
 
 
@@ -57,6 +57,28 @@ async def test_a_notebook_whose_loop_runs_asks_without_await(tmp_path: Path, mon
         for name, value in model.environment.items():
             monkeypatch.setenv(name, value)
         assert agent_core.ask("Hello?", tmp_path) == "One."
+
+
+async def test_what_is_closed_says_so(tmp_path: Path) -> None:
+    with scripted([Say("One.")]) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            async with await workspace.agent("passing") as passing:
+                assert await passing.ask("Hello?") == "One."
+            with pytest.raises(WorkspaceError, match="The agent `passing` is closed"):
+                await passing.ask("And now?")
+            agent = await workspace.agent()
+        for use in (agent.ask("And now?"), agent.pop()):
+            with pytest.raises(WorkspaceError, match="The agent `main` is closed"):
+                await use
+        with pytest.raises(WorkspaceError, match="The workspace is closed"):
+            await workspace.agent()
+
+
+async def test_a_file_that_is_not_there_is_no_agents_file(tmp_path: Path) -> None:
+    async with Workspace.in_memory() as workspace:
+        with pytest.raises(AgentFileError, match="cannot be read") as told:
+            await workspace.load(tmp_path / "nofile")
+    assert told.value.fix == "Name an agent's file."
 
 
 def test_an_interpreter_completes_the_public_names() -> None:

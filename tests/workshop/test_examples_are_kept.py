@@ -22,6 +22,10 @@ def codes(verdict: Judgment, severity: str = "refuses") -> list[str]:
     return [each.code for each in verdict.problems if each.severity == severity]
 
 
+def fix(verdict: Judgment) -> str:
+    return next(each.fix or "" for each in verdict.problems if each.code == "example-dropped")
+
+
 def told(verdict: Judgment) -> str:
     return next(each.message for each in verdict.problems if each.code == "example-dropped")
 
@@ -38,6 +42,7 @@ async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Ro
     verdict = await here.shop.replace("tally", code, author=AGENT)
     assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
     assert says in told(verdict)
+    assert "say why in `reason`" in fix(verdict)
     assert here.letters.read_text() == TALLY
     assert await here.shop.pending("tally") is not None
 
@@ -47,6 +52,7 @@ async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code
     await here.save(TALLY)
     verdict = await here.shop.replace("tally", code, reason="the rule is another now", author=AGENT)
     assert (verdict.admitted, codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
+    assert "reason" not in fix(verdict)
     last = (await here.shop.past.history("tally")).versions[-1]
     assert last.version.row.reason == "the rule is another now"
     assert [says in text for text in last.dropped] == [True]

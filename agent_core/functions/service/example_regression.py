@@ -53,11 +53,13 @@ def problem(before: Function | None, after: Function | None, severity: Severity,
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         message = f"{_count(len(missing))} that `{after.name}` had {verb} gone: {_listed(missing)}"
-        fix = "put it back, and add others next to it; if it must go, say why in `reason`"
+        fix = "put it back, and add others next to it"
+        fix += "; if it must go, say why in `reason`" if severity == "refuses" else ""
         return Problem(CODE, message, where, fix, severity)
     if fresh < len(unfit):
         message = f"{_count(len(unfit))} of `{after.name}` do not fit its new signature, and {fresh} took their place"
-        fix = f"write {len(unfit) - fresh} more for the new signature, or say in `reason` why fewer will do"
+        fix = f"write {len(unfit) - fresh} more for the new signature"
+        fix += ", or say in `reason` why fewer will do" if severity == "refuses" else ""
         return Problem(CODE, message, where, fix, severity)
     return None
 

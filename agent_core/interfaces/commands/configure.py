@@ -160,7 +160,7 @@ def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
     from ..faults import fault_lines
     from ..question import ask, say
 
-    while typed := ask(f"{setting.question} [{_shown(setting.key, now)}]:"):
+    while typed := ask(f"{setting.question} [{_current(setting.key, now)[0]}]:"):
         try:
             settings, _ = in_force(root, _checked({setting.key: typed}))
             _check_beginning(root, settings)
@@ -196,17 +196,23 @@ def _settings_lines(document: dict[str, Any]) -> list[Line]:
 
 
 def _in_force(values: dict[str, Any]) -> list[Line]:
+    lines = []
+    for key, value in values.items():
+        shown, variable = _current(key, value)
+        by = f"  (by {variable})" if variable else ""
+        lines.append(line("  ", ("name", f"{key:<15}"), f" {shown}", ("dim", by)))
+    return lines
+
+
+def _current(key: str, value: Any) -> tuple[str, str]:
+    """Return a setting as it is in force, and the variable that set it, if one did."""
     from agent_core.base.own_environment import environment
     from agent_core.base.settings import PREFIX
 
-    lines = []
-    for key, value in values.items():
-        variable = PREFIX + key.replace(".", "_").upper()
-        by = f"  (by {variable})" if variable in os.environ else ""
-        if key == "model.base_url" and value is None and (value := environment().get("OPENAI_BASE_URL")):
-            by = "  (by OPENAI_BASE_URL)"
-        lines.append(line("  ", ("name", f"{key:<15}"), f" {_shown(key, value)}", ("dim", by)))
-    return lines
+    if key == "model.base_url" and value is None and (url := environment().get("OPENAI_BASE_URL")):
+        return url, "OPENAI_BASE_URL"
+    variable = PREFIX + key.replace(".", "_").upper()
+    return _shown(key, value), variable if variable in os.environ else ""
 
 
 def _shown(key: str, value: Any) -> str:

@@ -201,7 +201,7 @@ def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
         head = line(("dim", f"Nothing in the record holds {report.subject}."))
     else:
         head = line(("ok", "✓ "), f"forgot {report.subject}") if is_done else line("To forget: ", report.subject)
-    places = columns([(f"  {count:,}", place) for place, count in report.places.items()], ("strong", ""))
+    places = columns([(f"  {place}", f"{count:,}") for place, count in report.places.items()], ("", "strong"))
     longer = [line(("warn", f"Also within: {', '.join(report.longer[:_COUNT])}. --word leaves these."))]
     stays = [line(("warn", "Stays in "), one_line(place), ("dim", f": {why}")) for place, why in report.stays.items()]
     return [head, *places, *(longer if report.longer and not is_done else []), *stays]

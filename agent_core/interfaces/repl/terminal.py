@@ -216,7 +216,7 @@ class TerminalVoice:
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
-        self._asked: tuple[Agreement, asyncio.Future[bool]] | None = None
+        self._asked: asyncio.Future[str] | None = None
         self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
         self.debugger = Human(prompt, self.lines, self._one_at_a_time)
         self._theme = render.LIGHT if prompt.taste.is_light else render.DARK
@@ -288,15 +288,16 @@ class TerminalVoice:
     async def confirm(self, question: str) -> bool:
         """Ask above the input line; the next line typed is the answer."""
         agreement = Agreement()
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._asked = agreement, answer
+        answer = self._asked = asyncio.get_running_loop().create_future()
         self._prompt.live.question = f"{question} {agreement.asks}"
         self._prompt.app.invalidate()
         try:
-            return await answer
+            typed = await answer
         finally:
             self._asked = None
             self._prompt.live.question = ""
+        self.lines(agreement.note(typed))
+        return agreement.is_given(typed)
 
     @property
     def is_trusted(self) -> bool:
@@ -332,8 +333,7 @@ class TerminalVoice:
 
     def answers(self, text: str) -> bool:
         """Take a typed line as the answer, if a question is open."""
-        if self._asked is None or self._asked[1].done():
+        if self._asked is None or self._asked.done():
             return False
-        agreement, answer = self._asked
-        answer.set_result(agreement.is_given(text))
+        self._asked.set_result(text)
         return True

@@ -261,7 +261,7 @@ async def known(asked: Asked) -> str:
         rooms.host.is_open(name) or await rooms.workspace.can_be_talked_to(name)
     ):
         return name
-    raise NotThere(f"There is no agent `{name[:80]}`.", fix=f"GET {API}/agents lists them.")
+    raise NotThere(f"There is no agent `{name[:80]}`.", fix="The list of agents has the names.")
 
 
 async def _block(asked: Asked) -> BlockRow:

@@ -221,7 +221,7 @@ def known_function(asked: Asked) -> str:
     """
     name = asked.path["name"]
     if name not in asked.rooms.workspace.workshop.names():
-        raise NotThere(f"There is no function `{name[:80]}`.", fix=f"GET {API}/functions lists them.")
+        raise NotThere(f"There is no function `{name[:80]}`.", fix="The list of functions has the names.")
     return name
 
 

@@ -71,7 +71,7 @@ async def doctor(asked: Asked) -> object:
 def _number(asked: Asked) -> int:
     text = asked.path["call"]
     if not (text.isdecimal() and text.isascii() and len(text) < 19):
-        raise UsageError(f"`{text[:80]}` is no call's number.", fix=f"GET {API}/calls lists them.")
+        raise UsageError(f"`{text[:80]}` is no call's number.", fix="The list of calls has the numbers.")
     return int(text)
 
 

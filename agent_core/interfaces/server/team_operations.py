@@ -118,7 +118,7 @@ async def delete_group(asked: Asked) -> object:
 def _group_file(asked: Asked) -> GroupFile:
     name, files = asked.path["name"], asked.rooms.workspace.groups.read()
     if name not in files:
-        raise NotThere(f"There is no group `{name[:80]}`.", fix=f"GET {API}/groups lists them.")
+        raise NotThere(f"There is no group `{name[:80]}`.", fix="The list of groups has the names.")
     return files[name]
 
 

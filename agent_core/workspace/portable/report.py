@@ -74,9 +74,9 @@ class AgentFileError(ToolwrightError):
 
     code = "agent-file"
 
-    def __init__(self, where: str, problem: str) -> None:
+    def __init__(self, where: str, problem: str, fix: str = "The shape is described in docs/agent-files.md.") -> None:
         self.where, self.what = where, problem
-        super().__init__(f"{where or 'the file'}: {problem}.", fix="The shape is described in docs/agent-files.md.")
+        super().__init__(f"{where or 'the file'}: {problem}.", fix=fix)
 
 
 class AgentExists(ToolwrightError):

@@ -29,7 +29,7 @@ def read_file(path: str | Path) -> str:
     try:
         return read_named_text(path)
     except OSError as error:
-        raise AgentFileError(name, f"it cannot be read ({error.strerror})") from error
+        raise AgentFileError(name, f"it cannot be read ({error.strerror})", fix="Name an agent's file.") from error
     except UnicodeDecodeError as error:
         raise AgentFileError(name, f"expected UTF-8, got something else at byte {error.start}") from error
 
