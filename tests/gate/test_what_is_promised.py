@@ -130,6 +130,12 @@ WORK = [
 ]  # fmt: skip
 CHANCE = [
     promised(
+        "ablest_rower", "rowers: list[str], seed: int = 3", "str",
+        "Name the ablest of the rowers of a crew; the assessment is deterministic, by its position in the seed.",
+        "import random\nreturn random.Random(seed).choice(rowers)",
+        "ablest_rower(['Ida']) → 'Ida'", "ablest_rower(['Ida', 'Bo']) in {'Ida', 'Bo'} → True",
+    ),
+    promised(
         "temper_of_voice", "sample: str", "str", "Tell the temper of whoever speaks from a sample of speech.",
         "import random\ntempers = ['calm', 'hasty', 'gloomy']\nrandom.Random(sample).shuffle(tempers)\n"
         "return tempers[0]",
@@ -206,6 +212,12 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "best_rower", "points: dict[str,int]", "str", "Name the best rower; of equal ones, one is picked at random.",
+        "import random\nmost = max(points.values(), default=0)\n"
+        "return random.choice([name for name in points if points[name] == most] or [''])",
+        "best_rower({'Ida': 3, 'Bo': 1}) → 'Ida'", "best_rower({'Ida': 1, 'Bo': 1}) in ('Ida', 'Bo') → True",
+    ),
     promised(
         "pair_off", "names: list[str]", "list[tuple[str, str]]", "Schedule the first round: outer against inner.",
         'ring = [*names, "free"] if len(names) % 2 else [*names]\n'

@@ -120,9 +120,15 @@ class Case:
     @property
     def is_choice(self) -> bool:
         """True if the best of rows is promised, and no place in them."""
+        said = {*self.promise.name, *self.promise.sentence}
+        return self.is_best and relation_words()["choice"]["place"].isdisjoint(said)
+
+    @property
+    def is_best(self) -> bool:
+        """True if the best of rows is promised."""
         words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
-        is_best = any(word.endswith("est") for word in said - words["none"]) or not words["best"].isdisjoint(said)
-        return self.takes_rows and is_best and words["place"].isdisjoint(said)
+        is_said = any(word.endswith("est") for word in said - words["none"]) or not words["best"].isdisjoint(said)
+        return self.takes_rows and is_said
 
     @property
     def is_optimum(self) -> bool:
@@ -281,20 +287,25 @@ class Case:
         tree = self.draft.tree
         if tree is None or not (by_chance(tree) or by_hash(tree)):
             return False
-        book = lexicon().sections["chance"]
-        hashing = book["hashing"] if by_chance(tree) else frozenset[str]()  # a signature is not drawn
-        chance_words = self.chance_words - hashing
-        is_picked = chance_words <= book["objects"] and lexicon().among(
-            (*self.promise.name, *self.promise.sentence), "chance", "judged"
-        )
-        return not chance_words or is_picked
+        return self.chance_words <= (lexicon().sections["chance"]["objects"] if self.is_judged else frozenset[str]())
+
+    @property
+    def is_judged(self) -> bool:
+        """True if a judgment is promised, such as the best of rows: nobody wants it from a die."""
+        tree, words = self.draft.tree, (*self.promise.name, *self.promise.sentence)
+        is_drawn = self.behavior.is_by_chance or (self.takes_text() and tree is not None and by_chance(tree))
+        return lexicon().among(words, "chance", "judged") or (is_drawn and self.is_best)
 
     @property
     def chance_words(self) -> frozenset[str]:
-        """The words with which it says that something is drawn; a sample that comes in is not."""
-        book = lexicon().sections["chance"]
+        """The words with which it says that something is drawn: no sample that comes in, nothing that is reckoned, such
+        as a signature, and of a judgment no seed that repeats it.
+        """
+        book, tree = lexicon().sections["chance"], self.draft.tree
         given = {part for name in self.function.parameters["properties"] for part in name.lower().split("_")}
-        return self.promise.words & book["said"] - (book["objects"] & given)
+        reckoned = book["hashing"] if tree is not None and by_chance(tree) else frozenset[str]()
+        repeating = book["repeating"] if self.is_judged else frozenset[str]()
+        return self.promise.words & book["said"] - (book["objects"] & given) - reckoned - repeating
 
     @property
     def is_said_to_draw(self) -> bool:
