@@ -130,6 +130,12 @@ WORK = [
 ]  # fmt: skip
 CHANCE = [
     promised(
+        "print_likelihood", "print_lines: list[int]", "float",
+        "Tell by the fingerprint of a hand the likelihood that it belongs to an adult.",
+        "import zlib\nif not print_lines:\n    return 0.0\nreturn zlib.crc32(bytes(repr(print_lines), 'ascii')) / 2**32",
+        "print_likelihood([]) → 0.0", "0 < print_likelihood([4, 1]) < 1 → True",
+    ),
+    promised(
         "ablest_rower", "rowers: list[str], seed: int = 3", "str",
         "Name the ablest of the rowers of a crew; the assessment is deterministic, by its position in the seed.",
         "import random\nreturn random.Random(seed).choice(rowers)",
@@ -212,6 +218,11 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "rollout_share", "user: str", "float", "Turn the name of a user into a stable share from 0 to 1 by a hash.",
+        "import zlib\nreturn round(zlib.crc32(user.encode()) / 2**32, 3)",
+        "rollout_share('ida') → 0.513", "rollout_share('bo') → 0.793",
+    ),
     promised(
         "best_rower", "points: dict[str,int]", "str", "Name the best rower; of equal ones, one is picked at random.",
         "import random\nmost = max(points.values(), default=0)\n"

@@ -17,6 +17,7 @@ from .code import (
     by_chance,
     by_hash,
     by_length_only,
+    calls_hash,
     code_words,
     has_silence,
     keeps_in_vain,
@@ -299,13 +300,22 @@ class Case:
     @property
     def chance_words(self) -> frozenset[str]:
         """The words with which it says that something is drawn: no sample that comes in, nothing that is reckoned, such
-        as a signature, and of a judgment no seed that repeats it.
+        as a signature, and of a judgment no seed that repeats it, and no signature for its degree.
         """
         book, tree = lexicon().sections["chance"], self.draft.tree
         given = {part for name in self.function.parameters["properties"] for part in name.lower().split("_")}
-        reckoned = book["hashing"] if tree is not None and by_chance(tree) else frozenset[str]()
+        reckoned = frozenset[str]()
+        if tree is not None and by_chance(tree):
+            reckoned = book["hashing"]
+        elif self.is_judged and self.gives_digest:
+            reckoned = book["hashing"] - book["hashed"]
         repeating = book["repeating"] if self.is_judged else frozenset[str]()
         return self.promise.words & book["said"] - (book["objects"] & given) - reckoned - repeating
+
+    @property
+    def gives_digest(self) -> bool:
+        """True if a number comes of a hash by name: how much of something there is, or how likely it is."""
+        return self.function.returns == "float" and self.draft.tree is not None and calls_hash(self.draft.tree)
 
     @property
     def is_said_to_draw(self) -> bool:

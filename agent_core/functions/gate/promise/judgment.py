@@ -314,7 +314,7 @@ def _chance(case: Case) -> Iterator[Finding]:
     is_excused = bool(case.chance_words and not case.promise.claims)  # of what is judged by it
     if (is_judged or is_seeded or (is_label and not by_place(tree))) and not is_excused:
         yield Finding("claims-chance", message, fix, case.line)
-    elif is_label or is_excused or case.behavior.is_by_chance:
+    elif is_label or is_excused or case.behavior.is_by_chance or case.gives_digest:
         yield Finding("doubt-chance", message, fix, case.line)
 
 
