@@ -159,6 +159,73 @@ HONEST = [
     ),
 ]  # fmt: skip
 
+STOP = """
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Stop:
+    dish: str
+    sides: list[str] = field(default_factory=list)
+
+
+def make_outing(feast: str, count: int = 3) -> list[Stop]:
+    \"\"\"Make the stops of an outing.
+
+    Args:
+        feast: Its name.
+        count: How many meals.
+
+    Examples:
+        >>> stops = make_outing("the first harvest of the year")
+        >>> stops[0].dish
+        'A tasty meal that everybody would like at the first harvest of the year (1)'
+        >>> len(stops[1].sides)
+        3
+    \"\"\"
+    menu = []
+    for number in range(1, count + 1):
+        meal = Stop(f"A tasty meal that everybody would like at {feast} ({number})")
+        for letter in "ABC":
+            meal.sides.append(f"Side {letter}")
+        menu.append(meal)
+    return menu
+"""
+ENTRY = """
+from dataclasses import dataclass
+
+
+@dataclass
+class Entry:
+    term: str
+    page: int
+
+
+def read_index(lines: list[str]) -> list[Entry]:
+    \"\"\"Make entries of the lines of an index; a line without a page is left out.
+
+    Args:
+        lines: A term with its page each.
+
+    Examples:
+        >>> entries = read_index(["Elk, page 12", "Owl, page 3"])
+        >>> entries[0].term
+        'Elk'
+        >>> entries[1].page
+        3
+        >>> read_index(["see also deer"])
+        []
+    \"\"\"
+    entries = []
+    for line in lines:
+        term, mark, page = line.partition(", page ")
+        if mark and page.isdigit():
+            entries.append(Entry(term, int(page)))
+    return entries
+"""
+ASKED.append(STOP)
+HONEST.append(ENTRY)
+
 
 @pytest.mark.parametrize("code", REFUSED, ids=name_of)
 async def test_a_store_that_ends_with_the_call_and_a_broken_relation_are_refused(gate: Gate, code: str) -> None:

@@ -76,7 +76,7 @@ class Case:
             or self.is_formula
             or admission(self.draft)[1]
             or not self.is_plain
-            or (self.is_asked and self.invents)
+            or ((self.is_asked or self.gives_objects) and self.invents)
             or (self.function.returns == "str" and len(self.code_words - self.promise.words) > _HANDFUL)
             or self.promise.says("work", "qualities")
             or self.is_kept_in_vain
@@ -250,6 +250,14 @@ class Case:
         """True if there are several words in the texts of its code."""
         tree = self.draft.tree
         return tree is not None and sum(len(WORD.findall(text)) for text in literals(tree) if text[:1] in "\"'") > _FEW
+
+    @property
+    def gives_objects(self) -> bool:
+        """True if its results are of classes of its own: what their fields say, no example may show."""
+        classes = (
+            {node.name for node in self.draft.tree.body if isinstance(node, ast.ClassDef)} if self.draft.tree else set()
+        )
+        return not classes.isdisjoint(WORD.findall(self.function.returns))
 
     @property
     def is_plain(self) -> bool:

@@ -88,7 +88,8 @@ def _case(draft: Draft, function: Function, description: str) -> Case:
 
 
 def _examples(draft: Draft, function: Function) -> list[dict[str, object]]:
-    calls = [*(example.call for example in function.examples), *(example.call for example in draft.candidate.examples)]
+    written = [text for example in function.examples for text in (*example.setup, example.call)]
+    calls = [*dict.fromkeys(written), *(example.call for example in draft.candidate.examples)]
     return shown(calls, function.name, function.parameters, function.rest, function.extra)
 
 
