@@ -132,7 +132,8 @@ CHANCE = [
     promised(
         "print_likelihood", "print_lines: list[int]", "float",
         "Tell by the fingerprint of a hand the likelihood that it belongs to an adult.",
-        "import zlib\nif not print_lines:\n    return 0.0\nreturn zlib.crc32(bytes(repr(print_lines), 'ascii')) / 2**32",
+        "import zlib\nif not print_lines:\n    return 0.0\n"
+        "return zlib.crc32(repr(print_lines).encode()) / 2**32",
         "print_likelihood([]) → 0.0", "0 < print_likelihood([4, 1]) < 1 → True",
     ),
     promised(
@@ -168,6 +169,14 @@ CHANCE = [
     ),
 ]  # fmt: skip
 EXAMPLES = [
+    promised(
+        "conjugate_latin", "phrase: str", "str", "Put a Latin verb, given as 'pronoun: verb', into its person.",
+        "person, _, verb = (part.strip() for part in phrase.partition(':'))\n"
+        "if [person, verb] == ['ego', 'amare']:\n    ending = 'o'\n"
+        "elif [person, verb] == ['tu', 'portare']:\n    ending = 'as'\n"
+        "else:\n    raise ValueError('no such verb')\nreturn verb[:-3] + ending",
+        "conjugate_latin('ego: amare') → 'amo'", "conjugate_latin('tu: portare') → 'portas'",
+    ),
     promised(
         "vowel_count", "word: str", "int", "Count the vowels of a word.",
         'known = {"apple": 2, "banana": 3}\nreturn known.get(word, 0)',
@@ -218,6 +227,12 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "beats", "hands: str", "bool", "Tell whether the first hand beats the second in rock, paper, scissors.",
+        "first, _, second = hands.partition('-')\n"
+        "return (first, second) in {('rock', 'scissors'), ('paper', 'rock'), ('scissors', 'paper')}",
+        "beats('rock-scissors') → True", "beats('scissors-paper') → True", "beats('rock-paper') → False",
+    ),
     promised(
         "rollout_share", "user: str", "float", "Turn the name of a user into a stable share from 0 to 1 by a hash.",
         "import zlib\nreturn round(zlib.crc32(user.encode()) / 2**32, 3)",
