@@ -15,6 +15,16 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EFFECT = [
     promised(
+        "print_seat_tickets", "seats: list[str], printer: str", "list[str]", "Print a ticket for each seat.",
+        'return [f"{seat} -> {printer}" for seat in seats]',
+        "print_seat_tickets(['A1'], 'hall') → ['A1 -> hall']", "print_seat_tickets([], 'bar') → []",
+    ),
+    promised(
+        "print_page_label", "shelf: str, row: int", "str", "Print the page with the label of a shelf.",
+        'return f"{shelf}/{row} (printing)"',
+        "print_page_label('Tea', 2) → 'Tea/2 (printing)'", "print_page_label('Rye', 4) → 'Rye/4 (printing)'",
+    ),
+    promised(
         "save_note", "text: str", "str", "Save a note.", 'return f"Note saved: {text}"',
         "save_note('buy milk') → 'Note saved: buy milk'", "save_note('call Bob') → 'Note saved: call Bob'",
     ),
@@ -227,6 +237,11 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "print_seat_ticket", "seat: str, film: str", "str", "Print a ticket for a seat as text.",
+        'return f"{film} | {seat}"',
+        "print_seat_ticket('A1', 'Alien') → 'Alien | A1'", "print_seat_ticket('B2', 'Heat') → 'Heat | B2'",
+    ),
     promised(
         "beats", "hands: str", "bool", "Tell whether the first hand beats the second in rock, paper, scissors.",
         "first, _, second = hands.partition('-')\n"
