@@ -33,10 +33,11 @@ Kind = Literal[
     "large",
     "known",
     "moved",
+    "swapped",
 ]
 APART = frozenset(
-    {"documented", "instance", "large", "known", "moved"}
-)  # what the description names, long numbers, what everybody knows and moved numbers: compared among themselves
+    {"documented", "instance", "large", "known", "moved", "swapped"}
+)  # what the description names, long numbers, what everybody knows and what changed places: compared among themselves
 NONSENSE = "zqxj"
 EVERYDAY = (
     "The cat sat on the mat. The dog hated the cat, and the cat hated rain. Rain fell all day.",
@@ -94,7 +95,7 @@ def probes(
     calls += _documented(function, examples, description)
     calls += _large(function, examples)
     for at, base in enumerate(bases):
-        calls += _moved(base, at)
+        calls += [*_moved(base, at), *_swapped(base, at)]
     return [probe for probe in calls if len(repr(probe.arguments)) <= _LONGEST] if _are_short(calls) else []
 
 
@@ -126,6 +127,15 @@ def _moved(base: Arguments, at: int) -> Iterator[Probe]:
         for other in (numbers[1:] + numbers[:1], numbers[::-1]) if len(set(numbers)) > 1 else ():
             if other != numbers:
                 yield Probe(base | {name: _with_leaves(row, iter(other))}, "moved", at, name)
+
+
+def _swapped(base: Arguments, at: int) -> Iterator[Probe]:
+    """Yield a call with what a mapping holds under other keys of it."""
+    for name, row in base.items():
+        values = [*row.values()] if isinstance(row, dict) else []
+        for other in (values[1:] + values[:1], values[::-1]):
+            if len(values) > 1 and other != values:
+                yield Probe(base | {name: dict(zip(row, other, strict=True))}, "swapped", at, name)
 
 
 def _leaves(value: Any) -> Iterator[int | float]:  # Any: whatever an argument is
