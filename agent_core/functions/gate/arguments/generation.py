@@ -138,7 +138,7 @@ def shown(calls: Sequence[str], name: str, parameters: Schema, rest: str = "", e
 
 def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
     try:
-        tree = syntax.parse(text.strip())
+        tree = syntax.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
