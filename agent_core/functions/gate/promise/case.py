@@ -106,7 +106,7 @@ class Case:
         said = {*self.promise.name, *self.promise.sentence}
         if words["media"]["formats"] & said or words["filler"]["vague"] & self.code_words:
             return True
-        if self.is_choice or self.is_optimum:
+        if self.is_choice or self.is_optimum or self.is_likeness:
             return True
         if self.takes_rows and not words["order"]["free"].isdisjoint(leading):
             return True
@@ -136,6 +136,13 @@ class Case:
         """True if what is best by some measure is promised of rows or mappings."""
         words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
         return self.takes_rows and not (words["best"] | words["measured"]).isdisjoint(said)
+
+    @property
+    def is_likeness(self) -> bool:
+        """True if it is to tell how much two texts are alike, and not whether they are the same."""
+        words, said = relation_words()["likeness"], {*self.promise.name, *self.promise.sentence}
+        is_said = any(form in words["said"] for word in said for form in forms_of(word))
+        return is_said and self.promise.words.isdisjoint(words["exact"])
 
     @property
     def returns_rows(self) -> bool:

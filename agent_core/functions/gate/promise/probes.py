@@ -34,9 +34,10 @@ Kind = Literal[
     "known",
     "moved",
     "swapped",
+    "slight",
 ]
 APART = frozenset(
-    {"documented", "instance", "large", "known", "moved", "swapped"}
+    {"documented", "instance", "large", "known", "moved", "swapped", "slight"}
 )  # what the description names, long numbers, what everybody knows and what changed places: compared among themselves
 NONSENSE = "zqxj"
 EVERYDAY = (
@@ -94,6 +95,7 @@ def probes(
     calls += _others(function, examples, shown_domain)
     calls += _documented(function, examples, description)
     calls += _large(function, examples)
+    calls += _slight(function, examples)
     for at, base in enumerate(bases):
         calls += [*_moved(base, at), *_swapped(base, at)]
     return [probe for probe in calls if len(repr(probe.arguments)) <= _LONGEST] if _are_short(calls) else []
@@ -318,6 +320,31 @@ def _large(function: Function, examples: Sequence[Arguments]) -> Iterator[Probe]
             call = {name: factor * value + 3}
             if fits(call, schema, schema):
                 yield Probe(call, "large", -1, name)
+
+
+def _slight(function: Function, examples: Sequence[Arguments]) -> Iterator[Probe]:
+    """Yield the longest text of an example next to itself, then next to slight variations, for a function of two."""
+    schema = function.parameters
+    names = [name for name, kind in schema["properties"].items() if kind.get("type") == "string"]
+    texts = [text for example in examples for name in names if isinstance(text := example.get(name), str)]
+    if len(names) != _PAIR or not texts:
+        return
+    text = max(texts, key=len)
+    parts, between = (text.split(), " ") if len(text.split()) > _PAIR else ([*text], "")
+    half = len(parts) // 2
+    varied = [
+        [*parts[:half], *parts[half + 1 :]],
+        [*parts[: half - 1], parts[half], parts[half - 1], *parts[half + 1 :]] if half else parts,
+        [*parts[: half + 1], *parts[half:]],
+    ]
+    others = [other for row in varied if (other := between.join(row)).casefold() != text.casefold()]
+    for other in (text, *others) if len(others) == len(varied) else ():
+        call = examples[0] | dict(zip(names, (text, other), strict=True))
+        if fits(call, schema, schema):
+            yield Probe(call, "slight", -1, names[1])
+
+
+_PAIR = 2
 
 
 def has_letters(value: Any) -> bool:  # Any: whatever an argument is

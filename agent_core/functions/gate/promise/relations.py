@@ -42,6 +42,7 @@ def judge_relations(case: Case) -> Iterator[Suspicion]:
     yield from _container(case)
     yield from _unmeasured(case)
     yield from _keys_only(case)
+    yield from _equality(case)
 
 
 def suspicion(case: Case, code: str, message: str, fix: str, calls: Sequence[tuple[Probe, Any]] = ()) -> Suspicion:
@@ -332,6 +333,23 @@ def _keys_only(case: Case) -> Iterator[Suspicion]:
         if swapped and len(calls) >= _SOME and all(is_same for _probe, _value, is_same in calls):
             message = f"`{case.function.name}` reads the keys of `{name}` alone: what it holds changes nothing"
             yield suspicion(case, "doubt-work", message, _WORK, swapped)
+
+
+def _equality(case: Case) -> Iterator[Suspicion]:
+    """Judge the likeness of two texts that is nothing but that they are the same."""
+    if not case.is_likeness:
+        return
+    calls = [
+        (probe, plain(outcome.value))
+        for probe, outcome in case.behavior.outcomes
+        if probe.kind == "slight" and isinstance(outcome, Returned)
+    ]
+    unlike = [value for probe, value in case.behavior.returned if probe.kind == "other"]
+    if len(calls) < _SOME or calls[0][1] in [value for _probe, value in calls[1:]]:
+        return
+    if {repr(value) for _probe, value in calls[1:]} <= {repr(value) for value in unlike}:
+        message = f"`{case.function.name}` finds likeness only in the same text: a slight variation is as good as any"
+        yield suspicion(case, "doubt-work", message, _WORK, calls[1:])
 
 
 def _container(case: Case) -> Iterator[Suspicion]:
