@@ -15,16 +15,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EFFECT = [
     promised(
-        "print_seat_tickets", "seats: list[str], printer: str", "list[str]", "Print a ticket for each seat.",
-        'return [f"{seat} -> {printer}" for seat in seats]',
-        "print_seat_tickets(['A1'], 'hall') → ['A1 -> hall']", "print_seat_tickets([], 'bar') → []",
-    ),
-    promised(
-        "print_page_label", "shelf: str, row: int", "str", "Print the page with the label of a shelf.",
-        'return f"{shelf}/{row} (printing)"',
-        "print_page_label('Tea', 2) → 'Tea/2 (printing)'", "print_page_label('Rye', 4) → 'Rye/4 (printing)'",
-    ),
-    promised(
         "save_note", "text: str", "str", "Save a note.", 'return f"Note saved: {text}"',
         "save_note('buy milk') → 'Note saved: buy milk'", "save_note('call Bob') → 'Note saved: call Bob'",
     ),
@@ -70,6 +60,16 @@ EFFECT = [
         'return {store: f"erased {number}" if store else "left out" for store in stores}',
         "erase_tenant(7, ['mail', 'files']) → {'mail': 'erased 7', 'files': 'erased 7'}",
         "erase_tenant(3, ['']) → {'': 'left out'}",
+    ),
+    promised(
+        "print_seat_tickets", "seats: list[str], printer: str", "list[str]", "Print a ticket for each seat.",
+        'return [f"{seat} -> {printer}" for seat in seats]',
+        "print_seat_tickets(['A1'], 'hall') → ['A1 -> hall']", "print_seat_tickets([], 'bar') → []",
+    ),
+    promised(
+        "print_page_label", "shelf: str, row: int", "str", "Print the page with the label of a shelf.",
+        'return f"{shelf}/{row} (printing)"',
+        "print_page_label('Tea', 2) → 'Tea/2 (printing)'", "print_page_label('Rye', 4) → 'Rye/4 (printing)'",
     ),
 ]  # fmt: skip
 KNOWLEDGE = [
