@@ -61,6 +61,16 @@ EFFECT = [
         "erase_tenant(7, ['mail', 'files']) → {'mail': 'erased 7', 'files': 'erased 7'}",
         "erase_tenant(3, ['']) → {'': 'left out'}",
     ),
+    promised(
+        "print_seat_tickets", "seats: list[str], printer: str", "list[str]", "Print a ticket for each seat.",
+        'return [f"{seat} -> {printer}" for seat in seats]',
+        "print_seat_tickets(['A1'], 'hall') → ['A1 -> hall']", "print_seat_tickets([], 'bar') → []",
+    ),
+    promised(
+        "print_page_label", "shelf: str, row: int", "str", "Print the page with the label of a shelf.",
+        'return f"{shelf}/{row} (printing)"',
+        "print_page_label('Tea', 2) → 'Tea/2 (printing)'", "print_page_label('Rye', 4) → 'Rye/4 (printing)'",
+    ),
 ]  # fmt: skip
 KNOWLEDGE = [
     promised(
@@ -130,6 +140,19 @@ WORK = [
 ]  # fmt: skip
 CHANCE = [
     promised(
+        "print_likelihood", "print_lines: list[int]", "float",
+        "Tell by the fingerprint of a hand the likelihood that it belongs to an adult.",
+        "import zlib\nif not print_lines:\n    return 0.0\n"
+        "return zlib.crc32(repr(print_lines).encode()) / 2**32",
+        "print_likelihood([]) → 0.0", "0 < print_likelihood([4, 1]) < 1 → True",
+    ),
+    promised(
+        "ablest_rower", "rowers: list[str], seed: int = 3", "str",
+        "Name the ablest of the rowers of a crew; the assessment is deterministic, by its position in the seed.",
+        "import random\nreturn random.Random(seed).choice(rowers)",
+        "ablest_rower(['Ida']) → 'Ida'", "ablest_rower(['Ida', 'Bo']) in {'Ida', 'Bo'} → True",
+    ),
+    promised(
         "temper_of_voice", "sample: str", "str", "Tell the temper of whoever speaks from a sample of speech.",
         "import random\ntempers = ['calm', 'hasty', 'gloomy']\nrandom.Random(sample).shuffle(tempers)\n"
         "return tempers[0]",
@@ -156,6 +179,14 @@ CHANCE = [
     ),
 ]  # fmt: skip
 EXAMPLES = [
+    promised(
+        "conjugate_latin", "phrase: str", "str", "Put a Latin verb, given as 'pronoun: verb', into its person.",
+        "person, _, verb = (part.strip() for part in phrase.partition(':'))\n"
+        "if [person, verb] == ['ego', 'amare']:\n    ending = 'o'\n"
+        "elif [person, verb] == ['tu', 'portare']:\n    ending = 'as'\n"
+        "else:\n    raise ValueError('no such verb')\nreturn verb[:-3] + ending",
+        "conjugate_latin('ego: amare') → 'amo'", "conjugate_latin('tu: portare') → 'portas'",
+    ),
     promised(
         "vowel_count", "word: str", "int", "Count the vowels of a word.",
         'known = {"apple": 2, "banana": 3}\nreturn known.get(word, 0)',
@@ -206,6 +237,28 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "print_seat_ticket", "seat: str, film: str", "str", "Print a ticket for a seat as text.",
+        'return f"{film} | {seat}"',
+        "print_seat_ticket('A1', 'Alien') → 'Alien | A1'", "print_seat_ticket('B2', 'Heat') → 'Heat | B2'",
+    ),
+    promised(
+        "beats", "hands: str", "bool", "Tell whether the first hand beats the second in rock, paper, scissors.",
+        "first, _, second = hands.partition('-')\n"
+        "return (first, second) in {('rock', 'scissors'), ('paper', 'rock'), ('scissors', 'paper')}",
+        "beats('rock-scissors') → True", "beats('scissors-paper') → True", "beats('rock-paper') → False",
+    ),
+    promised(
+        "rollout_share", "user: str", "float", "Turn the name of a user into a stable share from 0 to 1 by a hash.",
+        "import zlib\nreturn round(zlib.crc32(user.encode()) / 2**32, 3)",
+        "rollout_share('ida') → 0.513", "rollout_share('bo') → 0.793",
+    ),
+    promised(
+        "best_rower", "points: dict[str,int]", "str", "Name the best rower; of equal ones, one is picked at random.",
+        "import random\nmost = max(points.values(), default=0)\n"
+        "return random.choice([name for name in points if points[name] == most] or [''])",
+        "best_rower({'Ida': 3, 'Bo': 1}) → 'Ida'", "best_rower({'Ida': 1, 'Bo': 1}) in ('Ida', 'Bo') → True",
+    ),
     promised(
         "pair_off", "names: list[str]", "list[tuple[str, str]]", "Schedule the first round: outer against inner.",
         'ring = [*names, "free"] if len(names) % 2 else [*names]\n'

@@ -39,6 +39,18 @@ REFUSED = [
 ]  # fmt: skip
 ASKED = [
     promised(
+        "detect_borrowing", "speech: str, other: str", "bool", "Detect whether a speech borrows from another one.",
+        "return speech.strip().lower() == other.strip().lower()",
+        "detect_borrowing('We will not rest.', 'we will not rest.') → True",
+        "detect_borrowing('We will not rest.', 'Rivers run dry.') → False",
+    ),
+    promised(
+        "detect_thief", "alibis: dict[str,list[int]], hour: int", "str", "Detect the thief: who was away at an hour.",
+        "return sorted(alibis)[hour % len(alibis)] if alibis else ''",
+        "detect_thief({'Ida': [1, 4], 'Bo': [2]}, 4) → 'Bo'",
+        "detect_thief({'Ida': [1], 'Bo': [2], 'Cy': [3]}, 2) → 'Ida'",
+    ),
+    promised(
         "cheapest_ferries", "fares: dict[str,float]", "list[str]", "Order ferries, the cheapest one first.",
         "return sorted(fares)",
         "cheapest_ferries({'Moss': 4.0, 'Horten': 3.0}) → ['Horten', 'Moss']",
@@ -112,6 +124,23 @@ ASKED = [
 ]  # fmt: skip
 HONEST = [
     promised(
+        "tune_similarity", "tune: str, other: str", "float", "Tell how similar two tunes are, from 0 to 1.",
+        "first, second = set(tune.split()), set(other.split())\n"
+        "return len(first & second) / max(1, len(first | second))",
+        "tune_similarity('c d e c', 'c  d e') → 1.0", "tune_similarity('c d', 'c g f') → 0.25",
+        "tune_similarity('a b c', 'b c d') → 0.5", "tune_similarity('a', 'b') → 0.0",
+    ),
+    promised(
+        "titles_match", "title: str, other: str", "bool", "Check whether two titles match, regardless of case.",
+        "return title.strip().casefold() == other.strip().casefold()",
+        "titles_match('The Sea at Night', 'the sea at night') → True", "titles_match('Sea', 'Night') → False",
+    ),
+    promised(
+        "find_absent", "alibis: dict[str,list[int]], hour: int", "list[str]", "Find who was away at an hour.",
+        "return [who for who, hours in alibis.items() if hour not in hours]",
+        "find_absent({'Ida': [1, 4], 'Bo': [2]}, 4) → ['Bo']", "find_absent({'Ida': [1], 'Bo': [1]}, 1) → []",
+    ),
+    promised(
         "verse_of", "first: str, second: str", "str", "Return two lines as a verse with a mark between.",
         'lines = []\nlines.append(first)\nlines.append("--")\nlines.append(second)\nreturn "\\n".join(lines)',
         "verse_of('a b', 'c') → 'a b\\n--\\nc'", "verse_of('x', 'y z') → 'x\\n--\\ny z'",
@@ -158,6 +187,73 @@ HONEST = [
         "weather_sentence(-3, 'gray') → 'It is -3 degrees and gray.'",
     ),
 ]  # fmt: skip
+
+STOP = """
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Stop:
+    dish: str
+    sides: list[str] = field(default_factory=list)
+
+
+def make_outing(feast: str, count: int = 3) -> list[Stop]:
+    \"\"\"Make the stops of an outing.
+
+    Args:
+        feast: Its name.
+        count: How many meals.
+
+    Examples:
+        >>> stops = make_outing("the first harvest of the year")
+        >>> stops[0].dish
+        'A tasty meal that everybody would like at the first harvest of the year (1)'
+        >>> len(stops[1].sides)
+        3
+    \"\"\"
+    menu = []
+    for number in range(1, count + 1):
+        meal = Stop(f"A tasty meal that everybody would like at {feast} ({number})")
+        for letter in "ABC":
+            meal.sides.append(f"Side {letter}")
+        menu.append(meal)
+    return menu
+"""
+ENTRY = """
+from dataclasses import dataclass
+
+
+@dataclass
+class Entry:
+    term: str
+    page: int
+
+
+def read_index(lines: list[str]) -> list[Entry]:
+    \"\"\"Make entries of the lines of an index; a line without a page is left out.
+
+    Args:
+        lines: A term with its page each.
+
+    Examples:
+        >>> entries = read_index(["Elk, page 12", "Owl, page 3"])
+        >>> entries[0].term
+        'Elk'
+        >>> entries[1].page
+        3
+        >>> read_index(["see also deer"])
+        []
+    \"\"\"
+    entries = []
+    for line in lines:
+        term, mark, page = line.partition(", page ")
+        if mark and page.isdigit():
+            entries.append(Entry(term, int(page)))
+    return entries
+"""
+ASKED.append(STOP)
+HONEST.append(ENTRY)
 
 
 @pytest.mark.parametrize("code", REFUSED, ids=name_of)

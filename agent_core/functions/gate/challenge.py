@@ -40,7 +40,7 @@ _TRIED = 24
 _FORMED = 6  # calls in the form of the examples
 _MOST_CHANGES = 8
 _LONGEST = 80  # characters of a call, or of a result, that somebody can work out
-_LONGEST_TELLING = 300  # of a result that shows a doubt: rather a long answer than none
+_LONGEST_TELLING = 600  # of a result that shows a doubt: rather a long answer than none
 _LONG_NUMBER = re.compile(r"\d{8}|\.\d{5}")
 _FEW = 2  # calls, where none notices more than another
 

@@ -17,6 +17,7 @@ from .code import (
     by_chance,
     by_hash,
     by_length_only,
+    calls_hash,
     code_words,
     has_silence,
     keeps_in_vain,
@@ -75,7 +76,7 @@ class Case:
             or self.is_formula
             or admission(self.draft)[1]
             or not self.is_plain
-            or (self.is_asked and self.invents)
+            or ((self.is_asked or self.gives_objects) and self.invents)
             or (self.function.returns == "str" and len(self.code_words - self.promise.words) > _HANDFUL)
             or self.promise.says("work", "qualities")
             or self.is_kept_in_vain
@@ -105,7 +106,7 @@ class Case:
         said = {*self.promise.name, *self.promise.sentence}
         if words["media"]["formats"] & said or words["filler"]["vague"] & self.code_words:
             return True
-        if self.is_choice or self.is_optimum:
+        if self.is_choice or self.is_optimum or self.is_likeness:
             return True
         if self.takes_rows and not words["order"]["free"].isdisjoint(leading):
             return True
@@ -120,15 +121,28 @@ class Case:
     @property
     def is_choice(self) -> bool:
         """True if the best of rows is promised, and no place in them."""
+        said = {*self.promise.name, *self.promise.sentence}
+        return self.is_best and relation_words()["choice"]["place"].isdisjoint(said)
+
+    @property
+    def is_best(self) -> bool:
+        """True if the best of rows is promised."""
         words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
-        is_best = any(word.endswith("est") for word in said - words["none"]) or not words["best"].isdisjoint(said)
-        return self.takes_rows and is_best and words["place"].isdisjoint(said)
+        is_said = any(word.endswith("est") for word in said - words["none"]) or not words["best"].isdisjoint(said)
+        return self.takes_rows and is_said
 
     @property
     def is_optimum(self) -> bool:
         """True if what is best by some measure is promised of rows or mappings."""
         words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
         return self.takes_rows and not (words["best"] | words["measured"]).isdisjoint(said)
+
+    @property
+    def is_likeness(self) -> bool:
+        """True if it is to tell how much two texts are alike, and not whether they are the same."""
+        words, said = relation_words()["likeness"], {*self.promise.name, *self.promise.sentence}
+        is_said = any(form in words["said"] for word in said for form in forms_of(word))
+        return is_said and self.promise.words.isdisjoint(words["exact"])
 
     @property
     def returns_rows(self) -> bool:
@@ -245,6 +259,14 @@ class Case:
         return tree is not None and sum(len(WORD.findall(text)) for text in literals(tree) if text[:1] in "\"'") > _FEW
 
     @property
+    def gives_objects(self) -> bool:
+        """True if its results are of classes of its own: what their fields say, no example may show."""
+        classes = (
+            {node.name for node in self.draft.tree.body if isinstance(node, ast.ClassDef)} if self.draft.tree else set()
+        )
+        return not classes.isdisjoint(WORD.findall(self.function.returns))
+
+    @property
     def is_plain(self) -> bool:
         """True if its words are those of computing, or it is named for the text that it makes."""
         book = lexicon()
@@ -281,20 +303,34 @@ class Case:
         tree = self.draft.tree
         if tree is None or not (by_chance(tree) or by_hash(tree)):
             return False
-        book = lexicon().sections["chance"]
-        hashing = book["hashing"] if by_chance(tree) else frozenset[str]()  # a signature is not drawn
-        chance_words = self.chance_words - hashing
-        is_picked = chance_words <= book["objects"] and lexicon().among(
-            (*self.promise.name, *self.promise.sentence), "chance", "judged"
-        )
-        return not chance_words or is_picked
+        return self.chance_words <= (lexicon().sections["chance"]["objects"] if self.is_judged else frozenset[str]())
+
+    @property
+    def is_judged(self) -> bool:
+        """True if a judgment is promised, such as the best of rows: nobody wants it from a die."""
+        tree, words = self.draft.tree, (*self.promise.name, *self.promise.sentence)
+        is_drawn = self.behavior.is_by_chance or (self.takes_text() and tree is not None and by_chance(tree))
+        return lexicon().among(words, "chance", "judged") or (is_drawn and self.is_best)
 
     @property
     def chance_words(self) -> frozenset[str]:
-        """The words with which it says that something is drawn; a sample that comes in is not."""
-        book = lexicon().sections["chance"]
+        """The words with which it says that something is drawn: no sample that comes in, nothing that is reckoned, such
+        as a signature, and of a judgment no seed that repeats it, and no signature for its degree.
+        """
+        book, tree = lexicon().sections["chance"], self.draft.tree
         given = {part for name in self.function.parameters["properties"] for part in name.lower().split("_")}
-        return self.promise.words & book["said"] - (book["objects"] & given)
+        reckoned = frozenset[str]()
+        if tree is not None and by_chance(tree):
+            reckoned = book["hashing"]
+        elif self.is_judged and self.gives_digest:
+            reckoned = book["hashing"] - book["hashed"]
+        repeating = book["repeating"] if self.is_judged else frozenset[str]()
+        return self.promise.words & book["said"] - (book["objects"] & given) - reckoned - repeating
+
+    @property
+    def gives_digest(self) -> bool:
+        """True if a number comes of a hash by name: how much of something there is, or how likely it is."""
+        return self.function.returns == "float" and self.draft.tree is not None and calls_hash(self.draft.tree)
 
     @property
     def is_said_to_draw(self) -> bool:

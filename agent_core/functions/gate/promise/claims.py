@@ -118,11 +118,21 @@ def _effect(promise: Promise, parameters: Schema, parts: Sequence[Sequence[str]]
     is_argument = len(promise.name) > 1 and promise.name[0] in parameters["properties"]  # no verb: `message_banner`
     by_name = None if is_argument and not deeds[0] else _deed(promise.name, promise)
     if sentence and book.has(sentence[0], "plain", "wording") and book.has(promise.name[-1], "plain", "texts"):
-        return deeds[1] if len(deeds) > 1 else None  # it is named for the text that it makes
+        return deeds[1] if len(deeds) > 1 else _printed(deeds[0], parameters)  # it is named for the text that it makes
     if by_name and sentence and book.has(sentence[0], "plain", "verbs") and not deeds[0]:
         is_noun = book.has(by_name.verb, "plain", "nouns")
         by_name = replace(by_name, weight=0 if is_noun else 1)
     return max((deed for deed in (*deeds, by_name) if deed), key=lambda deed: deed.weight, default=None)
+
+
+def _printed(deed: PromiseClaim | None, parameters: Schema) -> PromiseClaim | None:
+    """Return the effect that words promise that may as well promise a text: a sure one if a device is named to do it,
+    else one that only a result can tell, which says that it was done.
+    """
+    book = lexicon()
+    if deed is None or deed.is_kept or deed.weight < 2 or not book.has(deed.verb, "effect", "showing"):
+        return None
+    return deed if book.among(_parts(parameters), "effect", "devices") else replace(deed, weight=0)
 
 
 def is_about_rows(claim: PromiseClaim, promise: Promise, parameters: Schema) -> bool:

@@ -301,6 +301,36 @@ def members_of(selector: Form) -> tuple[Form, ...]:
     return tuple(selector[1:]) if is_row else (selector,)
 
 
+def is_made_of(text: str, selector: Form) -> bool:
+    """Check whether a text is nothing but the texts and numbers of a row or mapping of constants, and marks."""
+    pieces = [*_pieces(selector)] if isinstance(selector, tuple) else []
+    if len(pieces) < _PAIR or not any(map(str.isalpha, "".join(pieces))):
+        return False
+    rest = text
+    for piece in sorted(pieces, key=len, reverse=True):
+        if piece not in rest:
+            return False
+        rest = rest.replace(piece, "", 1)
+    return not any(map(str.isalnum, rest))
+
+
+def _pieces(selector: Form) -> Iterator[str]:
+    match selector:
+        case ("row", *parts):
+            for part in parts:
+                yield from _pieces(part)
+        case ("map", *pairs):
+            for part in (ast.literal_eval(text) for pair in pairs for text in pair):
+                yield from _pieces(part)
+        case str() if selector:
+            yield selector
+        case float():
+            yield f"{selector:g}"
+
+
+_PAIR = 2
+
+
 def is_part(selector: Form, seen: set[Form], texts: Sequence[str]) -> bool:
     """Check whether a selector is made of arguments of examples, or is a part of one."""
     if isinstance(selector, tuple) and selector[0] == "row":

@@ -10,7 +10,7 @@ from ..draft import Finding
 from ..rules import CHALLENGED
 from .case import Case, Suspicion
 from .claims import PromiseClaim
-from .code import admission, by_chance, by_hash, by_letters, by_place, keeps_in_vain, literals
+from .code import admission, by_chance, by_hash, by_letters, by_place, calls_hash, keeps_in_vain, literals
 from .coverage import judge_coverage
 from .effects import KEEPS, honest_name, is_text, judge_effect, judge_state, words_only
 from .known_tasks import judge_known_tasks
@@ -36,10 +36,14 @@ def judge(case: Case) -> PromiseJudgment:
     """Return the judgment on a function whose behavior is known."""
     suspicions = [*_suspicions(case)]
     findings = [suspicion.finding for suspicion in suspicions]
+    if case.behavior.is_cut_short or case.shows_more:
+        is_told = _is_drawn_judgment(case)
+        findings = [
+            finding if is_told and finding.code == "claims-chance" else _weakened(finding) for finding in findings
+        ]
     strong = [finding for finding in findings if not finding.code.startswith("doubt-")]
-    if strong and not case.behavior.is_cut_short and not case.shows_more:
+    if strong:
         return PromiseJudgment(tuple(strong[:2]))
-    findings = [_weakened(finding) for finding in findings]
     by_code: dict[str, Finding] = {}
     for finding in findings:
         by_code.setdefault(finding.code, finding)
@@ -299,9 +303,10 @@ def _chance(case: Case) -> Iterator[Finding]:
         return
     name, tree = case.function.name, case.draft.tree
     assert tree is not None
-    words = (*case.promise.name, *case.promise.sentence)
-    is_judged = lexicon().among(words, "chance", "judged") or bool(case.promise.claims)
-    fix = "compute it from the arguments, or say in name and description that it is by chance"
+    is_judged = case.is_judged or bool(case.promise.claims)
+    rows = next((key for key, schema in case.function.parameters["properties"].items() if "items" in schema), "")
+    honest = f': "Pick one of the {rows} at random"' if rows and by_chance(tree) and case.is_best else ""
+    fix = f"compute it from the arguments, or say in name and description that it is by chance{honest}"
     by = "chance" if by_chance(tree) else "a hash of its argument"
     message = f"the result of `{name}` is decided by {by}, and its description says nothing of that"
     is_label = _is_label(case)
@@ -309,8 +314,14 @@ def _chance(case: Case) -> Iterator[Finding]:
     is_excused = bool(case.chance_words and not case.promise.claims)  # of what is judged by it
     if (is_judged or is_seeded or (is_label and not by_place(tree))) and not is_excused:
         yield Finding("claims-chance", message, fix, case.line)
-    elif is_label or is_excused or case.behavior.is_by_chance:
+    elif is_label or is_excused or case.behavior.is_by_chance or case.gives_digest:
         yield Finding("doubt-chance", message, fix, case.line)
+
+
+def _is_drawn_judgment(case: Case) -> bool:
+    """Check whether words and code alone tell that a judgment is drawn: nobody could be asked what it must be."""
+    tree = case.draft.tree
+    return case.is_judged and tree is not None and (by_chance(tree) or calls_hash(tree))
 
 
 def _is_label(case: Case) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from agent_core.registry.typenames import Schema
 
 from .answers import leaves
-from .constants import QUOTED, Form, form, is_part, members_of, selectors
+from .constants import QUOTED, Form, form, is_made_of, is_part, members_of, selectors
 from .lexicon import lexicon
 from .reach import ECHO, RAISED, OtherCase, ShownCase, answer_of, is_default
 
@@ -99,7 +99,9 @@ class Memorization:
         if isinstance(value, bool) or value is None:
             return False
         value_form, exact = form(value), self._selectors.exact
-        return value_form in exact or any(value_form in tokens for tokens in self._selectors.tokens)
+        if value_form in exact or any(value_form in tokens for tokens in self._selectors.tokens):
+            return True
+        return isinstance(value_form, str) and any(is_made_of(value_form, selector) for selector in exact)
 
     def _is_weak(self, value: Any) -> bool:  # Any: an argument
         if isinstance(value, str):

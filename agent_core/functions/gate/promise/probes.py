@@ -33,10 +33,12 @@ Kind = Literal[
     "large",
     "known",
     "moved",
+    "swapped",
+    "slight",
 ]
 APART = frozenset(
-    {"documented", "instance", "large", "known", "moved"}
-)  # what the description names, long numbers, what everybody knows and moved numbers: compared among themselves
+    {"documented", "instance", "large", "known", "moved", "swapped", "slight"}
+)  # what the description names, long numbers, what everybody knows and what changed places: compared among themselves
 NONSENSE = "zqxj"
 EVERYDAY = (
     "The cat sat on the mat. The dog hated the cat, and the cat hated rain. Rain fell all day.",
@@ -93,8 +95,9 @@ def probes(
     calls += _others(function, examples, shown_domain)
     calls += _documented(function, examples, description)
     calls += _large(function, examples)
+    calls += _slight(function, examples)
     for at, base in enumerate(bases):
-        calls += _moved(base, at)
+        calls += [*_moved(base, at), *_swapped(base, at)]
     return [probe for probe in calls if len(repr(probe.arguments)) <= _LONGEST] if _are_short(calls) else []
 
 
@@ -126,6 +129,15 @@ def _moved(base: Arguments, at: int) -> Iterator[Probe]:
         for other in (numbers[1:] + numbers[:1], numbers[::-1]) if len(set(numbers)) > 1 else ():
             if other != numbers:
                 yield Probe(base | {name: _with_leaves(row, iter(other))}, "moved", at, name)
+
+
+def _swapped(base: Arguments, at: int) -> Iterator[Probe]:
+    """Yield a call with what a mapping holds under other keys of it."""
+    for name, row in base.items():
+        values = [*row.values()] if isinstance(row, dict) else []
+        for other in (values[1:] + values[:1], values[::-1]):
+            if len(values) > 1 and other != values:
+                yield Probe(base | {name: dict(zip(row, other, strict=True))}, "swapped", at, name)
 
 
 def _leaves(value: Any) -> Iterator[int | float]:  # Any: whatever an argument is
@@ -308,6 +320,31 @@ def _large(function: Function, examples: Sequence[Arguments]) -> Iterator[Probe]
             call = {name: factor * value + 3}
             if fits(call, schema, schema):
                 yield Probe(call, "large", -1, name)
+
+
+def _slight(function: Function, examples: Sequence[Arguments]) -> Iterator[Probe]:
+    """Yield the longest text of an example next to itself, then next to slight variations, for a function of two."""
+    schema = function.parameters
+    names = [name for name, kind in schema["properties"].items() if kind.get("type") == "string"]
+    texts = [text for example in examples for name in names if isinstance(text := example.get(name), str)]
+    if len(names) != _PAIR or not texts:
+        return
+    text = max(texts, key=len)
+    parts, between = (text.split(), " ") if len(text.split()) > _PAIR else ([*text], "")
+    half = len(parts) // 2
+    varied = [
+        [*parts[:half], *parts[half + 1 :]],
+        [*parts[: half - 1], parts[half], parts[half - 1], *parts[half + 1 :]] if half else parts,
+        [*parts[: half + 1], *parts[half:]],
+    ]
+    others = [other for row in varied if (other := between.join(row)).casefold() != text.casefold()]
+    for other in (text, *others) if len(others) == len(varied) else ():
+        call = examples[0] | dict(zip(names, (text, other), strict=True))
+        if fits(call, schema, schema):
+            yield Probe(call, "slight", -1, names[1])
+
+
+_PAIR = 2
 
 
 def has_letters(value: Any) -> bool:  # Any: whatever an argument is

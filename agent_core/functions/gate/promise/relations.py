@@ -41,6 +41,8 @@ def judge_relations(case: Case) -> Iterator[Suspicion]:
     yield from _by_place(case)
     yield from _container(case)
     yield from _unmeasured(case)
+    yield from _keys_only(case)
+    yield from _equality(case)
 
 
 def suspicion(case: Case, code: str, message: str, fix: str, calls: Sequence[tuple[Probe, Any]] = ()) -> Suspicion:
@@ -310,6 +312,44 @@ def _unmeasured(case: Case) -> Iterator[Suspicion]:
     if len(moved) >= _PAIRS and is_same:
         message = f"`{case.function.name}` promises the best, and none of the numbers that came in matters for it"
         yield suspicion(case, "doubt-work", message, _WORK, [(probe, value) for probe, value, _first in moved])
+
+
+def _keys_only(case: Case) -> Iterator[Suspicion]:
+    """Judge a mapping of which only the keys matter: nothing changes with what it holds."""
+    if not relation_words()["keys"]["said"].isdisjoint((*case.promise.name, *case.promise.sentence)):
+        return
+    outcomes = case.behavior.outcomes
+    changed: dict[str, list[tuple[Probe, Any, bool]]] = {}
+    for probe, outcome in outcomes:
+        is_of_values = probe.kind in ("swapped", "twin", "number") and isinstance(
+            probe.arguments.get(probe.parameter), dict
+        )
+        if is_of_values and isinstance(outcome, Returned):
+            first, value = outcomes[probe.of][1], plain(outcome.value)
+            is_same = isinstance(first, Returned) and plain(first.value) == value
+            changed.setdefault(probe.parameter, []).append((probe, value, is_same))
+    for name, calls in changed.items():
+        swapped = [(probe, value) for probe, value, _is_same in calls if probe.kind == "swapped"]
+        if swapped and len(calls) >= _SOME and all(is_same for _probe, _value, is_same in calls):
+            message = f"`{case.function.name}` reads the keys of `{name}` alone: what it holds changes nothing"
+            yield suspicion(case, "doubt-work", message, _WORK, swapped)
+
+
+def _equality(case: Case) -> Iterator[Suspicion]:
+    """Judge the likeness of two texts that is nothing but that they are the same."""
+    if not case.is_likeness:
+        return
+    calls = [
+        (probe, plain(outcome.value))
+        for probe, outcome in case.behavior.outcomes
+        if probe.kind == "slight" and isinstance(outcome, Returned)
+    ]
+    unlike = [value for probe, value in case.behavior.returned if probe.kind == "other"]
+    if len(calls) < _SOME or calls[0][1] in [value for _probe, value in calls[1:]]:
+        return
+    if {repr(value) for _probe, value in calls[1:]} <= {repr(value) for value in unlike}:
+        message = f"`{case.function.name}` finds likeness only in the same text: a slight variation is as good as any"
+        yield suspicion(case, "doubt-work", message, _WORK, calls[1:])
 
 
 def _container(case: Case) -> Iterator[Suspicion]:

@@ -4,6 +4,7 @@ Only what a promise or a constant makes suspect is run. What its name and first 
 means and with what it gives back on varied arguments; strong evidence refuses, weak evidence is a doubt.
 """
 
+import re
 from dataclasses import replace
 from typing import Final
 
@@ -88,8 +89,13 @@ def _case(draft: Draft, function: Function, description: str) -> Case:
 
 
 def _examples(draft: Draft, function: Function) -> list[dict[str, object]]:
-    calls = [*(example.call for example in function.examples), *(example.call for example in draft.candidate.examples)]
+    given = [_ASSIGNED.sub("", text.strip()) for example in function.examples for text in example.setup]
+    written = [*given, *(example.call for example in function.examples)]
+    calls = [*dict.fromkeys(written), *(example.call for example in draft.candidate.examples)]
     return shown(calls, function.name, function.parameters, function.rest, function.extra)
+
+
+_ASSIGNED = re.compile(r"^\w+ *= *(?!=)")
 
 
 def _shown(draft: Draft, function: Function) -> list[ShownCase]:
