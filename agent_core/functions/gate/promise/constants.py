@@ -105,7 +105,7 @@ def trial_values(tree: ast.Module) -> list[Any]:
     return [value for value in values.values() if isinstance(value, str | int | float)]
 
 
-_CODED, _LONGEST, _PARTS = 12, 4000, 24
+_CODED, _LONGEST, _PARTS, _PAIR = 12, 4000, 24, 2
 _ENCODED = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _LITERAL = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.UnaryOp, ast.BinOp)
 
@@ -326,9 +326,6 @@ def _pieces(selector: Form) -> Iterator[str]:
             yield selector
         case float():
             yield f"{selector:g}"
-
-
-_PAIR = 2
 
 
 def is_part(selector: Form, seen: set[Form], texts: Sequence[str]) -> bool:

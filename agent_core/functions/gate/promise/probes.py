@@ -53,7 +53,7 @@ EVERYDAY = (
     "he dont know nothing about they car",
     "detartrated",
 )
-_BASES, _OTHERS, _LONGEST, _VALUES = 4, 32, 4000, 24
+_BASES, _OTHERS, _LONGEST, _VALUES, _PAIR = 4, 32, 4000, 24, 2
 _ALPHABET, _NEAR = "abcdefghijklmnopqrstuvwxyz", 32
 
 
@@ -342,9 +342,6 @@ def _slight(function: Function, examples: Sequence[Arguments]) -> Iterator[Probe
         call = examples[0] | dict(zip(names, (text, other), strict=True))
         if fits(call, schema, schema):
             yield Probe(call, "slight", -1, names[1])
-
-
-_PAIR = 2
 
 
 def has_letters(value: Any) -> bool:  # Any: whatever an argument is

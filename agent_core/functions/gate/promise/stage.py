@@ -31,6 +31,7 @@ from .reach import ShownCase
 STAGE: Final = "promise"
 _EACH_S = 0.25
 _TURNS = 3
+_ASSIGNED = re.compile(r"^\w+ *= *(?!=)")
 _HALF = 0.5  # of the calls: what nothing speaks against then is not tried again
 _MOST_CALLS = 3
 _LONG = 80  # characters of a call, of which somebody can hardly work out the result
@@ -93,9 +94,6 @@ def _examples(draft: Draft, function: Function) -> list[dict[str, object]]:
     written = [*given, *(example.call for example in function.examples)]
     calls = [*dict.fromkeys(written), *(example.call for example in draft.candidate.examples)]
     return shown(calls, function.name, function.parameters, function.rest, function.extra)
-
-
-_ASSIGNED = re.compile(r"^\w+ *= *(?!=)")
 
 
 def _shown(draft: Draft, function: Function) -> list[ShownCase]:
