@@ -77,8 +77,8 @@ async def test_a_race_of_append_and_claim_never_hides_a_row_from_the_new_owner(
         moves = [append, other.next(turn.agent, "there")] if number % 2 else [other.next(turn.agent, "there"), append]
         outcomes = await asyncio.gather(*moves, return_exceptions=True)
         written = sum(isinstance(outcome, Appended) for outcome in outcomes)
-        [claimed] = [outcome for outcome in outcomes if isinstance(outcome, ClaimedTurn)]
-        assert claimed.n == written == len(await store.load(turn.id))
+        claims = [outcome.n for outcome in outcomes if isinstance(outcome, ClaimedTurn)]
+        assert claims == [written] == [len(await store.load(turn.id))], outcomes
 
 
 async def test_of_two_writers_at_one_place_exactly_one_is_kept(store: Store, open_again: Callable[[], Store]) -> None:
