@@ -1,7 +1,7 @@
 """JSON Schema of the classes that a workspace defines: Enum, dataclass, TypedDict, NamedTuple and pydantic's models."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,7 +122,7 @@ def _schema_of_model(node: ast.ClassDef, types: Types) -> Schema:
     for model, scope in _lineage(node, types.scope, ()):
         config |= _config(model, scope)
         fields |= dict(_model_fields(model, scope))
-    generate = typenames.ALIAS_GENERATORS.get(str(config.get("alias_generator")), str)
+    generate = _alias_generator(config.get("alias_generator"))
     fields = {_alias(field) or generate(name): field for name, field in fields.items()}
     extra = {"forbid": {"additionalProperties": False}, "allow": {"additionalProperties": True}}
     title = {"title": config["title"]} if isinstance(config.get("title"), str) else {}
@@ -208,6 +208,16 @@ def _check(name: str, value: ast.expr | None, calls: list[ast.Call], default: De
     factory = any(keyword.arg == "default_factory" for call in calls for keyword in call.keywords)
     if not default.is_required and not default.shown and not factory:
         raise Unresolved(f"the default of the field `{name}` is computed")
+
+
+def _alias_generator(origin: object) -> Callable[[str], str]:
+    """Return the generator of pydantic that is named, if one is."""
+    if origin not in typenames.ALIAS_GENERATORS:
+        return str
+    from pydantic import alias_generators  # noqa: PLC0415 - this takes as long as to read fifty functions
+
+    generator: Callable[[str], str] = getattr(alias_generators, str(origin).rpartition(".")[2])
+    return generator
 
 
 def _alias(field: Field) -> str:

@@ -10,6 +10,7 @@ from inspect import cleandoc
 
 from docstring_parser import Docstring, DocstringStyle, ParseError
 from docstring_parser import parse as parse_style
+from docstring_parser.google import GoogleParser
 
 from .examples import without_examples
 
@@ -34,6 +35,7 @@ _FIELDS = (DocstringStyle.REST, DocstringStyle.EPYDOC)
 _EMPTY_HEADING = re.compile(r"^(Examples?|Doctests?|Usage|Tests?)(:{0,2}[ \t]*|[ \t]*\n-{3,}[ \t]*)$", re.M | re.I)
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n?")
 _LONGEST = 20_000
+_GOOGLE = GoogleParser()  # one for all: to make one takes a sixth of the time of a parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def read(docstring: str | None) -> Described:
 
 def _parsed(text: str, style: DocstringStyle) -> Docstring:
     try:
-        return parse_style(text, style)
+        return _GOOGLE.parse(text) if style is DocstringStyle.GOOGLE else parse_style(text, style)
     except ParseError:
         return Docstring()
 

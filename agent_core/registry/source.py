@@ -157,7 +157,10 @@ def _unimportable(part: str, where: Place) -> Problem:
 
 def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource | Problem:
     """Return the source in a file of `functions/`, or why it cannot be read; at most `limit` bytes are read."""
-    relative = path.relative_to(root) if path.is_absolute() and path.is_relative_to(root) else path
+    try:
+        relative: PurePath = path.relative_to(root) if path.is_absolute() else path
+    except ValueError:  # it is elsewhere
+        relative = path
     module = module_of(relative)
     if isinstance(module, Problem):
         return _folder_link(root, relative) or module
@@ -206,7 +209,9 @@ def _content(root: Path, inside: PurePath, limit: int, where: Place) -> bytes | 
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return Problem("not-a-file", f"`{where.path}` is not a regular file", where, "remove it")
-        content = b"" if status.st_size > limit else os.read(descriptor, limit + 1)
+        content = b"" if status.st_size > limit else os.read(descriptor, status.st_size + 1)
+        if len(content) > status.st_size:  # it has grown meanwhile
+            content += os.read(descriptor, limit + 1)
     finally:
         os.close(descriptor)
     return too_large(where, limit) if max(status.st_size, len(content)) > limit else content

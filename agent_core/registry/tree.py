@@ -67,8 +67,10 @@ class Scope:
 
     def _home(self, origin: str) -> "tuple[Scope, str] | None":
         """Return the module of the workspace that an origin leads to, and the name there."""
+        if self.neighbors is None or not origin.startswith(f"{FOLDER}."):
+            return None
         module, _, name = origin.removeprefix(f"{FOLDER}.").rpartition(".")
-        if self.neighbors is None or not origin.startswith(f"{FOLDER}.") or module not in self.neighbors.modules:
+        if module not in self.neighbors.modules:
             return None
         scope = self if module == self.module else self.neighbors.scope(module)
         has_name = scope is not None and (name in scope.classes or name in scope.values or name in scope.imports)

@@ -1,9 +1,6 @@
 """The meaning of type names, as data: each spelling's dotted origin, and the schema or the kind it stands for."""
 
-from collections.abc import Callable
 from typing import Any
-
-from pydantic.alias_generators import to_camel, to_pascal, to_snake
 
 Schema = dict[str, Any]  # Any: JSON Schema is JSON
 
@@ -164,9 +161,7 @@ MODEL_SETTINGS = frozenset(
     }
 )
 ALIASES = frozenset({"alias", "validation_alias"})
-ALIAS_GENERATORS: dict[str, Callable[[str], str]] = {
-    f"pydantic.alias_generators.{generator.__name__}": generator for generator in (to_camel, to_pascal, to_snake)
-}
+ALIAS_GENERATORS = frozenset({f"pydantic.alias_generators.to_{case}" for case in ("camel", "pascal", "snake")})
 # Keywords of `Field(…)` of a model that leave its schema as it is.
 FIELD_SETTINGS = frozenset(
     {
