@@ -595,3 +595,14 @@ async def test_who_has_an_agent_alone_is_told_of_its_messages(
             await heard(lambda: len(listeners[1].told) == 5)
         await heard(lambda: listeners[0].told + listeners[2].told == [WORK])  # it was let go, and something waits
         assert len(listeners[1].told) == 5
+
+
+async def test_claims_that_met_a_conflict_leave_their_connections_fit_for_more(database: str) -> None:
+    for attempt in range(6):  # what a new connection has run so far decides whether a conflict can harm it
+        async with open_store(database, clock=Clock()) as store, open_store(database, clock=Clock()) as other:
+            for number in range(20):
+                turn = await begin(store, f"agent-{attempt}-{number}")
+                moves = [store.append(turn.id, 1, 0, [user("old")]), other.next(turn.agent, "there")]
+                moves = moves if number % 2 else moves[::-1]
+                outcomes = await asyncio.gather(*moves, return_exceptions=True)
+                assert {type(outcome).__name__ for outcome in outcomes} <= {"Appended", "ClaimedTurn", "LostLease"}

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from time import time
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +29,7 @@ STATEMENT_S: Final = 60
 IDLE_S: Final = 5
 _FLOATS_OID: Final = 1021  # real[]
 _SAME_CLOCK_S: Final = 0.5
+_UNDONE: Final = count()
 Db: TypeAlias = psycopg.Connection[Any]  # Any: rows of any columns
 
 # A process that stands still must not hold its locks, and a network that is gone must be noticed.
@@ -214,8 +216,11 @@ class PostgresSession:
             raise
 
     def _undo(self) -> None:
+        """Roll back, in words that psycopg has not seen: only of those it looks at the outcome, and forgets statements
+        that it prepared. Of a pipeline that failed, it holds some for prepared to which the database never came.
+        """
         with suppress(psycopg.Error):  # a connection that is gone has undone it
-            self.db.execute("rollback")
+            self.db.execute(f"rollback -- {next(_UNDONE)}".encode())
 
 
 def _rows(rows: list[Row]) -> list[Row]:
