@@ -71,6 +71,13 @@ EFFECT = [
         'return f"{shelf}/{row} (printing)"',
         "print_page_label('Tea', 2) → 'Tea/2 (printing)'", "print_page_label('Rye', 4) → 'Rye/4 (printing)'",
     ),
+    promised(
+        "announce_trains", "trains: dict[str,int], times: int = 1", "int",
+        "Announce the trains of the hour over the loudspeaker and tell how often it was heard.",
+        "waiting = [train for train in trains for _ in range(times)]\ncount = 0\n"
+        "while waiting:\n    waiting.pop()\n    count += 1\nreturn count",
+        "announce_trains({'Oslo': 4, 'Moss': 9}, 3) → 6", "announce_trains({}) → 0",
+    ),
 ]  # fmt: skip
 KNOWLEDGE = [
     promised(
@@ -237,6 +244,11 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "row_width", "cells: list[str]", "int", "Return how wide a row of cells is when it is shown on the screen.",
+        "return sum(len(cell) + 1 for cell in cells)",
+        "row_width(['a', 'bc']) → 5", "row_width([]) → 0",
+    ),
     promised(
         "print_seat_ticket", "seat: str, film: str", "str", "Print a ticket for a seat as text.",
         'return f"{film} | {seat}"',
