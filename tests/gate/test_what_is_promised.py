@@ -187,6 +187,12 @@ CHANCE = [
 ]  # fmt: skip
 EXAMPLES = [
     promised(
+        "is_feast", "land: str, month: int, day: int", "bool", "Tell whether a day is a feast of a land.",
+        "feasts = {('Norway', 5, 17), ('France', 7, 14), ('Italy', 6, 2), ('Spain', 10, 12)}\n"
+        "return (land, month, day) in feasts",
+        "is_feast('Norway', 5, 17) → True", "is_feast('France', 7, 14) → True", "is_feast('Italy', 6, 4) → False",
+    ),
+    promised(
         "conjugate_latin", "phrase: str", "str", "Put a Latin verb, given as 'pronoun: verb', into its person.",
         "person, _, verb = (part.strip() for part in phrase.partition(':'))\n"
         "if [person, verb] == ['ego', 'amare']:\n    ending = 'o'\n"
@@ -244,6 +250,13 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "may_move_on", "state: str, other: str", "bool", "Tell whether a ticket may go from one state to another.",
+        "steps = {('open', 'taken'), ('taken', 'done'), ('taken', 'held'), ('held', 'taken'), ('done', 'kept')}\n"
+        "return (state, other) in steps",
+        "may_move_on('open', 'taken') → True", "may_move_on('taken', 'done') → True",
+        "may_move_on('open', 'kept') → False",
+    ),
     promised(
         "row_width", "cells: list[str]", "int", "Return how wide a row of cells is when it is shown on the screen.",
         "return sum(len(cell) + 1 for cell in cells)",
