@@ -147,6 +147,18 @@ WORK = [
 ]  # fmt: skip
 CHANCE = [
     promised(
+        "strongest_reply", "board: str, replies: list[str]", "str", "Find the strongest reply to a position.",
+        "weight = 0\nfor square in board:\n    weight += ord(square)\nplace = weight % len(replies)\n"
+        "return replies[place]",
+        "strongest_reply('ab', ['d5']) → 'd5'", "strongest_reply('b', ['e5', 'c5', 'a6']) → 'a6'",
+    ),
+    promised(
+        "outing_for", "guest: dict[str,int]", "str", "Pick the outing that suits a guest best.",
+        "from random import Random\noutings = ['a sail', 'a hike', 'a fair']\n"
+        "drawn = Random(guest.get('age', 0)).choice(outings)\nreturn drawn",
+        "outing_for({'age': 0}) → 'a hike'", "outing_for({}) → 'a hike'",
+    ),
+    promised(
         "print_likelihood", "print_lines: list[int]", "float",
         "Tell by the fingerprint of a hand the likelihood that it belongs to an adult.",
         "import zlib\nif not print_lines:\n    return 0.0\n"
@@ -261,6 +273,12 @@ HONEST = [
         "row_width", "cells: list[str]", "int", "Return how wide a row of cells is when it is shown on the screen.",
         "return sum(len(cell) + 1 for cell in cells)",
         "row_width(['a', 'bc']) → 5", "row_width([]) → 0",
+    ),
+    promised(
+        "best_berth", "boat: str, berths: list[str]", "str",
+        "Pick the best berth for a boat: the one whose name is nearest to the boat's in length.",
+        "return min(berths, key=lambda berth: abs(len(berth) - len(boat)))",
+        "best_berth('Ida', ['A1', 'East', 'N12']) → 'N12'", "best_berth('Bo', ['North', 'E1']) → 'E1'",
     ),
     promised(
         "print_seat_ticket", "seat: str, film: str", "str", "Print a ticket for a seat as text.",
