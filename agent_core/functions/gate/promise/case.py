@@ -32,6 +32,7 @@ from .lexicon import forms_of, lexicon, relation_words
 from .memorization import Memorization
 from .reach import FreshCall
 from .state import VanishingStore, vanishing_stores
+from .stated import Stated, unknown_numbers
 
 _FEW, _FIRST, _HANDFUL = 3, 9, 20
 _AS_IT_IS = re.compile(r"\b(?:unchanged|untouched|as (?:it|they) (?:is|are|was|were|came))\b", re.IGNORECASE)
@@ -86,7 +87,14 @@ class Case:
             or self.vanishing
             or self.is_held
             or self.returns_rows
+            or self.unknown_numbers
         )
+
+    @property
+    def unknown_numbers(self) -> tuple[Stated, ...]:
+        """The numbers that its description states, and that its code has in no form."""
+        described = self.function.description or self.draft.candidate.description
+        return unknown_numbers(self.draft.tree, described) if self.draft.tree is not None else ()
 
     @cached_property
     def vanishing(self) -> list[VanishingStore]:

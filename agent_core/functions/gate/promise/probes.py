@@ -35,9 +35,10 @@ Kind = Literal[
     "moved",
     "swapped",
     "slight",
+    "stated",
 ]
 APART = frozenset(
-    {"documented", "instance", "large", "known", "moved", "swapped", "slight"}
+    {"documented", "instance", "large", "known", "moved", "swapped", "slight", "stated"}
 )  # what the description names, long numbers, what everybody knows and what changed places: compared among themselves
 NONSENSE = "zqxj"
 EVERYDAY = (
