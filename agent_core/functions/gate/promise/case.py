@@ -28,6 +28,7 @@ from .code import (
     uses_library,
 )
 from .constants import is_arithmetic, is_loopless, sums_compared
+from .invariants import Invariant, invariants
 from .lexicon import forms_of, lexicon, relation_words
 from .memorization import Memorization
 from .reach import FreshCall
@@ -88,7 +89,13 @@ class Case:
             or self.is_held
             or self.returns_rows
             or self.unknown_numbers
+            or self.invariants
         )
+
+    @cached_property
+    def invariants(self) -> list[Invariant]:
+        """What holds between the arguments and the result of every example."""
+        return invariants(self.memorization.cases) if self.memorization else []
 
     @property
     def unknown_numbers(self) -> tuple[Stated, ...]:

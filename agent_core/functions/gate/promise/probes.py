@@ -126,7 +126,7 @@ def _numbers(base: Arguments, at: int) -> Iterator[Probe]:
 def _moved(base: Arguments, at: int) -> Iterator[Probe]:
     """Yield a call with the numbers of a row in each other's places, so that another of its parts is the best."""
     for name, row in base.items():
-        numbers = [*_leaves(row)] if isinstance(row, list | dict) else []
+        numbers = [*leaves_of(row)] if isinstance(row, list | dict) else []
         for other in (numbers[1:] + numbers[:1], numbers[::-1]) if len(set(numbers)) > 1 else ():
             if other != numbers:
                 yield Probe(base | {name: _with_leaves(row, iter(other))}, "moved", at, name)
@@ -141,7 +141,8 @@ def _swapped(base: Arguments, at: int) -> Iterator[Probe]:
                 yield Probe(base | {name: dict(zip(row, other, strict=True))}, "swapped", at, name)
 
 
-def _leaves(value: Any) -> Iterator[int | float]:  # Any: whatever an argument is
+def leaves_of(value: Any) -> Iterator[int | float]:  # Any: whatever an argument is
+    """Yield the numbers that a value holds."""
     match value:
         case bool():
             return
@@ -149,10 +150,10 @@ def _leaves(value: Any) -> Iterator[int | float]:  # Any: whatever an argument i
             yield value
         case list() | tuple():
             for part in value:
-                yield from _leaves(part)
+                yield from leaves_of(part)
         case dict():
             for part in value.values():
-                yield from _leaves(part)
+                yield from leaves_of(part)
 
 
 def _with_leaves(value: Any, numbers: Iterator[int | float]) -> Any:  # Any: whatever an argument is

@@ -20,6 +20,7 @@ from .reach import FreshCall
 
 _ENOUGH, _SOME, _PAIRS, _NEARLY = 8, 4, 2, 0.8
 _UNLIKE = frozenset({"similar", "twin", "everyday", "everyday-twin"})
+_VARIED = frozenset({"number", "moved", "swapped", "similar"})
 _CLOSE = 1e-6
 _WORK = "do that work in the body, or promise only what it does"
 
@@ -43,6 +44,7 @@ def judge_relations(case: Case) -> Iterator[Suspicion]:
     yield from _unmeasured(case)
     yield from _keys_only(case)
     yield from _equality(case)
+    yield from _invariants(case)
 
 
 def suspicion(case: Case, code: str, message: str, fix: str, calls: Sequence[tuple[Probe, Any]] = ()) -> Suspicion:
@@ -350,6 +352,21 @@ def _equality(case: Case) -> Iterator[Suspicion]:
     if {repr(value) for _probe, value in calls[1:]} <= {repr(value) for value in unlike}:
         message = f"`{case.function.name}` finds likeness only in the same text: a slight variation is as good as any"
         yield suspicion(case, "doubt-work", message, _WORK, calls[1:])
+
+
+def _invariants(case: Case) -> Iterator[Suspicion]:
+    """Judge what holds in every example, and not in another call."""
+    for invariant in case.invariants:
+        broken = [
+            (probe, plain(outcome.value))
+            for probe, outcome in case.behavior.outcomes
+            if probe.kind in _VARIED and isinstance(outcome, Returned)
+            if invariant.holds(probe.arguments, plain(outcome.value)) is False
+        ]
+        if broken:
+            message = f"in the examples of `{case.function.name}` {invariant.shown}, and not in other calls"
+            yield suspicion(case, "doubt-work", message, _WORK, broken)
+            return
 
 
 def _container(case: Case) -> Iterator[Suspicion]:
