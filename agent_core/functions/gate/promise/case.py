@@ -31,6 +31,7 @@ from .constants import is_arithmetic, is_loopless, sums_compared
 from .invariants import Invariant, invariants
 from .lexicon import forms_of, lexicon, relation_words
 from .memorization import Memorization
+from .probes import NUMBERS, PIECES
 from .reach import FreshCall
 from .state import VanishingStore, vanishing_stores
 from .stated import Stated, unknown_numbers
@@ -90,12 +91,24 @@ class Case:
             or self.returns_rows
             or self.unknown_numbers
             or self.invariants
+            or self.takes_pieces
         )
 
     @cached_property
     def invariants(self) -> list[Invariant]:
         """What holds between the arguments and the result of every example."""
         return invariants(self.memorization.cases) if self.memorization else []
+
+    @property
+    def takes_pieces(self) -> bool:
+        """True if a number is made of a text with several numbers in it, in every example."""
+        cases = self.memorization.cases if self.memorization else ()
+        return len(cases) > 1 and all(
+            isinstance(case.value, int | float)
+            and not isinstance(case.value, bool)
+            and any(isinstance(text, str) and len(NUMBERS.findall(text)) >= PIECES for text in case.arguments.values())
+            for case in cases
+        )
 
     @property
     def unknown_numbers(self) -> tuple[Stated, ...]:
