@@ -71,6 +71,13 @@ EFFECT = [
         'return f"{shelf}/{row} (printing)"',
         "print_page_label('Tea', 2) → 'Tea/2 (printing)'", "print_page_label('Rye', 4) → 'Rye/4 (printing)'",
     ),
+    promised(
+        "announce_trains", "trains: dict[str,int], times: int = 1", "int",
+        "Announce the trains of the hour over the loudspeaker and tell how often it was heard.",
+        "waiting = [train for train in trains for _ in range(times)]\ncount = 0\n"
+        "while waiting:\n    waiting.pop()\n    count += 1\nreturn count",
+        "announce_trains({'Oslo': 4, 'Moss': 9}, 3) → 6", "announce_trains({}) → 0",
+    ),
 ]  # fmt: skip
 KNOWLEDGE = [
     promised(
@@ -140,6 +147,18 @@ WORK = [
 ]  # fmt: skip
 CHANCE = [
     promised(
+        "strongest_reply", "board: str, replies: list[str]", "str", "Find the strongest reply to a position.",
+        "weight = 0\nfor square in board:\n    weight += ord(square)\nplace = weight % len(replies)\n"
+        "return replies[place]",
+        "strongest_reply('ab', ['d5']) → 'd5'", "strongest_reply('b', ['e5', 'c5', 'a6']) → 'a6'",
+    ),
+    promised(
+        "outing_for", "guest: dict[str,int]", "str", "Pick the outing that suits a guest best.",
+        "from random import Random\noutings = ['a sail', 'a hike', 'a fair']\n"
+        "drawn = Random(guest.get('age', 0)).choice(outings)\nreturn drawn",
+        "outing_for({'age': 0}) → 'a hike'", "outing_for({}) → 'a hike'",
+    ),
+    promised(
         "print_likelihood", "print_lines: list[int]", "float",
         "Tell by the fingerprint of a hand the likelihood that it belongs to an adult.",
         "import zlib\nif not print_lines:\n    return 0.0\n"
@@ -179,6 +198,12 @@ CHANCE = [
     ),
 ]  # fmt: skip
 EXAMPLES = [
+    promised(
+        "is_feast", "land: str, month: int, day: int", "bool", "Tell whether a day is a feast of a land.",
+        "feasts = {('Norway', 5, 17), ('France', 7, 14), ('Italy', 6, 2), ('Spain', 10, 12)}\n"
+        "return (land, month, day) in feasts",
+        "is_feast('Norway', 5, 17) → True", "is_feast('France', 7, 14) → True", "is_feast('Italy', 6, 4) → False",
+    ),
     promised(
         "conjugate_latin", "phrase: str", "str", "Put a Latin verb, given as 'pronoun: verb', into its person.",
         "person, _, verb = (part.strip() for part in phrase.partition(':'))\n"
@@ -237,6 +262,24 @@ async def test_what_a_body_without_means_cannot_do_is_refused(gate: Gate, code: 
 
 
 HONEST = [
+    promised(
+        "may_move_on", "state: str, other: str", "bool", "Tell whether a ticket may go from one state to another.",
+        "steps = {('open', 'taken'), ('taken', 'done'), ('taken', 'held'), ('held', 'taken'), ('done', 'kept')}\n"
+        "return (state, other) in steps",
+        "may_move_on('open', 'taken') → True", "may_move_on('taken', 'done') → True",
+        "may_move_on('open', 'kept') → False",
+    ),
+    promised(
+        "row_width", "cells: list[str]", "int", "Return how wide a row of cells is when it is shown on the screen.",
+        "return sum(len(cell) + 1 for cell in cells)",
+        "row_width(['a', 'bc']) → 5", "row_width([]) → 0",
+    ),
+    promised(
+        "best_berth", "boat: str, berths: list[str]", "str",
+        "Pick the best berth for a boat: the one whose name is nearest to the boat's in length.",
+        "return min(berths, key=lambda berth: abs(len(berth) - len(boat)))",
+        "best_berth('Ida', ['A1', 'East', 'N12']) → 'N12'", "best_berth('Bo', ['North', 'E1']) → 'E1'",
+    ),
     promised(
         "print_seat_ticket", "seat: str, film: str", "str", "Print a ticket for a seat as text.",
         'return f"{film} | {seat}"',

@@ -4,6 +4,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from agent_core.registry.function import Function
@@ -19,6 +20,7 @@ from .code import (
     by_length_only,
     calls_hash,
     code_words,
+    draws_result,
     has_silence,
     keeps_in_vain,
     literals,
@@ -26,10 +28,13 @@ from .code import (
     uses_library,
 )
 from .constants import is_arithmetic, is_loopless, sums_compared
+from .invariants import Invariant, invariants
 from .lexicon import forms_of, lexicon, relation_words
 from .memorization import Memorization
+from .probes import NUMBERS, PIECES
 from .reach import FreshCall
 from .state import VanishingStore, vanishing_stores
+from .stated import Stated, unknown_numbers
 
 _FEW, _FIRST, _HANDFUL = 3, 9, 20
 _AS_IT_IS = re.compile(r"\b(?:unchanged|untouched|as (?:it|they) (?:is|are|was|were|came))\b", re.IGNORECASE)
@@ -84,7 +89,32 @@ class Case:
             or self.vanishing
             or self.is_held
             or self.returns_rows
+            or self.unknown_numbers
+            or self.invariants
+            or self.takes_pieces
         )
+
+    @cached_property
+    def invariants(self) -> list[Invariant]:
+        """What holds between the arguments and the result of every example."""
+        return invariants(self.memorization.cases) if self.memorization else []
+
+    @property
+    def takes_pieces(self) -> bool:
+        """True if a number is made of a text with several numbers in it, in every example."""
+        cases = self.memorization.cases if self.memorization else ()
+        return len(cases) > 1 and all(
+            isinstance(case.value, int | float)
+            and not isinstance(case.value, bool)
+            and any(isinstance(text, str) and len(NUMBERS.findall(text)) >= PIECES for text in case.arguments.values())
+            for case in cases
+        )
+
+    @property
+    def unknown_numbers(self) -> tuple[Stated, ...]:
+        """The numbers that its description states, and that its code has in no form."""
+        described = self.function.description or self.draft.candidate.description
+        return unknown_numbers(self.draft.tree, described) if self.draft.tree is not None else ()
 
     @cached_property
     def vanishing(self) -> list[VanishingStore]:
@@ -127,9 +157,21 @@ class Case:
     @property
     def is_best(self) -> bool:
         """True if the best of rows is promised."""
+        return self.takes_rows and self.says_best
+
+    @property
+    def says_best(self) -> bool:
+        """True if the best of something is promised, wherever that comes from."""
         words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
-        is_said = any(word.endswith("est") for word in said - words["none"]) or not words["best"].isdisjoint(said)
-        return self.takes_rows and is_said
+        return any(word.endswith("est") for word in said - words["none"]) or not words["best"].isdisjoint(said)
+
+    @property
+    def is_drawn_best(self) -> bool:
+        """True if what is drawn comes back, and what is best or suits best is promised: no word excuses that."""
+        words, said = relation_words()["choice"], (*self.promise.name, *self.promise.sentence)
+        is_limit = ("at", "most") in pairwise(said) or ("at", "least") in pairwise(said)
+        is_judged = (self.says_best and not is_limit) or not words["suited"].isdisjoint(said)
+        return is_judged and self.draft.tree is not None and draws_result(self.draft.tree)
 
     @property
     def is_optimum(self) -> bool:
@@ -301,7 +343,7 @@ class Case:
     def draws(self) -> bool:
         """True if chance or a hash decides, and its description says nothing of the kind."""
         tree = self.draft.tree
-        if tree is None or not (by_chance(tree) or by_hash(tree)):
+        if tree is None or not (by_chance(tree) or by_hash(tree) or self.is_drawn_best):
             return False
         return self.chance_words <= (lexicon().sections["chance"]["objects"] if self.is_judged else frozenset[str]())
 
@@ -310,7 +352,7 @@ class Case:
         """True if a judgment is promised, such as the best of rows: nobody wants it from a die."""
         tree, words = self.draft.tree, (*self.promise.name, *self.promise.sentence)
         is_drawn = self.behavior.is_by_chance or (self.takes_text() and tree is not None and by_chance(tree))
-        return lexicon().among(words, "chance", "judged") or (is_drawn and self.is_best)
+        return lexicon().among(words, "chance", "judged") or (is_drawn and self.is_best) or self.is_drawn_best
 
     @property
     def chance_words(self) -> frozenset[str]:
@@ -322,10 +364,11 @@ class Case:
         reckoned = frozenset[str]()
         if tree is not None and by_chance(tree):
             reckoned = book["hashing"]
-        elif self.is_judged and self.gives_digest:
+        elif self.is_judged and (self.gives_digest or self.is_drawn_best):
             reckoned = book["hashing"] - book["hashed"]
         repeating = book["repeating"] if self.is_judged else frozenset[str]()
-        return self.promise.words & book["said"] - (book["objects"] & given) - reckoned - repeating
+        picking = book["picking"] if self.is_drawn_best else frozenset[str]()
+        return self.promise.words & book["said"] - (book["objects"] & given) - reckoned - repeating - picking
 
     @property
     def gives_digest(self) -> bool:

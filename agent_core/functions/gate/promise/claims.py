@@ -53,6 +53,7 @@ class PromiseClaim:
     is_read: bool = False  # about the letters of a text
     is_on_media: bool = False  # about what is in a file, and is no text
     is_ordering: bool = False  # of texts, by what only a mind can tell
+    is_on_device: bool = False  # with a device that is named, and is no argument
 
     @property
     def shown(self) -> str:
@@ -95,7 +96,7 @@ def promise_of(name: str, description: str, parameters: Schema, returns: str = "
     effect = _effect(promise, parameters, [_stripped(_words(part)) for part in re.split(r",\s+", first)[1:]])
     if effect and returns != "str" and is_about_rows(effect, promise, parameters):  # no text brings them back
         effect = None
-    effect = _lasting(promise) or effect or _placed(promise, parameters)
+    effect = _on_device(promise, parameters, returns) or _lasting(promise) or effect or _placed(promise, parameters)
     claims = [effect, _knowledge(promise, parameters), _work(promise, parameters)]
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
 
@@ -133,6 +134,26 @@ def _printed(deed: PromiseClaim | None, parameters: Schema) -> PromiseClaim | No
     if deed is None or deed.is_kept or deed.weight < 2 or not book.has(deed.verb, "effect", "showing"):
         return None
     return deed if book.among(_parts(parameters), "effect", "devices") else replace(deed, weight=0)
+
+
+def _on_device(promise: Promise, parameters: Schema, returns: str) -> PromiseClaim | None:
+    """Return the deed that a sentence promises of a device, which is no argument, if a count or a flag tells of it."""
+    words, effect = promise.sentence, lexicon().sections["effect"]
+    deed = _deed(words, promise)
+    if deed is None and words[1:2] and words[0] in effect["showing"] and words[1] in _DETERMINERS:
+        deed = PromiseClaim("effect", words[0], " ".join(words[1:3]), 2)
+    if deed is None or returns not in _TELLING:
+        return None
+    for at, word in enumerate(words[1:], start=1):
+        place = [*takewhile(lambda word: word not in _ENDS, words[at + 1 : at + 6])] if word in _WITH else []
+        if place and place[-1] in effect["devices"] and place[-1] not in _parts(parameters):
+            return replace(deed, weight=2, is_on_device=True)
+    return None
+
+
+_TELLING = frozenset(["int", "bool", "float", "None"])
+_ENDS = OF | {"and", "then", "or", "which", "that", "until", "while", "when"}
+_WITH = frozenset(["on", "onto", "to", "at", "through", "via", "over", "with"])
 
 
 def is_about_rows(claim: PromiseClaim, promise: Promise, parameters: Schema) -> bool:

@@ -5,7 +5,7 @@ Pure, from the tree. A means is a grant, a part of the call's context, or a func
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from sandbox.wire.lines import bare_lines
@@ -134,6 +134,58 @@ def by_place(tree: ast.Module) -> bool:
     is_single = all(isinstance(argument, ast.Subscript) for node in letters for argument in node.args)
     hashes = words_of_code("hashes") | {"sum", "from_bytes"}
     return bool(letters) and is_single and not names & hashes and len(letters) + len(_read(tree)) > 1
+
+
+@lru_cache(maxsize=32)
+def draws_result(tree: ast.Module) -> bool:
+    """Check whether what is returned is picked from a row by chance, or by lengths, codes of letters, a hash or the
+    clock cut to its length, whatever names that goes through.
+    """
+    given: dict[str, list[ast.expr]] = {}
+    for node in nodes_of(tree):
+        for name, value in _assigned(node):
+            given.setdefault(name, []).append(value)
+    answers = [node.value for node in nodes_of(tree) if isinstance(node, ast.Return) and node.value is not None]
+    return any(_is_pick(part, given) for answer in answers for part in _resolved(answer, given, _STEPS))
+
+
+_STEPS = 3  # from name to name
+
+
+def _resolved(value: ast.expr, given: Mapping[str, Sequence[ast.expr]], steps: int) -> Iterator[ast.expr]:
+    """Yield an expression, or those that a name was bound to."""
+    yield value
+    for other in given.get(value.id, ()) if isinstance(value, ast.Name) and steps else ():
+        yield from _resolved(other, given, steps - 1)
+
+
+def _is_pick(value: ast.expr, given: Mapping[str, Sequence[ast.expr]]) -> bool:
+    match value:
+        case ast.Call() if _called(value) in _PICKING:
+            return True
+        case ast.Subscript(value=ast.Call() as drawn) if _called(drawn) in _PICKING:
+            return True
+        case ast.Subscript(slice=index):
+            return any(_is_measured(part, given) for part in _resolved(index, given, _STEPS))
+        case _:
+            return False
+
+
+def _is_measured(index: ast.expr, given: Mapping[str, Sequence[ast.expr]]) -> bool:
+    """Check whether a place is drawn, or the remainder of a number that is measured from letters."""
+    inner = [node for node in nodes_of(index) if isinstance(node, ast.Name)]
+    reached = [index, *(part for name in inner for part in _resolved(name, given, _STEPS))]
+    nodes = [node for part in reached for node in nodes_of(part)]
+    cuts = [node.left for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)]
+    names = [name for cut in cuts for name in nodes_of(cut) if isinstance(name, ast.Name)]
+    measured = [node for cut in cuts for node in nodes_of(cut)]
+    measured += [node for name in names for part in _resolved(name, given, _STEPS) for node in nodes_of(part)]
+    called = {_called(node) for node in measured if isinstance(node, ast.Call)}
+    called |= {node.id for node in measured if isinstance(node, ast.Name) and node.id == "ord"}
+    return any(map(_draws, nodes)) or bool(called & (_MEASURES | _CLOCK | words_of_code("hashes")))
+
+
+_PICKING = frozenset({"choice", "choices", "sample"})
 
 
 def _read(tree: ast.Module) -> list[ast.Call]:

@@ -28,6 +28,7 @@ def judge_coverage(case: Case) -> Iterator[Suspicion]:
     yield from _end_of_range(case)
     yield from _unmade_results(case)
     yield from _others_alike(case)
+    yield from _unknown_numbers(case)
 
 
 def _undone_values(case: Case) -> Iterator[Suspicion]:
@@ -156,6 +157,20 @@ def _others_alike(case: Case) -> Iterator[Suspicion]:
             known_calls = [shown.arguments for shown in memorization.cases]
             unlike = [call for call in calls if call[0].arguments not in known_calls]
             yield suspicion(case, "doubt-examples", message, _COVER, unlike[::-1])
+
+
+def _unknown_numbers(case: Case) -> Iterator[Suspicion]:
+    """Judge a rule whose number the description states, and of which the code knows nothing."""
+    if not case.unknown_numbers:
+        return
+    shown = ", ".join(dict.fromkeys(one.shown for one in case.unknown_numbers))
+    message = f"the description of `{case.function.name}` states {shown}, of which its code knows nothing"
+    calls = [
+        (probe, plain(outcome.value))
+        for probe, outcome in case.behavior.outcomes
+        if probe.kind == "stated" and isinstance(outcome, Returned)
+    ]
+    yield suspicion(case, "doubt-work", message, _COVER, calls)
 
 
 def _is_untold(case: Case, memorization: Memorization, answers: set[str]) -> bool:

@@ -14,6 +14,15 @@ KEEPS = "what it sets is gone when the call ends"
 
 def judge_effect(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     """Yield what speaks against a claimed effect."""
+    if claim.is_on_device and case.behavior.returned and not case.takes_numbers:
+        told = f"`{case.function.name}` promises to {claim.shown}, but it can reach no device: it only reckons"
+        yield Finding("claims-effect", told, _means(case, claim), case.line)
+    else:
+        yield from _by_results(case, claim)
+
+
+def _by_results(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
+    """Yield what the results say against a claimed effect."""
     behavior, name = case.behavior, case.function.name
     if case.is_said_to_draw and lexicon().has(claim.verb, "chance", "said"):
         return  # dice are rolled, and nothing outside is

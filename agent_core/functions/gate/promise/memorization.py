@@ -156,7 +156,7 @@ class Memorization:
         hits = sum(count for answer, count in answers.items() if not is_default(answer, default))
         if hits > _HITS * len(apart):
             return self._narrow(apart, special, default) or self._unreached(special)
-        weighed = self._weighed(special, default, answers)
+        weighed = _LISTED if self._is_listed(special) else self._weighed(special, default, answers)
         return weighed if weighed.weight else self._narrow(changed, special, default) or weighed
 
     def _weighed(self, special: list[int], default: str, answers: Counter[str]) -> Dependence:
@@ -177,6 +177,26 @@ class Memorization:
             is_many = len(results) > 1 and not results <= _TRIVIAL
             return Dependence("strong" if is_many and self._has_numbers(special) else "weak", _NEAR)
         return INDEPENDENT
+
+    def _is_listed(self, special: list[int]) -> bool:
+        """Check whether rows of the code are the arguments of these examples, with few untold others."""
+        rows = [members for selector in self._selectors.exact if len(members := members_of(selector)) > 1]
+        own = [row for row in rows if any(self._is_call(row, self.cases[at]) for at in special)]
+        counts = Counter(member for row in rows for member in row)
+        is_web = 2 * sum(count > 1 for count in counts.values()) >= len(counts)  # each leads to others, as steps do
+        is_each = all(any(self._is_call(row, self.cases[at]) for row in own) for at in special)
+        described = self.description.casefold()
+        is_told = all(str(member) in described for row in rows for member in row if isinstance(member, str))
+        is_short = len(special) > 1 and len(rows) <= _OWN * len(own)
+        return is_short and is_each and not (is_web or is_told or self.is_closed())
+
+    @staticmethod
+    def _is_call(row: tuple[Form, ...], case: ShownCase) -> bool:
+        """Check whether a row is made of the arguments of an example, or of pieces of its texts."""
+        values = [*leaves([*case.arguments.values()])]
+        pieces = {form(value) for value in values}
+        pieces |= {form(part) for value in values if isinstance(value, str) for part in _PIECE.findall(value)}
+        return {*row} <= pieces
 
     def is_test(self, special: list[int]) -> bool:
         """Check whether all that it does is to compare with one value, and say which of two answers it is."""
@@ -340,6 +360,9 @@ class Memorization:
         )
 
 
+_LISTED = Dependence("strong", "its code lists the arguments of its examples, with few others")
+_OWN = 2  # times the rows of the examples: few others
+_PIECE = re.compile(r"[^\W_]+")
 _ALL = re.compile(r"\b(?:any|all|every|each)\b", re.IGNORECASE)
 _ONLY = "it computes in the cases of its examples, and gives every other call one answer without a word"
 _WORDS = frozenset(('"-"', '"unknown"', '"other"', '"?"', '"none"', '"n/a"', '"invalid"'))

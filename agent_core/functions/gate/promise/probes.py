@@ -35,9 +35,11 @@ Kind = Literal[
     "moved",
     "swapped",
     "slight",
+    "stated",
+    "piece",
 ]
 APART = frozenset(
-    {"documented", "instance", "large", "known", "moved", "swapped", "slight"}
+    {"documented", "instance", "large", "known", "moved", "swapped", "slight", "stated", "piece"}
 )  # what the description names, long numbers, what everybody knows and what changed places: compared among themselves
 NONSENSE = "zqxj"
 EVERYDAY = (
@@ -97,7 +99,7 @@ def probes(
     calls += _large(function, examples)
     calls += _slight(function, examples)
     for at, base in enumerate(bases):
-        calls += [*_moved(base, at), *_swapped(base, at)]
+        calls += [*_moved(base, at), *_swapped(base, at), *_pieces(base, at)]
     return [probe for probe in calls if len(repr(probe.arguments)) <= _LONGEST] if _are_short(calls) else []
 
 
@@ -125,10 +127,26 @@ def _numbers(base: Arguments, at: int) -> Iterator[Probe]:
 def _moved(base: Arguments, at: int) -> Iterator[Probe]:
     """Yield a call with the numbers of a row in each other's places, so that another of its parts is the best."""
     for name, row in base.items():
-        numbers = [*_leaves(row)] if isinstance(row, list | dict) else []
+        numbers = [*leaves_of(row)] if isinstance(row, list | dict) else []
         for other in (numbers[1:] + numbers[:1], numbers[::-1]) if len(set(numbers)) > 1 else ():
             if other != numbers:
                 yield Probe(base | {name: _with_leaves(row, iter(other))}, "moved", at, name)
+
+
+def _pieces(base: Arguments, at: int) -> Iterator[Probe]:
+    """Yield a call with one number in a text a step up, or down, for each number in it."""
+    for name, text in base.items():
+        numbers = [*NUMBERS.finditer(text)] if isinstance(text, str) and len(text) <= _SHORT else []
+        for number in numbers if PIECES <= len(numbers) <= _MOST_PIECES else ():
+            for step in (1, -1):
+                other = str(int(number[0]) + step).zfill(len(number[0]))
+                if len(other) == len(number[0]) and other[0] != "-":
+                    changed = text[: number.start()] + other + text[number.end() :]
+                    yield Probe(base | {name: changed}, "piece", at, name)
+
+
+NUMBERS = re.compile(r"\d+")
+PIECES, _MOST_PIECES, _SHORT = 3, 6, 80  # numbers in one text, and characters
 
 
 def _swapped(base: Arguments, at: int) -> Iterator[Probe]:
@@ -140,7 +158,8 @@ def _swapped(base: Arguments, at: int) -> Iterator[Probe]:
                 yield Probe(base | {name: dict(zip(row, other, strict=True))}, "swapped", at, name)
 
 
-def _leaves(value: Any) -> Iterator[int | float]:  # Any: whatever an argument is
+def leaves_of(value: Any) -> Iterator[int | float]:  # Any: whatever an argument is
+    """Yield the numbers that a value holds."""
     match value:
         case bool():
             return
@@ -148,10 +167,10 @@ def _leaves(value: Any) -> Iterator[int | float]:  # Any: whatever an argument i
             yield value
         case list() | tuple():
             for part in value:
-                yield from _leaves(part)
+                yield from leaves_of(part)
         case dict():
             for part in value.values():
-                yield from _leaves(part)
+                yield from leaves_of(part)
 
 
 def _with_leaves(value: Any, numbers: Iterator[int | float]) -> Any:  # Any: whatever an argument is

@@ -15,11 +15,12 @@ from .answers import RUNNING, WORD, coarse, leaves, plain, shape, skeleton, text
 from .behavior import Behavior
 from .case import Case, Suspicion, is_row_in
 from .lexicon import relation_words
-from .probes import Probe, has_letters
+from .probes import NUMBERS, Probe, has_letters
 from .reach import FreshCall
 
 _ENOUGH, _SOME, _PAIRS, _NEARLY = 8, 4, 2, 0.8
 _UNLIKE = frozenset({"similar", "twin", "everyday", "everyday-twin"})
+_VARIED = frozenset({"number", "moved", "swapped", "similar"})
 _CLOSE = 1e-6
 _WORK = "do that work in the body, or promise only what it does"
 
@@ -43,6 +44,8 @@ def judge_relations(case: Case) -> Iterator[Suspicion]:
     yield from _unmeasured(case)
     yield from _keys_only(case)
     yield from _equality(case)
+    yield from _invariants(case)
+    yield from _dropped_pieces(case)
 
 
 def suspicion(case: Case, code: str, message: str, fix: str, calls: Sequence[tuple[Probe, Any]] = ()) -> Suspicion:
@@ -350,6 +353,53 @@ def _equality(case: Case) -> Iterator[Suspicion]:
     if {repr(value) for _probe, value in calls[1:]} <= {repr(value) for value in unlike}:
         message = f"`{case.function.name}` finds likeness only in the same text: a slight variation is as good as any"
         yield suspicion(case, "doubt-work", message, _WORK, calls[1:])
+
+
+def _invariants(case: Case) -> Iterator[Suspicion]:
+    """Judge what holds in every example, and not in another call."""
+    for invariant in case.invariants:
+        broken = [
+            (probe, plain(outcome.value))
+            for probe, outcome in case.behavior.outcomes
+            if probe.kind in _VARIED and isinstance(outcome, Returned)
+            if invariant.holds(probe.arguments, plain(outcome.value)) is False
+        ]
+        if broken:
+            message = f"in the examples of `{case.function.name}` {invariant.shown}, and not in other calls"
+            yield suspicion(case, "doubt-work", message, _WORK, broken)
+            return
+
+
+def _dropped_pieces(case: Case) -> Iterator[Suspicion]:
+    """Judge a number in a text that changes no result, where each other one of that text does."""
+    if not case.takes_pieces or not relation_words()["pieces"]["left"].isdisjoint(case.promise.words):
+        return
+    outcomes = case.behavior.outcomes
+    for name in case.function.parameters["properties"]:
+        live: dict[int, set[int]] = {}
+        tried: dict[int, dict[int, tuple[Probe, Any]]] = {}
+        for probe, outcome in outcomes:
+            if probe.kind != "piece" or probe.parameter != name or outcome is None:
+                continue
+            first = outcomes[probe.of]
+            at = _changed_piece(first[0].arguments[name], probe.arguments[name])
+            is_same = (
+                isinstance(outcome, Returned) and isinstance(first[1], Returned) and outcome.value == first[1].value
+            )
+            value = plain(outcome.value) if isinstance(outcome, Returned) else None
+            tried.setdefault(probe.of, {}).setdefault(at, (probe, value))
+            live.setdefault(probe.of, set()).update(() if is_same else (at,))
+        dropped = [set(tried[of]) - live[of] for of in tried]
+        if len(dropped) > 1 and len(dropped[0]) == 1 and all(one == dropped[0] for one in dropped):
+            message = f"a number in `{name}` changes no result of `{case.function.name}`, and each other one does"
+            calls = [calls[at] for calls in tried.values() for at in dropped[0]]
+            yield suspicion(case, "doubt-work", message, _WORK, calls)
+
+
+def _changed_piece(text: str, other: str) -> int:
+    """Return which number of a text is another in the other text."""
+    pairs = zip(NUMBERS.findall(text), NUMBERS.findall(other), strict=True)
+    return next(at for at, (first, second) in enumerate(pairs) if first != second)
 
 
 def _container(case: Case) -> Iterator[Suspicion]:

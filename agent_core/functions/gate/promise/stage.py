@@ -27,6 +27,7 @@ from .known_tasks import known_calls
 from .memorization import Memorization
 from .probes import Probe, probes
 from .reach import ShownCase
+from .stated import stated_calls
 
 STAGE: Final = "promise"
 _EACH_S = 0.25
@@ -52,10 +53,9 @@ async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
     if not (case.is_suspect or calls_to_try):
         return replace(draft, note="nothing in it promises more than it computes")
     if case.is_suspect and function.parameters["properties"]:
-        calls_to_try = [
-            *probes(function, _examples(draft, function), trial_values(tree), description),
-            *calls_to_try,
-        ]
+        examples = _examples(draft, function)
+        stated = stated_calls(function.parameters, examples, function.description if case.unknown_numbers else "")
+        calls_to_try = [*probes(function, examples, trial_values(tree), description), *stated, *calls_to_try]
     elif case.is_suspect:
         calls_to_try = [Probe({}, "again", 0)] * 4
     case, judged = await _judged(replace(case, behavior=Behavior(calls_to_try, (), code_words(tree))), bench)
