@@ -29,7 +29,7 @@ STATEMENT_S: Final = 60
 IDLE_S: Final = 5
 _FLOATS_OID: Final = 1021  # real[]
 _SAME_CLOCK_S: Final = 0.5
-_UNDONE: Final = count()
+_ROLLBACKS: Final = count()
 Db: TypeAlias = psycopg.Connection[Any]  # Any: rows of any columns
 
 # A process that stands still must not hold its locks, and a network that is gone must be noticed.
@@ -216,11 +216,13 @@ class PostgresSession:
             raise
 
     def _undo(self) -> None:
-        """Roll back, in words that psycopg has not seen: only of those it looks at the outcome, and forgets statements
-        that it prepared. Of a pipeline that failed, it holds some for prepared to which the database never came.
+        """Roll back, with a text that is new each time.
+
+        psycopg forgets its prepared statements at a rollback only if it has not seen the text before. After a pipeline
+        that failed it must forget them: it may hold some for prepared that the database never received.
         """
         with suppress(psycopg.Error):  # a connection that is gone has undone it
-            self.db.execute(f"rollback -- {next(_UNDONE)}".encode())
+            self.db.execute(f"rollback -- {next(_ROLLBACKS)}".encode())
 
 
 def _rows(rows: list[Row]) -> list[Row]:

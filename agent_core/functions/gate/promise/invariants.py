@@ -12,6 +12,13 @@ from .reach import ShownCase
 
 Measure: TypeAlias = Literal["sum", "length", "members"]
 _LEAST, _CLOSE = 2, 1e-6
+# What of a result is compared with what of a parameter.
+_COMPARED: Mapping[str, Sequence[str]] = {
+    "": ("sum",),
+    "sum": ("sum",),
+    "length": ("sum",),
+    "members": ("members",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +64,6 @@ def invariants(cases: Sequence[ShownCase]) -> list[Invariant]:
         and all(one.holds(case.arguments, case.value) is not False for case in cases)
         and len({repr(dict(_measures(case.arguments[one.parameter]))[one.by]) for case in rows}) >= _LEAST
     ]
-
-
-_COMPARED: Mapping[str, Sequence[str]] = {
-    "": ("sum",),
-    "sum": ("sum",),
-    "length": ("sum",),
-    "members": ("members",),
-}
 
 
 def _is_back(case: ShownCase) -> bool:
