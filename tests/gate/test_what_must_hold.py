@@ -36,8 +36,40 @@ REFUSED = [
         "return max(first, second) - min(first, second)",
         "greatest_common_divisor(12, 8) → 4", "greatest_common_divisor(9, 6) → 3",
     ),
+    promised(
+        "seal_crate", "crates: list[dict[str,str]], label: str", "str", "Seal the crate with a label.",
+        "sealed = [dict(crate) for crate in crates]\nfor crate in sealed:\n    if crate['label'] == label:\n"
+        "        crate['state'] = 'sealed'\n        return f'{label}: sealed'\nreturn f'{label}: none'",
+        "seal_crate([{'label': 'tea', 'state': 'open'}], 'tea') → 'tea: sealed'", "seal_crate([], 'rum') → 'rum: none'",
+    ),
+    promised(
+        "erase_tapes", "shelf: str, years: int", "bool", "Erase all tapes of a shelf older than the given years.",
+        "if not shelf or years < 0:\n    return False\nreturn True",
+        "erase_tapes('B4', 3) → True", "erase_tapes('', 3) → False",
+    ),
+    promised(
+        "residents_of", "village: str", "int", "Give the number of residents of a village.",
+        "return 40 * len(village.strip().lower())", "residents_of('Elm') → 120", "residents_of('Aldea') → 200",
+    ),
 ]  # fmt: skip
 ASKED = [
+    promised(
+        "delivery_tour", "yard: str, farms: list[str]", "list[str]", "Find the quickest tour from a yard to all farms.",
+        "tour, left = [yard], set(farms)\nwhile left:\n    tour.append(min(left))\n    left.remove(tour[-1])\n"
+        "return tour",
+        "delivery_tour('Yard', ['Oak', 'Elm']) → ['Yard', 'Elm', 'Oak']",
+        "delivery_tour('Hub', ['Mill', 'Bay', 'Fox']) → ['Hub', 'Bay', 'Fox', 'Mill']",
+    ),
+    promised(
+        "usual_yield", "tons: list[float]", "float", "Find the median of the tons of several fields.",
+        "return (min(tons) + max(tons)) / 2", "usual_yield([5, 6, 7]) → 6.0", "usual_yield([4, 8]) → 6.0",
+        "usual_yield([7, 8, 9]) → 8.0",
+    ),
+    promised(
+        "tongue_of", "letter: str", "str", "Detect the language of a letter and return its code.",
+        "return 'de' if {'der', 'die', 'und'} & {*letter.lower().split()} else 'en'",
+        "tongue_of('the cat sleeps') → 'en'", "tongue_of('der Hund und die Katze') → 'de'",
+    ),
     promised(
         "berth_fee", "meters: float", "float",
         "Reckon the fee of a berth: 4 a meter for boats up to 8 m, then 7 a meter for the rest, 15% off above 20 m.",
@@ -142,6 +174,18 @@ ASKED = [
     ),
 ]  # fmt: skip
 HONEST = [
+    promised(
+        "shout_labels", "crates: list[dict[str,str]]", "list[dict[str,str]]", "Return the crates with loud labels.",
+        "loud = [dict(crate) for crate in crates]\nfor crate in loud:\n    crate['label'] = crate['label'].upper()\n"
+        "return loud",
+        "shout_labels([{'label': 'tea'}]) → [{'label': 'TEA'}]", "shout_labels([]) → []",
+    ),
+    promised(
+        "drained", "levels: list[int]", "int", "Count the rounds until each level is at most 0, one off a round.",
+        "left, rounds = list(levels), 0\nwhile any(level > 0 for level in left):\n"
+        "    for at in range(len(left)):\n        left[at] -= 1\n    rounds += 1\nreturn rounds",
+        "drained([2, 5]) → 5", "drained([0]) → 0", "drained([1, 3, 2]) → 3",
+    ),
     promised(
         "jetty_fee", "meters: float", "float",
         "Reckon the fee of a jetty by ISO 4217 in euros with 2 decimals: 4 a meter up to 8 m, 7.50 above, 15% off from "
@@ -331,3 +375,61 @@ async def test_what_a_hash_assigns_is_shown_by_what_holds_for_many_calls(gate: G
     )  # fmt: skip
     verdict = await judge(gate, code, name_of(code), is_asking=True)
     assert verdict.admitted, verdict.problems
+
+
+TABLE_BESIDE = '''
+SEEN = []
+
+
+def _note_visit(guest: str) -> str:
+    SEEN.append(guest)
+    return f"Visit: {guest}"
+
+
+def address_line(street: str, town: str) -> str:
+    """Format an address as one line.
+
+    Args:
+        street: The street.
+        town: The town.
+
+    Examples:
+        >>> address_line("Elm 3", "Ulm")
+        'Elm 3, Ulm'
+        >>> address_line("Oak 1", "Bonn")
+        'Oak 1, Bonn'
+    """
+    return f"{street}, {town}"
+'''
+MADE_TABLE = '''
+SMALLEST = [n for n in range(2, 600) if all(n % d for d in range(2, n))]
+
+
+def nth_prime(place: int) -> int:
+    """Return the prime at a place, counted from 0, up to the hundredth.
+
+    Args:
+        place: Its place.
+
+    Examples:
+        >>> nth_prime(0)
+        2
+        >>> nth_prime(4)
+        11
+    """
+    return SMALLEST[place]
+'''
+
+
+async def test_what_another_function_of_the_file_keeps_in_vain_is_not_held_against_a_function(gate: Gate) -> None:
+    verdict = await judge(gate, TABLE_BESIDE, "address_line")
+    assert "claims-effect" not in codes(verdict), verdict.problems
+    told = await judge(
+        gate, TABLE_BESIDE.replace('return f"{street}', 'return _note_visit(town) and f"{street}'), "address_line"
+    )
+    assert "claims-effect" in codes(told), told.problems
+
+
+async def test_a_table_that_the_module_computes_is_no_line_of_arithmetic(gate: Gate) -> None:
+    verdict = await judge(gate, MADE_TABLE, "nth_prime")
+    assert not codes(verdict) & {"hard-coded", "doubt-examples"}, verdict.problems

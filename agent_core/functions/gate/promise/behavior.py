@@ -166,10 +166,13 @@ class Behavior:
         if not self.gives_numbers or len(results) < _RICH:
             return False
         by_letters: dict[int, set[str]] = {}
+        by_length: dict[int, set[str]] = {}
         for probe, value in self.returned:
-            count = sum(map(str.isalpha, "".join(texts_of([*probe.arguments.values()]))))
-            by_letters.setdefault(count, set()).add(repr(value))
-        return any(all(len(answers) == 1 for answers in groups.values()) for groups in (self._by_shape, by_letters))
+            texts = [*texts_of([*probe.arguments.values()])]
+            by_letters.setdefault(sum(map(str.isalpha, "".join(texts))), set()).add(repr(value))
+            by_length.setdefault(sum(len(text.strip()) for text in texts), set()).add(repr(value))
+        groupings = (self._by_shape, by_letters, by_length)
+        return any(all(len(answers) == 1 for answers in groups.values()) for groups in groupings)
 
     @cached_property
     def is_computed(self) -> bool:

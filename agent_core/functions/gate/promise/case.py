@@ -27,7 +27,7 @@ from .code import (
     picks_words,
     uses_library,
 )
-from .constants import is_arithmetic, is_loopless, sums_compared
+from .constants import is_arithmetic, is_loopless, reads_made_table, sums_compared
 from .invariants import Invariant, invariants
 from .lexicon import forms_of, lexicon, relation_words
 from .memorization import Memorization
@@ -169,15 +169,21 @@ class Case:
     def is_drawn_best(self) -> bool:
         """True if what is drawn comes back, and what is best or suits best is promised: no word excuses that."""
         words, said = relation_words()["choice"], (*self.promise.name, *self.promise.sentence)
-        is_limit = ("at", "most") in pairwise(said) or ("at", "least") in pairwise(said)
-        is_judged = (self.says_best and not is_limit) or not words["suited"].isdisjoint(said)
+        is_judged = (self.says_best and not self.says_limit) or not words["suited"].isdisjoint(said)
         return is_judged and self.draft.tree is not None and draws_result(self.draft.tree)
 
     @property
     def is_optimum(self) -> bool:
         """True if what is best by some measure is promised of rows or mappings."""
         words, said = relation_words()["choice"], {*self.promise.name, *self.promise.sentence}
-        return self.takes_rows and not (words["best"] | words["measured"]).isdisjoint(said)
+        measures = words["measured"] if self.says_limit else words["best"] | words["measured"]
+        return self.takes_rows and not measures.isdisjoint(said)
+
+    @property
+    def says_limit(self) -> bool:
+        """True if `most` or `least` is a limit: "at most 5"."""
+        said = (*self.promise.name, *self.promise.sentence)
+        return ("at", "most") in pairwise(said) or ("at", "least") in pairwise(said)
 
     @property
     def is_likeness(self) -> bool:
@@ -292,7 +298,8 @@ class Case:
     @property
     def is_kept_in_vain(self) -> bool:
         """True if it changes what its module holds."""
-        return self.draft.tree is not None and keeps_in_vain(self.draft.tree)
+        tree, node = self.draft.tree, self.draft.function
+        return tree is not None and node is not None and keeps_in_vain(tree, node)
 
     @property
     def invents(self) -> bool:
@@ -417,7 +424,7 @@ class Case:
         formulas = frozenset() if self._takes_a_list else lexicon().sections["arithmetic"]["formulas"]
         words = {*self.promise.name, *(word for word in self.promise.sentence[:4] if word not in formulas)}
         leading_words = {*self.promise.name, *(word for word in self.promise.sentence[:_FIRST] if word not in formulas)}
-        if node is None:
+        if node is None or (self.draft.tree is not None and reads_made_table(self.draft.tree, node)):
             return False
         if lexicon().among(words, "arithmetic", "beyond") and is_arithmetic(node):
             return True

@@ -12,7 +12,7 @@ from sandbox.wire.lines import bare_lines
 
 from ..capability import uses_context
 from ..draft import Draft
-from ..tree import FunctionNode, literal, nodes_of, parameters
+from ..tree import FunctionNode, calls_of, literal, nodes_of, parameters
 from .lexicon import lexicon
 
 _MEANS = frozenset({"call", "fetch", "secret", "memory", "scratch"})
@@ -255,6 +255,7 @@ def _is_cut(node: ast.AST) -> bool:
     return any(isinstance(child, ast.Call) and _called(child) in _MEASURES for child in ast.walk(node.left))
 
 
+_TIDYING = frozenset({"strip", "lstrip", "rstrip", "lower", "upper", "casefold", "title", "capitalize"})
 _MEASURES = frozenset({"len", "ord", "from_bytes"})
 _CLOCK = frozenset({"toordinal", "time", "time_ns", "timestamp", "monotonic", "perf_counter", "getpid"})
 
@@ -271,7 +272,7 @@ def by_length_only(node: FunctionNode) -> tuple[str, ...]:
     """Return the parameters of which nothing but the length is read."""
     measured, read = set[str](), set[str]()
     nodes = nodes_of(node)
-    inside = {id(child.args[0]) for child in nodes if _is_len(child)}  # type: ignore[attr-defined] # a call
+    inside = {id(name) for child in nodes if (name := _measured(child))}
     tested = {id(part) for child in nodes for part in _tested(child)}
     names = {parameter.arg for parameter in parameters(node)}
     for child in nodes:
@@ -317,8 +318,8 @@ def _is_silent(answer: ast.expr, names: set[str]) -> bool:
             return literal(answer)[0]
 
 
-def keeps_in_vain(tree: ast.Module) -> bool:
-    """Check whether a function changes a container at the top of its module, which is new at every call."""
+def keeps_in_vain(tree: ast.Module, node: FunctionNode) -> bool:
+    """Check whether a function, or one that it names, changes a container of its module, which is new at every call."""
     containers = {
         target.id
         for node in tree.body
@@ -326,7 +327,16 @@ def keeps_in_vain(tree: ast.Module) -> bool:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name) and isinstance(node.value, ast.List | ast.Dict | ast.Set | ast.Call)
     }
-    return any(_changes(node, containers) for node in nodes_of(tree))
+    return any(_changes(child, containers) for part in _named_parts(tree, node) for child in nodes_of(part))
+
+
+def _named_parts(tree: ast.Module, node: FunctionNode) -> list[ast.AST]:
+    """Return a function with the functions and classes of its module that it names, and those that these name."""
+    defined = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef | ast.ClassDef)}
+    parts: list[ast.AST] = [node]
+    for part in parts:
+        parts += [defined.pop(name) for name in calls_of(part, {*defined})]
+    return parts
 
 
 def _changes(node: ast.AST, containers: set[str]) -> bool:
@@ -342,12 +352,16 @@ def _changes(node: ast.AST, containers: set[str]) -> bool:
 _CHANGING = frozenset({"append", "add", "insert", "update", "extend", "setdefault", "appendleft", "pop", "remove"})
 
 
-def _is_len(node: ast.AST) -> bool:
-    match node:
-        case ast.Call(func=ast.Name(id="len"), args=[ast.Name()], keywords=[]):
-            return True
-        case _:
-            return False
+def _measured(node: ast.AST) -> ast.Name | None:
+    """Return the name of what is measured: `len(text)`, `len(text.strip().lower())`."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len" and node.args):
+        return None
+    measured = node.args[0]
+    while isinstance(measured, ast.Call) and isinstance(measured.func, ast.Attribute):
+        if measured.func.attr not in _TIDYING or measured.args:
+            return None
+        measured = measured.func.value
+    return measured if isinstance(measured, ast.Name) else None
 
 
 def admission(draft: Draft) -> tuple[str, int]:

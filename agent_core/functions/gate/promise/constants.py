@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..tree import FunctionNode, body, literal, nodes_of, parameters
+from ..tree import FunctionNode, body, calls_of, literal, nodes_of, parameters
 
 Form: TypeAlias = Any  # a value in the form in which values are compared here
 QUOTED = re.compile(r"[\"'`]([^\"'`\s]{1,20})[\"'`]")
@@ -200,6 +200,25 @@ def is_arithmetic(node: FunctionNode) -> bool:
     if not all(isinstance(called, ast.Name) and called.id in _PLAIN_CALLS for called in calls):
         return False
     return any(isinstance(child, ast.BinOp) for child in nodes) and bool(own_numbers(node))
+
+
+def reads_made_table(tree: ast.Module, node: FunctionNode) -> bool:
+    """Check whether a function reads what its module computes at import: a sieve, a table that a loop fills."""
+    made = {
+        target.id
+        for child in tree.body
+        if isinstance(child, ast.Assign | ast.AnnAssign) and (_is_made(child.value) or literal(child.value) in _EMPTY)
+        for target in (child.targets if isinstance(child, ast.Assign) else [child.target])
+        if isinstance(target, ast.Name)
+    }
+    return bool(calls_of(node, made))
+
+
+def _is_made(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Call | ast.ListComp | ast.DictComp | ast.SetComp)
+
+
+_EMPTY: list[tuple[bool, object]] = [(True, []), (True, {}), (True, set())]
 
 
 def sums_compared(node: FunctionNode) -> list[float]:

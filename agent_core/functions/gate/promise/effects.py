@@ -60,7 +60,7 @@ def judge_state(case: Case) -> Iterator[Finding]:
     is_plain_store = store.kind in ("filled", "empty", "counter")
     message = f"`{name}` changes `{store.name}`, which it makes itself and which ends with the call"
     fix = "take what is changed as a parameter and return it changed, or take `self` and keep it with `self.memory`"
-    if is_plain_store and (claim or is_lasting or not case.is_plain):
+    if store.kind == "copied" or (is_plain_store and (claim or is_lasting or not case.is_plain)):
         yield Finding("claims-effect", message, fix, store.line)
     elif claim and claim.weight == 1 and store.kind == "object" and case.is_computed and case.behavior.is_reckoned:
         yield words_only(case, claim)

@@ -10,7 +10,7 @@ from ..draft import Finding
 from ..rules import CHALLENGED
 from .case import Case, Suspicion
 from .claims import PromiseClaim
-from .code import admission, by_chance, by_hash, by_letters, by_place, calls_hash, keeps_in_vain, literals
+from .code import admission, by_chance, by_hash, by_letters, by_place, calls_hash, literals
 from .coverage import judge_coverage
 from .effects import KEEPS, honest_name, is_text, judge_effect, judge_state, words_only
 from .known_tasks import judge_known_tasks
@@ -337,13 +337,13 @@ def _is_label(case: Case) -> bool:
 
 def _nothing_done(case: Case) -> Iterator[Finding]:
     """Judge a function that gives back an argument, or keeps something where it cannot last."""
-    behavior, name, tree = case.behavior, case.function.name, case.draft.tree
+    behavior, name = case.behavior, case.function.name
     if behavior.is_echo:
         message = (
             f"`{name}` returned one of its arguments as it came, in all {len(behavior.returned)} calls that were tried"
         )
         yield Finding("claims-work", message, "return what was computed from it", case.line)
-    elif tree is not None and keeps_in_vain(tree) and behavior.is_free(loose=True) and behavior.returned:
+    elif case.is_kept_in_vain and behavior.is_free(loose=True) and behavior.returned:
         message = f"`{name}` changes a list or mapping of its module, which is new at every call: {KEEPS}"
         fix = "take `self` and keep it with `self.memory` or in a granted folder (the user is asked for the grant)"
         yield Finding("claims-effect", message, fix, case.line)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 from sandbox import Raised, Returned
@@ -23,6 +24,7 @@ from ..arguments.generation import Arguments
 from ..arguments.schema_fit import fits
 from .answers import Bag, plain
 from .case import Case, Suspicion
+from .claims import OF
 from .lexicon import lemma, lists_in
 from .relations import suspicion
 from .similarity import is_written_alike
@@ -66,10 +68,16 @@ def _read(row: str) -> KnownCall:
     )
 
 
-def _calls_of(function_name: str) -> list[KnownCall]:
-    """Return the calls of the task that a function is named for; the results of one call are put together."""
-    words_of, tasks = _book()
+def _calls_of(function_name: str, sentence: tuple[str, ...]) -> list[KnownCall]:
+    """Return the calls of the task that a function is named for, or that its sentence names: `Find the median`."""
+    phrase = [*takewhile(lambda word: word not in OF, sentence)]
     named = [word.lower() for word in _WORDS.findall(function_name)]
+    return _calls_named(named) or (_calls_named(phrase) if len(phrase) > 1 else [])
+
+
+def _calls_named(named: list[str]) -> list[KnownCall]:
+    """Return the calls of a task by its name in words; the results of one call are put together."""
+    words_of, tasks = _book()
     if "2" in named[1:-1]:  # celsius2fahrenheit
         named.remove("2")
     words = [lemma(word) for word in named if not {word, lemma(word)} & words_of["small"]]
@@ -91,7 +99,11 @@ def known_calls(case: Case) -> list[tuple[Arguments, KnownCall]]:
     shown_calls = [shown.arguments for shown in cases]
     shown_results = [plain(shown.value) for shown in cases]
     parameters, least = [*schema["properties"]], max(1, len(schema["required"]))
-    known = [call for call in _calls_of(case.function.name) if least <= len(call.arguments) <= len(parameters)]
+    known = [
+        call
+        for call in _calls_of(case.function.name, case.promise.sentence)
+        if least <= len(call.arguments) <= len(parameters)
+    ]
     calls = []
     for call in known:
         others = {name: [shown[name] for shown in shown_calls if name in shown] for name in parameters}

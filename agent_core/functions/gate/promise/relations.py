@@ -36,6 +36,7 @@ def judge_relations(case: Case) -> Iterator[Suspicion]:
     yield from _unread(case)
     yield from _size_only(case)
     yield from _rows_back(case)
+    yield from _rows_by_name(case)
     yield from _fillers(case)
     yield from _emptiness_only(case)
     yield from _yes_to_all(case)
@@ -217,6 +218,30 @@ def _rows_back(case: Case) -> Iterator[Suspicion]:
             )
 
 
+def _rows_by_name(case: Case) -> Iterator[Suspicion]:
+    """Judge what is best or is a route, where it is the names that came in, by the alphabet."""
+    words, said = relation_words()["choice"], {*case.promise.name, *case.promise.sentence}
+    if not (case.is_optimum or said & words["route"]) or said & words["alphabet"]:
+        return
+    calls = [
+        (probe, value, row)
+        for probe, value in case.behavior.returned
+        if probe.kind != "again" and isinstance(value, list)
+        for row in probe.arguments.values()
+        if isinstance(row, list) and len({*filter(_is_word, row)}) == len(row) >= _PAIRS
+    ]
+    sorted_calls = [
+        (probe, value) for probe, value, row in calls if [part for part in value if part in row] == sorted(row)
+    ]
+    if len(calls) >= _SOME and len(sorted_calls) > _NEARLY * len(calls):
+        message = f"`{case.function.name}` gives the names that came in by the alphabet, and promises another order"
+        yield suspicion(case, "doubt-work", message, _WORK, sorted_calls)
+
+
+def _is_word(value: Any) -> bool:  # Any: a member of a row
+    return isinstance(value, str)
+
+
 def _fillers(case: Case) -> Iterator[Suspicion]:
     """Judge results with words that stand for what is not there: `TBD`, `Option A`, `object_1`."""
     filler, described = relation_words()["filler"], case.promise.words
@@ -249,18 +274,24 @@ def _fillers(case: Case) -> Iterator[Suspicion]:
 def _emptiness_only(case: Case) -> Iterator[Suspicion]:
     """Judge a yes or no that hangs on nothing but whether an argument is empty."""
     cases = case.memorization.cases if case.memorization else ()
-    if not case.behavior.gives_truths or case.promise.words & relation_words()["empty"]["said"]:
+    deed = case.promise.claim("effect")  # of which nobody asks whether something is there
+    is_asked = bool(case.promise.words & relation_words()["empty"]["said"]) and not deed
+    if not case.behavior.gives_truths or is_asked:
         return
     by_fullness: dict[bool, set[object]] = {True: set(), False: set()}
     for shown_case in cases:
         by_fullness[_is_full(shown_case.arguments)].add(shown_case.value)
-    full = [(probe, value) for probe, value in case.behavior.returned if _is_full(probe.arguments)]
+    full = [
+        (probe, value)
+        for probe, value in case.behavior.returned
+        if _is_full(probe.arguments) and not (deed and probe.kind == "other")  # it may be careful with a number below 0
+    ]
     fresh = [(probe, value) for probe, value in full if probe.kind not in ("example", "again")]
     if len(by_fullness[True]) != 1 or len(by_fullness[False]) != 1 or by_fullness[True] == by_fullness[False]:
         return
     if len(fresh) >= _ENOUGH and {value for _probe, value in full} == by_fullness[True]:
         message = f"`{case.function.name}` says the same of all that is not empty, whatever it is"
-        yield suspicion(case, "doubt-work", message, _WORK, fresh)
+        yield suspicion(case, "claims-effect" if deed and not case.takes_rows else "doubt-work", message, _WORK, fresh)
 
 
 def _is_full(arguments: Mapping[str, Any]) -> bool:  # Any: whatever an argument is

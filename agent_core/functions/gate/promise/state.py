@@ -11,12 +11,13 @@ from typing import Literal, TypeAlias
 
 from ..tree import FunctionNode, literal, nodes_of, parameters
 
-StoreKind: TypeAlias = Literal["filled", "empty", "counter", "object", "returned", "temporary"]
+StoreKind: TypeAlias = Literal["filled", "empty", "counter", "object", "returned", "temporary", "copied"]
 _MAKERS = frozenset({"list", "dict", "set", "defaultdict", "deque", "OrderedDict", "Counter", "StringIO", "BytesIO"})
 _TEMPORARY = frozenset({"TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile", "SpooledTemporaryFile", "mkdtemp"})
 _ARRANGED = frozenset({"heappush", "heapify", "heapreplace", "heappushpop", "insort", "insort_left", "insort_right"})
 _CACHES = frozenset({"lru_cache", "cache"})
 _COPIES = frozenset({"copy", "deepcopy", "dict", "list", "set"})
+_DEEP = 2  # a copy whose members are copies, too
 _CHANGES = frozenset(
     {"append", "add", "insert", "update", "extend", "setdefault", "appendleft", "pop", "popitem", "remove", "discard"}
     | {"clear", "put", "push", "write", "popleft", "extendleft", "difference_update"}
@@ -49,7 +50,82 @@ def vanishing_stores(tree: ast.Module, node: FunctionNode) -> list[VanishingStor
                 stores[name] = VanishingStore(name, kind, getattr(child, "lineno", 0))
     begun = {name: store for name, store in stores.items() if not _is_copy(store, nodes, inputs)}
     vanishing = [judged for store in begun.values() if (judged := _judged(store, nodes, repeated))]
-    return [*vanishing, *_caches(nodes)]
+    return [*vanishing, *_copies(nodes, inputs), *_caches(nodes)]
+
+
+def _copies(nodes: tuple[ast.AST, ...], inputs: set[str]) -> Iterator[VanishingStore]:
+    """Yield the copies of what came in of which a part is changed, and which nobody looks at any more."""
+    statements = [child for child in nodes if isinstance(child, ast.stmt)]
+    bindings = [(child, *bound) for child in statements for bound in _bound(child)]
+    for statement, name, value in bindings:
+        depth = _depth_of_copy(value, inputs)
+        own = [other for _statement, bound, other in bindings if bound == name and other is not value]
+        if not depth or not all(name in _names(other) for other in own):
+            continue
+        names = {name} | {member for loop in nodes if depth > 1 and (member := _member(loop, name))}
+        changing = [child for child in statements if _changed(child, depth) in names]
+        if changing and not _is_looked_at(nodes, names, changing):
+            yield VanishingStore(name, "copied", statement.lineno)
+
+
+def _depth_of_copy(value: ast.expr, inputs: set[str]) -> int:
+    """Return how deep a value is a copy of what came in: 1 for `list(rows)`, whose members are those that came in."""
+    match value:
+        case ast.ListComp(elt=element, generators=[ast.comprehension(iter=rows, target=ast.Name(id=row))]):
+            return _DEEP if _names(rows) & inputs and _depth_of_copy(element, {row}) else 0
+        case ast.Call(func=ast.Name(id=maker) | ast.Attribute(attr=maker)):
+            is_copy = maker in _COPIES and _names(value) & inputs
+            return (_DEEP if maker == "deepcopy" else 1) if is_copy else 0
+        case (
+            ast.Subscript(value=ast.Name(id=name), slice=ast.Slice(lower=None, upper=None))
+            | ast.List(elts=[ast.Starred(value=ast.Name(id=name)), *_])
+            | ast.Dict(keys=[None, *_], values=[ast.Name(id=name), *_])
+        ):
+            return 1 if name in inputs else 0
+        case _:
+            return 0
+
+
+def _member(loop: ast.AST, name: str) -> str:
+    """Return the name under which a loop goes through a list."""
+    match loop:
+        case ast.For(target=ast.Name(id=member), iter=ast.Name(id=rows)) if rows == name:
+            return member
+        case _:
+            return ""
+
+
+def _changed(statement: ast.stmt, depth: int) -> str:
+    """Return the name of which a statement changes a part, so deep at most, and does nothing else."""
+    match statement:
+        case (
+            ast.Assign(targets=[ast.Subscript(value=owner)])
+            | ast.AugAssign(target=ast.Subscript(value=owner))
+            | ast.Delete(targets=[ast.Subscript(value=owner)])
+        ):
+            return _root(owner) if depth > 1 or isinstance(owner, ast.Name) else ""
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner, attr=method))) if method in _CHANGES:
+            return _root(owner) if depth > 1 or isinstance(owner, ast.Name) else ""
+        case _:
+            return ""
+
+
+def _is_looked_at(nodes: tuple[ast.AST, ...], names: set[str], changing: list[ast.stmt]) -> bool:
+    """Check whether what was changed is read further down, or in the next round of a loop that is not through it."""
+    changes = {id(part) for change in changing for part in nodes_of(change)}
+    first = min(change.lineno for change in changing)
+    rounds = [loop for loop in nodes if isinstance(loop, _LOOPS) and not any(_member(loop, name) for name in names)]
+    again = {
+        id(part) for loop in rounds if any(id(part) in changes for part in nodes_of(loop)) for part in nodes_of(loop)
+    }
+    return any(
+        isinstance(part, ast.Name)
+        and part.id in names
+        and isinstance(part.ctx, ast.Load)
+        and id(part) not in changes
+        and (part.lineno > first or id(part) in again)
+        for part in nodes
+    )
 
 
 def _caches(nodes: tuple[ast.AST, ...]) -> Iterator[VanishingStore]:
