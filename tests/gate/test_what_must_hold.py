@@ -37,10 +37,11 @@ REFUSED = [
         "greatest_common_divisor(12, 8) → 4", "greatest_common_divisor(9, 6) → 3",
     ),
     promised(
-        "seal_crate", "crates: list[dict[str,str]], label: str", "str", "Seal the crate with a label.",
-        "sealed = [dict(crate) for crate in crates]\nfor crate in sealed:\n    if crate['label'] == label:\n"
-        "        crate['state'] = 'sealed'\n        return f'{label}: sealed'\nreturn f'{label}: none'",
-        "seal_crate([{'label': 'tea', 'state': 'open'}], 'tea') → 'tea: sealed'", "seal_crate([], 'rum') → 'rum: none'",
+        "tick_crate", "crates: list[dict[str,str]], label: str", "str", "Mark a crate as done in the given list.",
+        "ticked = [dict(crate) for crate in crates]\nfor crate in ticked:\n    if crate['label'] == label:\n"
+        "        crate['state'] = 'done'\n        return f'{label} is done'\nreturn f'{label} is not there'",
+        "tick_crate([{'label': 'tea', 'state': 'open'}], 'tea') → 'tea is done'",
+        "tick_crate([], 'rum') → 'rum is not there'",
     ),
     promised(
         "erase_tapes", "shelf: str, years: int", "bool", "Erase all tapes of a shelf older than the given years.",
