@@ -195,7 +195,12 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
         line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')
         text = [module.newline, f"{line}{module.newline}"] if at else [f"{line}{module.newline}", module.newline]
         return applied(module.lines, [LineEdit(at, at, tuple(text))])
-    for name in names:
+    return unlisted(module_text, names)
+
+
+def unlisted(module_text: str, names: Set[str]) -> str:
+    """Return the module's text whose `__all__` has none of these names."""
+    for name in sorted(names) if "__all__" in module_text else ():
         module = ParsedText.of(module_text, syntax.parse(module_text))
         module_text = applied(module.lines, dropping(module, name))
     return module_text

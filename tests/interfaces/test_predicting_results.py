@@ -59,6 +59,14 @@ def test_a_script_whose_results_disagree_reads_both(folder: Path) -> None:
     assert re.search(r"example-disagrees: for `shipping\(.*\)` you wrote `.*`, it returned `.*`", done.stdout)
 
 
+def test_a_script_that_gives_too_few_results_is_told_how_many_are_asked_for(folder: Path) -> None:
+    calls = created(folder)["challenges"]
+    done = toolwright("functions", "confirm", "shipping", "--expected", right(calls[0]), cwd=folder)
+    assert done.returncode == 2
+    assert f"{len(calls)} results are asked for, and 1 came." in done.stderr
+    assert ", ".join(calls) in done.stderr
+
+
 def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:
     with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
         answer(screen, 1)

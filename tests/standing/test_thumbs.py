@@ -63,6 +63,7 @@ def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) 
     bad = toolwright("functions", "bad", "count_vowels", WRONG, "--json", cwd=tmp_path)
     expected = {"name": "count_vowels", "thumb": "bad", "standing": "draft", "doubts": []}
     assert (bad.returncode, json.loads(bad.stdout)) == (0, expected)
+    assert f"~ rated bad: {WRONG}\n" in toolwright("functions", "show", "count_vowels", cwd=tmp_path).stdout
     with prompt([Expect(Say("I see."), contains("Hello"))], tmp_path) as (screen, model):
         screen.line("Hello")
         screen.wait_for("I see.")

@@ -56,6 +56,7 @@ async def test_where_it_disagrees_the_author_is_asked_and_decides(at_desk: OpenD
     assert "audio" not in said[0]
     assert "joined" in said[1]
     assert verdict.predicted == ("count_vowels('yes')",)
+    assert [row["agreed"] for row in verdict.document["review"]["opinions"]] == [True, True, False]
     assert ">>> count_vowels('yes')\n    1\n" in (desk.functions / "grown.py").read_text()
 
 

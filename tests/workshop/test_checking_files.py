@@ -155,6 +155,16 @@ async def test_a_module_that_cannot_be_imported_refuses_each_of_its_functions(
     assert all("import-fails" in {code for code, _, _ in places(each)} for each in found)
 
 
+async def test_in_a_module_that_cannot_be_imported_each_function_has_its_own_problems_alone(
+    shop: FunctionService, tmp_path: Path
+) -> None:
+    hollow = 'def later(n: int) -> int:\n    """Count on.\n\n    Args:\n        n: A number.\n    """\n    pass\n'
+    (file := tmp_path / "mine.py").write_text(f"LIMIT = 1 // 0\n\n\n{VOWELS}\n\n{hollow}")
+    of_vowels, of_later = await checked(shop, file)
+    assert {code for code, _, _ in places(of_vowels)} == {"import-fails"}
+    assert {"import-fails", "placeholder"} <= {code for code, _, _ in places(of_later)}
+
+
 async def test_each_line_of_many_candidates_is_told_with_its_number(shop: FunctionService, tmp_path: Path) -> None:
     rows = [{"name": "count_vowels", "code": VOWELS}, {"name": "count_vowels", "code": FLAWED}]
     (file := tmp_path / "many.jsonl").write_text("\n\n".join(map(json.dumps, rows)))

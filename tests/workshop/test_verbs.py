@@ -34,6 +34,15 @@ async def test_a_created_function_is_in_its_file_and_in_the_rows_of_its_author(h
     assert (version.turn, version.model, version.reason) == ("t1", "m1", "asked")
 
 
+async def test_what_imports_from_a_module_of_the_workspace_joins_the_others(here: Room) -> None:
+    await here.shop.create("count_vowels", VOWELS, "letters")
+    calling = VOWELS.replace("count_vowels", "count_all").replace("Count the vowels", "Count twice the vowels")
+    calling = calling.replace("    5\n", "    10\n").replace("    0\n", "    0\n    >>> count_all('a')\n    2\n")
+    body = calling.rpartition("    return")[0] + "    return 2 * count_vowels(text)\n"
+    verdict = await here.shop.create("count_all", f"from letters import count_vowels\n\n\n{body}")
+    assert (verdict.admitted, verdict.module) == (True, "grown"), verdict.problems
+
+
 @pytest.mark.parametrize(
     ("name", "code", "module", "problem"),
     [

@@ -77,6 +77,79 @@ def test_a_constant_that_is_changed_later_brings_the_change() -> None:
     assert "print" not in code
 
 
+REGISTERED = """from functools import singledispatch
+
+KINDS = {}
+FOUND = []
+COUNT = 0
+
+
+def register(name):
+    def wrap(function):
+        KINDS[name] = function
+        return function
+    return wrap
+
+
+@register("square")
+def _square(side):
+    return side * side
+
+
+def _add(number):
+    FOUND.append(number)
+
+
+def _fill():
+    for number in range(3):
+        _add(number)
+
+
+_fill()
+
+
+@singledispatch
+def shown(value):
+    return str(value)
+
+
+@shown.register
+def _(value: int):
+    return hex(value)
+
+
+def area(kind, side):
+    return KINDS[kind](side)
+
+
+def found(at):
+    return FOUND[at]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "gives"),
+    [
+        pytest.param("area", "area('square', 3)", 9, id="a-decorator-that-registers"),
+        pytest.param("found", "found(2)", 2, id="a-call-that-fills"),
+        pytest.param("shown", "shown(255)", "0xff", id="a-case-of-a-function"),
+    ],
+)
+def test_what_is_registered_when_the_module_runs_comes_along(name: str, call: str, gives: object) -> None:
+    names: dict[str, object] = {}
+    text = only(REGISTERED, {name, "register"})
+    assert isinstance(text, str)
+    exec(text, names)
+    assert eval(call, names) == gives
+    assert ("_fill()" in text) == (name == "found")
+
+
+def test_what_is_left_out_is_not_exported() -> None:
+    text = only(MODULE.replace('"shape"]', '"shape", "Point", "TABLE", "MARK"]'), {"slug"})
+    assert isinstance(text, str)
+    assert '__all__ = ["slug", "MARK"]' in text
+
+
 def test_a_module_with_some_of_its_functions_keeps_their_text_and_drops_the_rest() -> None:
     text = only(MODULE, {"slug"})
     assert isinstance(text, str)

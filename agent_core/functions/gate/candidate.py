@@ -4,7 +4,10 @@ Plain values; nothing here reads a file or runs a line.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:  # its module knows models, which a candidate does not
+    from .reviewer import Review
 
 Policy = Literal["agent", "human", "import"]
 
@@ -25,6 +28,7 @@ class Candidate:
     `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed. `asked` are
     the calls whose results its author was asked to predict. `helpers` are functions that come along by their own name
     and are not offered. `around` is the text of its module if that is not the current one.
+    `review` is what a reviewer said before its author answered.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Candidate:
     asked: tuple[str, ...] = ()
     helpers: tuple[str, ...] = ()
     around: str | None = None
+    review: "Review | None" = None
 
     @property
     def path(self) -> str:

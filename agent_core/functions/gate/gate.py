@@ -302,7 +302,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         survivors=draft.survivors,
         offered=draft.trials.offered,
         challenges=draft.challenges,
-        review=draft.review,
+        review=draft.review or draft.candidate.review,
         needs=draft.needs,
         asking=tuple(_lines(draft)),
         doubts=draft.doubts,

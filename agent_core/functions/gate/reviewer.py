@@ -71,6 +71,11 @@ class Review:
     seconds: float = 0.0
     error: str = field(default="", metadata=IF_SET)
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Review":  # Any: JSON
+        """Return a review in the JSON of a verdict."""
+        return cls(**{**data, "opinions": tuple(Opinion(**row) for row in data["opinions"])})
+
 
 class Reviewer:
     """A model in a fresh context, opened when it is first asked; `name` is what the settings say."""

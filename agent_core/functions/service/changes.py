@@ -22,6 +22,7 @@ from agent_core.storage import DropPending, FunctionStore
 
 from ..gate import Candidate, Policy
 from ..gate.examples.prediction import predictions
+from ..gate.reviewer import Review
 from . import change_texts, conflict, example_regression
 from .candidate_review import CandidateReview, held_to_examples
 from .file_sync import FileSync, own_text
@@ -278,7 +279,8 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
 
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
     candidate = Candidate(name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces)
-    return replace(candidate, asked=pending.asked or ())
+    review = pending.verdict.document.get("review")
+    return replace(candidate, asked=pending.asked or (), review=Review.from_json(review) if review else None)
 
 
 def own_function(candidate: Candidate) -> Function | None:

@@ -5,13 +5,13 @@ word for word.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
 from agent_core.registry import examples
-from agent_core.registry.module_edits import remove_function
+from agent_core.registry.module_edits import remove_function, unlisted
 from agent_core.registry.source import ModuleSource, is_helper, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, blocks, bound_names, is_blank
 from agent_core.registry.tree import Definition, survey
@@ -40,19 +40,28 @@ class ModuleParts:
         tree = parse(ModuleSource(path, path, text, ""))
         if isinstance(tree, Problem):
             return tree
+        public = () if is_helper(module) else tuple(node.name for node in survey(tree).public() if node in tree.body)
+        values = _values(tree)
+        setters = _setters(tree, values)
         return cls(
             ParsedText.of(text, tree),
             tuple(frozenset(_bound(node)) for node in tree.body),
-            tuple(frozenset(_changed(node)) for node in tree.body),
+            tuple(frozenset(_changed(node, setters) | _registers(node, setters, values, public)) for node in tree.body),
             tuple(frozenset(_read(node)) for node in tree.body),
             tuple(frozenset(_shown(node)) for node in tree.body),
-            () if is_helper(module) else tuple(node.name for node in survey(tree).public() if node in tree.body),
+            public,
         )
 
     def line(self, name: str) -> int:
         """Return the line of a function."""
         at = max(at for at, bound in enumerate(self.binds) if name in bound)
         return self.text.body[at].lineno
+
+    def exported(self) -> frozenset[str]:
+        """Return the texts in the module's `__all__`."""
+        listed = [node for node, bound in zip(self.text.body, self.binds, strict=True) if "__all__" in bound]
+        constants = (part.value for node in listed for part in ast.walk(node) if isinstance(part, ast.Constant))
+        return frozenset(value for value in constants if isinstance(value, str))
 
     def parameters(self, name: str) -> tuple[str, ...]:
         """Return the names of a function's parameters."""
@@ -166,11 +175,16 @@ def only(text: str, names: Set[str], dropped: Set[int] = frozenset(), *, is_bare
     removed = [name for name in parts.public if name not in names]
     needed = parts.needed(names) if is_bare else set(range(len(parts.binds)))
     edits = []
+    gone, bound = set[str](), set[str]()
     for at, node in enumerate(parts.text.body):
         stays = at in needed or _is_head(node, at, parts) or bool(set(removed) & parts.binds[at])
         if not stays or node.lineno in dropped:
             edits.append(_removal(parts.text, node))
+            gone |= parts.binds[at]
+        else:
+            bound |= parts.binds[at]
     text = applied(parts.text.lines, edits).strip("\r\n") + parts.text.newline
+    text = unlisted(text, (gone - bound) & parts.exported())
     for name in removed:
         remaining = remove_function(text, name)
         if isinstance(remaining, Problem):
@@ -202,13 +216,53 @@ def _bound(node: ast.stmt) -> set[str]:
     return bound_names(node)
 
 
-def _changed(node: ast.stmt) -> set[str]:
+def _values(tree: ast.Module) -> set[str]:
+    """Return the names that a module binds itself, and does not import."""
+    return {name for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom) for name in _bound(node)}
+
+
+def _setters(tree: ast.Module, values: Set[str]) -> dict[str, set[str]]:
+    """Return for each function the values of its module that a call of it modifies, itself or through another."""
+    setters: dict[str, set[str]] = {}
+    reads: dict[str, set[str]] = {}
+    for node in tree.body:
+        if isinstance(node, Definition):
+            inner = [part for part in ast.walk(node) if isinstance(part, ast.stmt) and part is not node]
+            shared = {name for part in inner if isinstance(part, ast.Global) for name in part.names}
+            setters[node.name] = (
+                set().union(*(_changed(part, {}) for part in inner)) - _own_names(node) | shared
+            ) & values
+            reads[node.name] = _named(node)
+    while True:
+        wider = {
+            name: own.union(*(setters[other] for other in reads[name] & setters.keys()))
+            for name, own in setters.items()
+        }
+        if wider == setters:
+            return setters
+        setters = wider
+
+
+def _registers(node: ast.stmt, setters: Mapping[str, set[str]], values: Set[str], public: Iterable[str]) -> set[str]:
+    """Return the values that the decorators of a private function or of a class modify, such as `@register("a")`, and
+    what has a case or a command added to it: `@shown.register`.
+    """
+    if not isinstance(node, Definition | ast.ClassDef) or node.name in public:
+        return set()
+    marks = [mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list]
+    called = set().union(*(setters.get(mark.id, set()) for mark in marks if isinstance(mark, ast.Name)))
+    return called | set().union(*(_root(mark) & values for mark in marks if isinstance(mark, ast.Attribute)))
+
+
+def _changed(node: ast.stmt, setters: Mapping[str, set[str]]) -> set[str]:
     """Return the names of the values that a top-level statement modifies, also in a loop or another block:
-    `TABLE["a"] = 1`, `TABLE.update(…)`.
+    `TABLE["a"] = 1`, `TABLE.update(…)`, or by a call of a function of its module.
     """
     match node:
         case ast.For() | ast.While() | ast.If() | ast.With() | ast.Try():
-            return set().union(*map(_changed, blocks(node)))
+            return set().union(*(_changed(inner, setters) for inner in blocks(node)))
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
+            return setters.get(name, set())
         case ast.Assign(targets=targets):
             expressions = targets
         case ast.AugAssign(target=target):

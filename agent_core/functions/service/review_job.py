@@ -128,16 +128,17 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
     """Return a verdict for each function of a module: its own problems, and those of the whole file."""
     own = verdict.reading.source
     spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
+    refusals = [problem for problem in verdict.problems if problem.severity == "refuses"]
     if not spans:
-        refused = [problem for problem in verdict.problems if problem.severity == "refuses"]
-        return [refusal(_shown(problem, path, own.path), path, module=own.module) for problem in refused]
+        return [refusal(_shown(problem, path, own.path), path, module=own.module) for problem in refusals]
     standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
     rows = []
     for name, span in spans.items():
         look = looks.get(name, Look(name))
-        problems = [problem for problem in verdict.problems if not standings or _concerns(problem, span, spans)]
-        problems += look.problems
+        problems = [*(problem for problem in verdict.problems if _concerns(problem, span, spans)), *look.problems]
         refused_here = any(problem.severity == "refuses" for problem in problems)
+        if name not in standings and not refused_here:
+            problems, refused_here = [*problems, *refusals], True  # what another function does keeps the file out
         document = {
             "module": own.module,
             "stages": to_json((*verdict.stages, *look.stages)),

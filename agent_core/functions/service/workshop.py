@@ -105,7 +105,8 @@ class FunctionService:
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:
         """Plan a new function: judged, not yet written."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
-        if module == DEFAULT_MODULE and imported_at_the_top(code, self._gate.rules.packages):
+        packages = imported_at_the_top(code, self._gate.rules.packages)
+        if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
             module = name  # its neighbours would have to import its packages too
         return await self.plans.create(Candidate(name, code, module, reason), author)
 

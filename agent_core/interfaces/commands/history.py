@@ -78,6 +78,11 @@ async def confirm(door: Door, name: str, expected: tuple[str, ...], reason: str)
     """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
     results, or if you were asked for results: then give each with --expected.
     """
+    candidate = (await door.shop.all_pending()).get(name)
+    if expected and candidate and candidate.asked and len(candidate.asked) != len(expected):
+        calls = ", ".join(one_line(call, 200) for call in candidate.asked)
+        given = f"{len(candidate.asked)} results are asked for, and {len(expected)} came"
+        raise UsageError(f"{given}.", fix=f"Give those of {calls}, in this order.")
     verdict = await door.shop.confirm(name, expected=expected, reason=reason)
     return judged(verdict, "" if verdict.admitted else challenge_hint(door, verdict))
 

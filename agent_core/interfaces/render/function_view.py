@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
     from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing
+    from agent_core.functions.service.judgment import Judgment
 
 MARK = "❱ "  # as the highlighted source has it
 MOST_MISSED = 20
@@ -77,8 +78,16 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     for word, neighbours in (("callers", details.callers), ("callees", details.callees)):
         lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
     if details.verdict:
+        lines += _thumb_lines(details.verdict)
         lines += [*verdict_lines(details.verdict), *stage_lines(details.verdict)]
     return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
+
+
+def _thumb_lines(verdict: "Judgment") -> list[Line]:
+    """Return what a human said of a function's results, if anything."""
+    if verdict.thumb == "bad":
+        return [line(("warn", "~ "), "rated bad", f": {one_line(verdict.note, 400)}" if verdict.note else "")]
+    return [line(("ok", "✓ "), "rated good")] if verdict.thumb else []
 
 
 def brief_lines(details: "FunctionDetails") -> list[Line]:

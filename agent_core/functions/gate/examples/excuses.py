@@ -20,7 +20,7 @@ from .sufficiency import is_by_chance
 
 SKIP = "SKIP"
 _ELSEWHERE = frozenset({"NameError", "ImportError", "ModuleNotFoundError"})
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
+_ADDRESS = re.compile(r"\b0x(?:[0-9a-fA-F]{4,}\b|\.{3})")  # also where an ellipsis stands for it
 _PART = re.compile(r"\w+|[^\w\s]")
 _UNORDERED = frozenset({"set", "frozenset", "dict", "Counter", "defaultdict", "items", "keys", "values"})
 _OPEN = re.compile(r"""\"\"\"|\'\'\'""")
