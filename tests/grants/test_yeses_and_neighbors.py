@@ -69,10 +69,10 @@ async def asked_again(room: Room) -> str | None:
         READER + "\n\nOTHER = {'a': 1}\n",
         READER.replace("RATE = 1\n", "RATE = 1\n# a note\n"),
         f'"""Reads files."""\n{READER}',
-        f"import re\n{READER}\n_WORD = re.compile(r'a', re.I | re.M)\n_WORDS = [re.compile('b'), {{'c': frozenset({{1}})}}]\n",
+        f"import re\n{READER}\n_A = re.compile(r'a', re.I | re.M)\n_B = [re.compile('b'), {{'c': set((1,))}}]\n",
         f"from functools import cache\n{READER}\n\n@cache\ndef other(n: int) -> int:\n    return n\n",
         f"from dataclasses import dataclass\n{READER}{ROW}",
-        f"import enum\n{READER}\n\nclass Kind(enum.Enum):\n    A = 1\n\n    def shown(self) -> str:\n        return 'a'\n",
+        f"import enum\n{READER}\n\nclass Kind(enum.Enum):\n    A = 1\n\n    def shown(self):\n        return 'a'\n",
     ],
     ids=[
         "a neighbor",
