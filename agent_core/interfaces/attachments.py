@@ -100,9 +100,9 @@ def _shorter(name: str) -> Iterator[str]:
 
 
 def _is_there(name: str) -> bool:
-    """Check for a file, or a folder that is named as one: it is not sent, and the user is told."""
+    """Check for a file, or a folder: that is not sent, and the user is told."""
     try:
-        return bool(name) and (expanded(name).is_file() or ("/" in name and expanded(name).is_dir()))
+        return bool(name) and (expanded(name).is_file() or (expanded(name).is_dir() and not set(name) <= set(_AFTER)))
     except (OSError, ValueError, RuntimeError):
         return False
 

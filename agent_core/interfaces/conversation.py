@@ -5,7 +5,7 @@ The prompt and the plain mode drive the same object with different voices.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 
 from agent_core.base.errors import LostLease, ToolwrightError, UsageError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
@@ -86,6 +86,9 @@ class Conversation:
         before = self.agent
         self.agent = await self.workspace.agent(name, verify=before.talk.verify)
         await before.aclose()
+        if self.voice.is_attended:  # the status bar shows its model and how full it is; what is wrong, its turn says
+            with suppress(ToolwrightError):
+                await self.agent.measure()
         if self._runner is not None:
             await self.agent.talk.schedule()
             self._runner.poke()

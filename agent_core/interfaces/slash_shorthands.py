@@ -21,6 +21,7 @@ from agent_core.base import matching, programs, syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.base.untrusted import one_line, shorten
+from agent_core.context import presentation
 from agent_core.functions.answers import CallReport
 from agent_core.registry.explanation import problems_of
 from agent_core.registry.function import Function
@@ -134,6 +135,9 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
     function = talk.workspace.workshop.registry.snapshot().functions.get(node.func.id)
+    if function is None and _own(talk, node.func.id):
+        fix = f"To see what it takes: ?{node.func.id}. /help lists what you can do yourself."
+        raise UsageError(f"{node.func.id} is part of the program: only the agent calls it.", fix=fix)
     if function is None:
         fix = matching.did_you_mean(node.func.id, talk.names(), "Type /functions for the list.")
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
@@ -212,7 +216,23 @@ def _as_list(value: object) -> list[Any]:  # Any: the elements of a literal
 
 
 async def _about(talk: Conversation, words: str) -> None:
-    await show(talk, await run_shell(talk, "functions", "show", "--brief", "--", needed(words, "about")))
+    await _explain(talk, needed(words, "about"), "--brief")
+
+
+async def _introspect(talk: Conversation, words: str) -> None:
+    await _explain(talk, needed(words, "introspect"))
+
+
+async def _explain(talk: Conversation, name: str, *options: str) -> None:
+    """Show a function of the workspace, or one of the program that the agent has."""
+    if own := _own(talk, name):
+        talk.voice.lines([line(row) for row in presentation.own_function(own).splitlines()])
+        return
+    await show(talk, await run_shell(talk, "functions", "show", *options, "--", name))
+
+
+def _own(talk: Conversation, name: str) -> Function | None:
+    return next((function for function in talk.agent.own_functions() if function.name == name), None)
 
 
 async def _shell(talk: Conversation, words: str) -> None:
@@ -276,4 +296,9 @@ async def _shown(talk: Conversation, stream: asyncio.StreamReader) -> str:
     return kept
 
 
-RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"call": _call, "about": _about, "shell": _shell}
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {
+    "call": _call,
+    "about": _about,
+    "introspect": _introspect,
+    "shell": _shell,
+}

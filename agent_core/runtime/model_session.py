@@ -149,8 +149,9 @@ class ModelSession:
 
     async def estimate(self, history: History, snapshot: Snapshot) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
+        model = await self.model()
         if history.size and not self.meter.context_tokens:
-            model = await self._looking(snapshot)
+            await self._looking(snapshot)
             self.meter.context_tokens = self._budget(model).tokens(history.size)
 
     async def _looking(self, snapshot: Snapshot) -> Model:

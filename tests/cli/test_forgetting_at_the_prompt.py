@@ -28,6 +28,7 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         screen.wait_count("To forget: “zoltan”", 2)
         agree(screen)
         screen.wait_for("✓ forgot “zoltan”")
+        screen.wait_for("main · scripted")
         screen.line("hello?")
         screen.wait_for("Hello again.")
         screen.line("/forget turn last")

@@ -25,7 +25,7 @@ def test_memory_is_shown_edited_and_taken_back_at_the_prompt(kept: Path) -> None
     with prompt([], kept, columns=110) as (screen, _):
         screen.line("/memory")
         screen.wait_for("Name: Ada Lovelace")
-        screen.wait_for("1 passages in archival")
+        screen.wait_for("1 passage in archival")
         screen.line("/memory edit human Name: Grace")
         screen.wait(
             lambda: any(each.startswith("  Name: Grace") for each in screen.screen()), "the block on its own lines"

@@ -25,6 +25,23 @@ def first(path: str) -> str:
 '''
 HELPING = 'def clean(text: str) -> str:\n    """Clean a text."""\n    return text\n'
 NEIGHBOR = '\n\ndef other(number: int = 2) -> int:\n    """Double."""\n    return 2 * math.floor(number)\n'
+ROW = '''
+
+@dataclass(frozen=True)
+class Row:
+    """A row."""
+
+    __slots__ = ("name",)
+    name: str
+    size: int = 1
+
+    def __str__(self) -> str:
+        return self._shown
+
+    @property
+    def _shown(self) -> str:
+        return self.name
+'''
 
 
 async def granted(room: Room, text: str = READER) -> None:
@@ -51,8 +68,23 @@ async def asked_again(room: Room) -> str | None:
         f"import math\n{READER}{NEIGHBOR}",
         READER + "\n\nOTHER = {'a': 1}\n",
         READER.replace("RATE = 1\n", "RATE = 1\n# a note\n"),
+        f'"""Reads files."""\n{READER}',
+        f"import re\n{READER}\n_A = re.compile(r'a', re.I | re.M)\n_B = [re.compile('b'), {{'c': set((1,))}}]\n",
+        f"from functools import cache\n{READER}\n\n@cache\ndef other(n: int) -> int:\n    return n\n",
+        f"from dataclasses import dataclass\n{READER}{ROW}",
+        f"import enum\n{READER}\n\nclass Kind(enum.Enum):\n    A = 1\n\n    def shown(self):\n        return 'a'\n",
     ],
-    ids=["a neighbor", "with its import", "a constant", "a note"],
+    ids=[
+        "a neighbor",
+        "its import",
+        "a constant",
+        "a note",
+        "a docstring",
+        "patterns",
+        "a cache",
+        "a class",
+        "an enum",
+    ],
 )
 async def test_a_yes_survives_a_neighbor(here: Room, newer: str) -> None:
     await granted(here)
@@ -81,6 +113,31 @@ async def test_a_yes_survives_a_neighbor_of_what_it_imports(here: Room) -> None:
         ("RATE = 1", "RATE = 1\n\n\n@print\ndef evil(a): return a", "what reading does when it is imported"),
         ("RATE = 1", "RATE = 1\nimport functions.helping as open", "what reading does when it is imported"),
         ("RATE = 1", "RATE = 1\nfrom math import floor as open", "`open` of reading is new"),
+        ("RATE = 1", "RATE = 1\n\n\nclass A:\n    print(1)", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\n\n\nclass A:\n    clean.b: int = 1", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\n\n\nclass A(dict):\n    pass", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\n\n\nclass A(metaclass=print):\n    pass", "what reading does when it is imported"),
+        (
+            "RATE = 1",
+            "RATE = 1\n\n\nclass A:\n    def dict(x): print(x)\n    b = dict(1)",
+            "what reading does when it is imported",
+        ),
+        (
+            "RATE = 1",
+            "RATE = 1\n\n\nclass A:\n    from os import fspath as __class_getitem__",
+            "what reading does when it is imported",
+        ),
+        (
+            "RATE = 1",
+            "import enum\nRATE = 1\n\n\nclass A(enum.Enum):\n    B = 1\n    def __init__(self, x): print(x)",
+            "what reading does when it is imported",
+        ),
+        ("RATE = 1", "RATE = 1\n\n\ndef set(x): print(x)\n\n\nA = set(1)", "what reading does when it is imported"),
+        (
+            "RATE = 1",
+            "from functions.helping import clean as set\nRATE = set('x')",
+            "what reading does when it is imported",
+        ),
     ],
 )
 async def test_a_yes_lapses_with_what_it_names_and_says_so(here: Room, old: str, new: str, says: str) -> None:
@@ -95,6 +152,32 @@ async def test_a_yes_lapses_with_the_helper_that_it_imports(here: Room) -> None:
     assert await asked_again(here) == "`first` itself is unchanged; `clean` of helping changed"
     (row,) = (await here.shop.grants.listing()).grants
     assert row.changed == "`first` itself is unchanged; `clean` of helping changed"
+
+
+@pytest.mark.parametrize("newer", ["x", "web.reading"])
+async def test_a_function_that_moved_is_said_to_have_moved_and_to_be_unchanged(here: Room, newer: str) -> None:
+    await granted(here)
+    file = here.root / "functions" / f"{newer.replace('.', '/')}.py"
+    file.parent.mkdir(exist_ok=True)
+    (here.root / "functions" / "reading.py").unlink()
+    await here.shop.saved([here.root / "functions" / "reading.py"])
+    await here.save(READER, file)
+    assert await asked_again(here) == f"`first` itself is unchanged; it moved from reading to {newer}"
+    await here.save(READER.replace("RATE = 1", "RATE = 2"), file)
+    assert str(await asked_again(here)).endswith(f"it moved from reading to {newer}; `RATE` of {newer} changed")
+
+
+async def test_a_yes_lapses_with_what_the_package_around_the_function_does_at_its_import(here: Room) -> None:
+    package, page = (here.root / "functions" / "web" / name for name in ("__init__.py", "pages.py"))
+    package.parent.mkdir()
+    await here.save('"""Web."""\n', package)
+    await here.save(HELPING, here.root / "functions" / "helping.py")
+    await here.save(READER, page)
+    await here.shop.grants.grant("first", Grants(read=("data/",)))
+    await here.save(f'"""Pages."""\nimport math\n{NEIGHBOR}', package)
+    assert await asked_again(here) is None
+    await here.save("import functions.web.pages as pages\n\npages.open = print\n", package)
+    assert "what web does when it is imported" in str(await asked_again(here))
 
 
 @pytest.mark.parametrize("way", ["globals()['RATE']", "getattr(parse, 'x')", "parse.__globals__['RATE']"])

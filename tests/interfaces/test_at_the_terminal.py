@@ -74,6 +74,10 @@ AS_IN_PYTHON = {
     "?slugify of what": "`?` shows one function.",
     "?slugify": "def slugify(text: str, sep: str='-') -> str",
     "??slugify": "return sep.join(text.lower().split())",
+    "?conversation_search": "`conversation_search` is part of the program (about memory)",
+    "??create_function": "`create_function` is part of the program (a meta-function)",
+    "/introspect archival_memory_insert": "`archival_memory_insert` is part of the program (about memory)",
+    "=core_memory_append('human', 'x')": "core_memory_append is part of the program: only the agent calls it.",
 }
 
 
@@ -125,18 +129,19 @@ def test_a_message_that_only_looks_like_a_short_form_is_sent(folder: Path) -> No
 def test_a_file_that_is_named_goes_along_and_a_name_that_is_no_file_does_not(folder: Path) -> None:
     (folder / "notes.md").write_text("one\n```\ntwo\n")
     (folder / "image.bin").write_bytes(b"\xff\xfe\x00")
-    sent = "see @notes.md, @nobody and @image.bin in @functions/\n\n`notes.md`:\n````\none\n```\ntwo\n````"
+    sent = "see @notes.md, @nobody and @image.bin in @functions/, @functions\n\n`notes.md`:\n````\none\n```\ntwo\n````"
     with prompt([Expect(Say("Seen."), contains(sent))], folder) as (screen, model):
         screen.type("see @no")
         screen.wait_for("notes.md")
         screen.type(TAB)
         screen.wait_for("› see @notes.md")
-        screen.type(", @nobody and @image.bin in @functions/")
+        screen.type(", @nobody and @image.bin in @functions/, @functions")
         screen.wait_for("@image.bin")
         screen.type(" \x7f" + ENTER)
         screen.wait_for("with notes.md: 3 lines")
         screen.wait_for("image.bin is not sent: it is not text")
         screen.wait_for("functions/ is not sent: Is a directory")
+        screen.wait_for("functions is not sent: Is a directory")
         screen.wait_for("Seen.")
         assert "nobody`" not in model.requests[-1].text
 

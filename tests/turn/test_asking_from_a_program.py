@@ -92,8 +92,9 @@ async def test_an_agent_is_saved_loaded_exported_and_imported(tmp_path: Path) ->
             agent = await workspace.agent()
             await agent.ask("Hello?")
             await agent.save(tmp_path / "main.json")
-            with pytest.raises(UsageError, match="File exists"):
+            with pytest.raises(UsageError, match="File exists") as caught:
                 await agent.save(tmp_path / "main.json")
+            assert caught.value.fix == "Name another file, or remove that one first."
             copy = await workspace.import_agent(await workspace.export_agent(), "copy")
             with pytest.raises(AgentExists):
                 await workspace.load(tmp_path / "main.json")

@@ -10,7 +10,6 @@ import ast
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,7 +24,10 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse_accepted
 from sandbox.wire.lines import bare_lines
 
+from .definitions import is_inert, known_names, names_bound
+
 Part: TypeAlias = tuple[str, str]  # module and name; an empty name is what runs at the module's import
+_ITS_IMPORT: Final = "."  # a name that nothing binds: of a package around a module, only what runs at its import
 _LONGEST_DIFF: Final = 300_000
 _ROOT: Final = "functions"
 _PLAIN_DUNDERS: Final = (
@@ -33,11 +35,10 @@ _PLAIN_DUNDERS: Final = (
 )
 # Words by which a text may reach what it does not name.
 _REACHING: Final = re.compile(
-    rf"\b(globals|vars|eval|exec|compile|getattr|setattr|attrgetter|methodcaller|sys|inspect|importlib|gc|types|pickle"
+    rf"\b(globals|vars|eval|exec|(?<!\bre\.)compile|getattr|setattr|attrgetter|methodcaller|sys|inspect|importlib|gc|types|pickle"
     rf"|marshal|builtins|runpy|pkgutil|pydoc|unittest|mock|doctest|traceback|tb_frame|\w+_frame|_getframe|f_globals|f_back"
     rf"|__(?!(?:{_PLAIN_DUNDERS})__)\w+__)\b"
 )
-_INERT_TYPES: Final = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.BitOr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,27 @@ def content_of(function: Function, snapshot: Snapshot) -> FunctionContent:
 def since(function: Function, snapshot: Snapshot, texts: Mapping[str, str]) -> tuple[str, str]:
     """Return what became different since a function was agreed to with these modules: as a sentence, and as a diff."""
     own, modules = (function.module, function.name), modules_of(function.module, snapshot)
-    before, now = parts_of(own, texts), parts_of(own, {name: source.text for name, source in modules.items()})
+    former = _former_module(own, texts)
+    before = {
+        (function.module if module == former else module, name): text
+        for (module, name), text in parts_of((former, function.name), texts).items()
+    }
+    now = parts_of(own, {name: source.text for name, source in modules.items()})
     differing = sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part))
-    old = {module: _joined(module, differing, before) for module, _ in differing if module in texts}
+    known = {module for module, _ in before}
+    old = {module: _joined(module, differing, before) for module, _ in differing if module in known}
     new = [replace(source, text=_joined(name, differing, now)) for name, source in modules.items()]
-    return changes(own, before, now), differences(
+    moved = f"it moved from {former} to {function.module}" if former != function.module else ""
+    return changes(own, before, now, moved), differences(
         old, (source for source in new if source.text or source.module in old)
     )
+
+
+def _former_module(function: Part, texts: Mapping[str, str]) -> str:
+    """Return the module in which a function was agreed to: another one, if its own is not among these texts."""
+    module, name = function
+    binding = (other for other, text in texts.items() if any(name in each.binds for each in _statements(text, other)))
+    return module if module in texts else next(binding, module)
 
 
 def _joined(module: str, differing: Iterable[Part], parts: Mapping[Part, str]) -> str:
@@ -149,7 +164,7 @@ def unshowable(diff: str) -> str:
 def parts_of(function: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
     """Return the text of every part that a function's behavior depends on, of these modules."""
     parts: dict[Part, str] = {}
-    waiting: list[Part] = [function]
+    waiting: list[Part] = [function, *((package, _ITS_IMPORT) for package in _packages(function[0]))]
     seen: set[Part] = set()
     while waiting:
         module, name = waiting.pop()
@@ -171,7 +186,7 @@ def _targets(module: str, name: str, texts: Mapping[str, str]) -> Iterator[Part]
     """Yield what an import brings in, and the packages that it runs."""
     inner = f"{module}.{name}".strip(".")
     target = (inner, "") if inner in texts else (module, name)
-    yield from ((package, "") for package in _packages(target[0]))
+    yield from ((package, _ITS_IMPORT) for package in _packages(target[0]))
     yield target
 
 
@@ -184,21 +199,22 @@ def _packages(module: str) -> Iterator[str]:
 def _statements(text: str, module: str) -> tuple[_Statement, ...]:
     try:
         body = syntax.parse(text).body
-        statements = tuple(_statement(node, bare_lines(text), module) for node in body)
+        known = known_names(body)
+        statements = tuple(_statement(node, bare_lines(text), module, known) for node in body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return (_Statement(text, frozenset(), frozenset(), (), is_inert=False),)
     return statements
 
 
-def _statement(node: ast.stmt, lines: list[str], module: str) -> _Statement:
+def _statement(node: ast.stmt, lines: list[str], module: str, known: Mapping[str, str]) -> _Statement:
     first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
     text = "\n".join(lines[first - 1 : node.end_lineno])
     imports = tuple(target for child in ast.walk(node) for target in _imported(child, module))
     names = frozenset(child.id for child in ast.walk(node) if isinstance(child, ast.Name))
-    binds = _bound(node)
+    binds = names_bound(node)
     if _REACHING.search(text):  # every name of its own module, then
         imports = (*imports, (module, ""))
-    return _Statement(text, binds, names, imports, is_inert=bool(binds) and _is_inert(node))
+    return _Statement(text, binds, names, imports, is_inert=bool(binds) and is_inert(node, known))
 
 
 def _imported(node: ast.AST, module: str) -> Iterator[Part]:
@@ -221,67 +237,15 @@ def _base(node: ast.ImportFrom, module: str) -> str | None:
     return name.removeprefix(_ROOT).lstrip(".") if name == _ROOT or name.startswith(f"{_ROOT}.") else None
 
 
-def _bound(node: ast.stmt) -> frozenset[str]:
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return frozenset({name})
-        case ast.Assign(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
-            return frozenset(target.id for target in targets if isinstance(target, ast.Name))
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            return frozenset({name})
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            return frozenset(alias.asname or alias.name.partition(".")[0] for alias in names)
-        case _:
-            return frozenset()
-
-
-def _is_inert(node: ast.stmt) -> bool:
-    """Check whether a statement does no more than to bind its names."""
-    match node:
-        case (
-            ast.FunctionDef(decorator_list=[], args=args, returns=returns)
-            | ast.AsyncFunctionDef(decorator_list=[], args=args, returns=returns)
-        ):
-            every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-            hints = [*(argument.annotation for argument in every if argument is not None), returns]
-            defaults = [*args.defaults, *args.kw_defaults]
-            return all(hint is None or _is_plain_hint(hint) for hint in hints) and all(map(_is_literal, defaults))
-        case ast.Assign(value=value):
-            return _is_literal(value)
-        case ast.AnnAssign(value=value, annotation=hint):
-            return _is_literal(value) and _is_plain_hint(hint)
-        case ast.Import(names=names):
-            return all(alias.name.partition(".")[0] in sys.stdlib_module_names for alias in names)
-        case ast.ImportFrom(module=str(module), level=0, names=names):
-            is_own = module.partition(".")[0] in sys.stdlib_module_names or module == "__future__"
-            return is_own and module != "__future__" and all(alias.name != "*" for alias in names)
-        case _:
-            return False
-
-
-def changes(function: Part, before: Mapping[Part, str], now: Mapping[Part, str]) -> str:
+def changes(function: Part, before: Mapping[Part, str], now: Mapping[Part, str], moved: str = "") -> str:
     """Return what became different since the parts were agreed to, as a sentence without its end."""
     differing = sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part))
     others = [_words(part, before, now) for part in differing if part != function]
-    whole = [f"`{function[1]}` itself is {'changed' if function in differing else 'unchanged'}", *others]
-    return "; ".join(whole) if differing else ""
+    whole = [f"`{function[1]}` itself is {'changed' if function in differing else 'unchanged'}", moved, *others]
+    return "; ".join(filter(None, whole)) if differing or moved else ""
 
 
 def _words(part: Part, before: Mapping[Part, str], now: Mapping[Part, str]) -> str:
     module, name = part
     how = "changed" if part in before and part in now else "is new" if part in now else "is gone"
     return f"`{name}` of {module} {how}" if name else f"what {module} does when it is imported {how}"
-
-
-def _is_plain_hint(node: ast.expr) -> bool:
-    return all(isinstance(child, (*_INERT_TYPES, ast.expr_context)) for child in ast.walk(node))
-
-
-def _is_literal(node: ast.expr | None) -> bool:
-    if node is None:
-        return True
-    try:
-        ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return False
-    return True

@@ -115,9 +115,11 @@ def memory_lines(data: Json) -> list[Line]:
 
 def total_line(data: Json) -> Line:
     """Return the sizes of recall and archival memory as one line."""
-    return line(
-        ("dim", f"{data['messages']:,} messages of both sides in recall, {data['passages']:,} passages in archival")
+    said, kept = data["messages"], data["passages"]
+    messages, passages = (
+        f"{many:,} {word}{'s' * (many != 1)}" for many, word in ((said, "message"), (kept, "passage"))
     )
+    return line(("dim", f"{messages} of both sides in recall, {passages} in archival"))
 
 
 def history_lines(data: Json) -> list[Line]:

@@ -47,7 +47,8 @@ def write_file(path: str | Path, text: str) -> None:
         with open(place, "x", encoding="utf-8", opener=_for_its_owner) as file:
             file.write(text)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
+        fix = "Name another file, or remove that one first." if isinstance(error, FileExistsError) else ""
+        raise UsageError(f"{path} cannot be written: {error.strerror}.", fix=fix) from error
 
 
 def _for_its_owner(path: str, flags: int) -> int:
