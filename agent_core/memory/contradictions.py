@@ -23,7 +23,7 @@ from .phrasebook import Phrasebook, phrasebook, stems_of
 _ONE: Final = frozenset(
     {"home", "name", "age", "job", "employer", "partner", "marital", "diet", "phone", "email", "birthday", "boss"}
     | {"car", "weight", "height", "zone", "religion", "status", "nationality", "birth", "lead", "blood", "address"}
-    | {"commute", "major", "school", "rise", "bed", "dwelling", "full name", "surname", "bank"}
+    | {"commute", "major", "school", "rise", "bed", "dwelling", "full name", "surname", "bank", "~support"}
 )
 _NARROWED: Final = frozenset({"job", "employer", "home", "member", "partner", "friend", "religion", "seek"})
 _LOOSE: Final = frozenset(
