@@ -155,7 +155,7 @@ def _groups(text: str, known: Phrasebook) -> tuple[tuple[str, int, frozenset[str
         for number, pattern in enumerate(patterns):
             if pattern.search(text):
                 others = frozenset(words_of(pattern.sub(" ", text), known))
-                members.append((name, number, _told(others, known) - {stems_of([name], known.language)[0]}))
+                members.append((name, number, _told(others, known) - {stems_of([name.rstrip("!")], known.language)[0]}))
                 break
     for word in _WORD.findall(text.lower()):
         for name, number in known.families.get(word, ()):
