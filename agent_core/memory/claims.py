@@ -155,7 +155,7 @@ def _groups(text: str, known: Phrasebook) -> tuple[tuple[str, int, frozenset[str
         for number, pattern in enumerate(patterns):
             if pattern.search(text):
                 others = frozenset(words_of(pattern.sub(" ", text), known))
-                members.append((name, number, _told(others, known) - {stems_of([name], known.language)[0]}))
+                members.append((name, number, _told(others, known) - {stems_of([name.rstrip("!")], known.language)[0]}))
                 break
     for word in _WORD.findall(text.lower()):
         for name, number in known.families.get(word, ()):
@@ -232,7 +232,8 @@ def _of_phrases(clause: Clause, *, anchored: bool = False) -> list[Claim]:
         if known.language != "en" and not words_of(value, known):
             value = rest  # the verb is at the end
         for sign in (sign for sign in signs if sign[0] in "+-"):
-            claims += _signed(sign, value, clause, denied=denied)
+            for one in _values(value, sign, known):
+                claims += _signed(sign, one, clause, denied=denied)
             claims += _signed(sign, against, clause, denied=not denied) if against else []
     return claims
 
@@ -242,6 +243,12 @@ def _value(text: str, signs: Sequence[str], known: Phrasebook) -> str:
     value = known.patterns["cut"].split(text)[0]
     company = _COMPANY.match(text[len(value) :]) if signs[0] == "-*" else None
     return value + company[0] if company else value
+
+
+def _values(value: str, sign: str, known: Phrasebook) -> list[str]:
+    """Return each of several that end: "gave up chess and judo"."""
+    parts = known.patterns["and"].split(value) if sign == "-*" else []
+    return parts if all(words_of(part, known) for part in parts) and parts else [value]
 
 
 def _against(value: str, signs: Sequence[str]) -> tuple[str, str]:
@@ -259,7 +266,7 @@ def _signed(sign: str, value: str, clause: Clause, *, denied: bool) -> list[Clai
     if sign[0] == "-" and denied:
         return []
     known, cues = clause.known, _cues(clause.text, clause.known)
-    cues = replace(cues, past=cues.past and sign[0] == "+" and not has(known, "past_not", clause.text))
+    cues = replace(cues, past=cues.past and (sign[0] == "+" or constant not in ("", "*")) and not has(known, "past_not", clause.text))
     words = frozenset(words_of(value, known))
     if is_set:
         words = frozenset() if constant == "*" else frozenset(stems_of([constant], known.language))
@@ -317,7 +324,8 @@ def _of_noun(clause: Clause, value: str, cut: str) -> list[Claim]:
     owner, plain = possessed(known.patterns["owner"].sub(" ", known.patterns["also"].sub(" ", clause.noun)), known)
     attribute = _attribute(plain, frozenset(words_of(plain, known)), known)
     bare = _ARTICLE.sub("", known.patterns["change"].sub("", cut).strip())
-    is_name = has(known, "called", value) or _NAME.match(bare.strip()) is not None
+    names = [_NAME.match(name) for name in known.patterns["and"].split(bare.strip())]
+    is_name = has(known, "called", value) or None not in names
     if tokens & known.people and not is_name:
         return []
     words = frozenset(words_of(known.patterns["called"].sub(" ", cut), known))

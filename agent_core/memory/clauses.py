@@ -33,7 +33,8 @@ class Clause:
         thing = self.known.patterns.get("thing")
         if thing is None or thing.match(self.noun) is None:
             return False
-        return not frozenset().union(*self.named) & self.known.people
+        head = self.known.patterns["with"].split(self.noun)[0] if "with" in self.known.patterns else self.noun
+        return not frozenset(words_of(head, self.known)) & self.known.people
 
     @property
     def denied(self) -> bool:

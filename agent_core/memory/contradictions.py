@@ -23,7 +23,7 @@ from .phrasebook import Phrasebook, phrasebook, stems_of
 _ONE: Final = frozenset(
     {"home", "name", "age", "job", "employer", "partner", "marital", "diet", "phone", "email", "birthday", "boss"}
     | {"car", "weight", "height", "zone", "religion", "status", "nationality", "birth", "lead", "blood", "address"}
-    | {"commute", "major", "school", "rise", "bed", "dwelling", "full name", "surname", "bank"}
+    | {"commute", "major", "school", "rise", "bed", "dwelling", "full name", "surname", "bank", "~support"}
 )
 _NARROWED: Final = frozenset({"job", "employer", "home", "member", "partner", "friend", "religion", "seek"})
 _LOOSE: Final = frozenset(
@@ -242,14 +242,14 @@ def _grouped(was: Claim, now: Claim, known: Phrasebook) -> bool:
         for other_group, other, others in now.groups:
             if group.endswith("~") and not now.cues.change:
                 continue
-            is_named = stems_of([group.rstrip("~")], known.language)[0] in was.bag & now.bag
+            is_named = stems_of([group.rstrip("~!")], known.language)[0] in was.bag & now.bag
             if group == other_group and member != other and (is_named or _compatible(rest, others, now, group)):
                 return True
     return False
 
 
 def _compatible(rest: frozenset[str], others: frozenset[str], now: Claim, group: str) -> bool:
-    if not rest and not others:
+    if group.endswith("!") or not (rest or others):
         return True
     if group.endswith("~") and not rest:
         return False

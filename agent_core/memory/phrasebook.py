@@ -55,6 +55,7 @@ def phrasebook(language: str) -> Phrasebook:
         return frozenset(stems_of(re.sub(r"[|()?:]", " ", text).lower().split(), language))
 
     table = table | {name: table[name].replace("VERB", table["verb"]) for name in _BARE}
+    jobs = table["jobs"]["nouns"].replace(" ", "|")
     patterns = {name: _compiled(text) for name, text in table.items() if isinstance(text, str)}
     patterns |= {name: re.compile(table[name], re.IGNORECASE) for name in _BARE}
     return Phrasebook(
@@ -73,7 +74,7 @@ def phrasebook(language: str) -> Phrasebook:
         {form: word for word, forms in table["forms"].items() for form in forms.split()},
         terms(table.get("neutral", "")),
         frozenset(table.get("relative", "").split("|")) - {""},
-        tuple((re.compile(text), new) for text, new in table.get("rewrites", {}).items()),
+        tuple((re.compile(text.replace("JOB", jobs)), new) for text, new in table.get("rewrites", {}).items()),
         _families(table.get("families", {})),
     )
 
