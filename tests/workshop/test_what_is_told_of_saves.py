@@ -268,11 +268,11 @@ async def test_what_uses_a_changed_private_helper_is_judged_again_also_if_no_pro
             await here.save(text, here.letters.with_name(f"{name}.py"))
         assert set((await standings(here)).values()) == {"trial"}
         if is_running:
-            (event,) = await save(here.shop, tmp_path, flawed)
+            (live,) = await save(here.shop, tmp_path, flawed)
         else:
             here.letters.write_text(flawed)
     async with room(tmp_path, cage) as here:
-        event = event if is_running else here.shop.changed_since()
+        event = live if is_running else here.shop.changed_since()
         assert event is not None
         said = event.noted["letters"]
         assert [one for one in ("twice", "twofold", "doubled") if f"breaks `{one}`" in said] == [
