@@ -103,7 +103,8 @@ class CallReport:
     """The outcome of a call, as it is shown and published.
 
     `value` is tagged JSON if plain JSON cannot represent it. `lacks` says which grants were missing, `debugged` what
-    breakpoints recorded, and `quarantined` is there if the call put its function into quarantine.
+    breakpoints recorded, `unproven` what nobody has vouched for, and `quarantined` is there if the call put its
+    function into quarantine.
     """
 
     outcome: str
@@ -115,6 +116,7 @@ class CallReport:
     error: Failure | None
     lacks: str = field(default="", metadata=IF_SET)
     debugged: str = field(default="", metadata=IF_SET)
+    unproven: str = field(default="", metadata=IF_SET)
     quarantined: Quarantined | None = field(default=None, metadata=IF_SET)
 
     @classmethod

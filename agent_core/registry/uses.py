@@ -85,20 +85,23 @@ def code_hash(function: Function, snapshot: Snapshot) -> str:
     return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def importers(module: str, snapshot: Snapshot) -> list[str]:
-    """Return the modules that import a module, directly or through others."""
-    reached: dict[str, None] = {}
+def using_modules(module: str, snapshot: Snapshot) -> list[str]:
+    """Return the modules that import a module or call its functions by name, directly or through others."""
+    calling = {
+        name: source.text.replace("'", '"') for name, source in snapshot.modules.items() if ".call(" in source.text
+    }
+    reached = {module: None}
     waiting = [module]
     while waiting:
-        imported = waiting.pop()
-        direct_importers = [
-            importer
-            for importer, reading in snapshot.readings.items()
-            if imported in reading.imports and importer not in reached
-        ]
-        reached |= dict.fromkeys(direct_importers)
-        waiting += direct_importers
-    return [importer for importer in reached if importer != module]
+        used = waiting.pop()
+        own = snapshot.readings[used].functions if used in snapshot.readings else ()
+        called = [f'"{function.name}"' for function in own]
+        near = [name for name, reading in snapshot.readings.items() if used in reading.imports]
+        near += [name for name, text in calling.items() if any(word in text for word in called)]
+        new = dict.fromkeys(name for name in near if name not in reached)
+        reached |= new
+        waiting += new
+    return [*reached][1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +129,16 @@ def _behind(module: str, piece: _Piece, snapshot: Snapshot) -> Iterator[tuple[st
 def _pieces(text: str) -> Mapping[str, _Piece]:
     statements: dict[str, list[ast.stmt]] = {_GROUND: []}
     for node in syntax.parse(text).body:
-        for name in bound_names(node) or {_GROUND}:
+        for name in _bound(node) or {_GROUND}:
             statements.setdefault(name, []).append(node)
     lines = lines_of(text)
     return {name: _piece(nodes, lines) for name, nodes in statements.items()}
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """Return the names that a statement binds; a decorator may have put what it stands on anywhere in the module."""
+    names = bound_names(node)
+    return names | {_GROUND} if getattr(node, "decorator_list", None) else names
 
 
 def _piece(nodes: list[ast.stmt], lines: list[str]) -> _Piece:

@@ -95,6 +95,34 @@ def test_at_a_terminal_the_end_of_input_leaves_the_candidate_pending(folder: Pat
         assert screen.exit_code() == 1
 
 
+def test_at_a_terminal_it_is_said_why_results_are_asked_for_and_enter_alone_is_none(folder: Path) -> None:
+    with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
+        screen.wait_for("The examples of shipping leave these calls open.")
+        screen.wait_for("return?")
+        screen.line("")
+        screen.wait_for("Type it as Python prints it")
+        screen.wait(lambda: len(asked_of(screen)) == 2, "the question once more")
+        screen.line("")
+        screen.wait_for("functions confirm shipping --expected RESULT")
+        assert screen.exit_code() == 1
+        assert "you wrote" not in screen.scrolled()
+
+
+def test_a_script_that_calls_a_function_reads_what_is_unproven_of_it(folder: Path) -> None:
+    calls = created(folder)["challenges"]
+    guesses = [word for _ in calls for word in ("--expected", "77")]
+    assert toolwright("functions", "confirm", "shipping", *guesses, cwd=folder).returncode == 1
+    assert toolwright("functions", "confirm", "shipping", cwd=folder).returncode == 0
+    call = ("functions", "call", "shipping", "--args", '{"weight": 12}')
+    shown, as_json = toolwright(*call, cwd=folder), toolwright(*call, "--json", cwd=folder)
+    assert (shown.returncode, shown.stdout) == (0, "9\n")
+    assert "[unproven: nobody predicted what shipping(" in shown.stderr
+    assert json.loads(as_json.stdout)["unproven"].startswith("[unproven: nobody predicted what shipping(")
+    assert toolwright("functions", "good", "shipping", cwd=folder).returncode == 0
+    settled = toolwright(*call, "--json", cwd=folder)
+    assert "unproven" not in settled.stdout + settled.stderr
+
+
 def test_at_the_prompt_the_results_follow_the_name(folder: Path) -> None:
     calls = created(folder)["challenges"]
     with prompt([], folder, columns=200) as (screen, _model):

@@ -68,3 +68,17 @@ def test_a_function_that_reads_a_file_needs_no_examples_in_a_file_of_several_eit
     done = toolwright("functions", "check", "lib/mixed.py", cwd=library)
     assert "✓ line_count would be added to mixed, as a draft  lib/mixed.py:1 · warns: unproven" in done.stdout
     assert "too-few-examples" not in done.stdout
+
+
+@pytest.mark.parametrize("functions", [COUNT_VOWELS, COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them")])
+def test_a_file_of_a_package_finds_its_neighbors_though_it_is_given_alone(tmp_path: Path, functions: str) -> None:
+    (inner := tmp_path / "lib" / "inner").mkdir(parents=True)
+    for folder in (inner, inner.parent):
+        (folder / "__init__.py").touch()
+    (tmp_path / "lib" / "sounds.py").write_text("VOWELS = 'aeiou'\n")
+    text = functions.replace('"aeiou"', "VOWELS")
+    assert "VOWELS" in text
+    (inner / "letters.py").write_text(f"from ..sounds import VOWELS\n\n\n{text}")
+    done = toolwright("functions", "check", "lib/inner/letters.py", "--policy", "human", cwd=tmp_path)
+    assert "added to inner.letters" in done.stdout
+    assert "import-fails" not in done.stdout

@@ -5,7 +5,7 @@ import pytest
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.uses import callees, callers, code_hash, dependents, importers
+from agent_core.registry.uses import callees, callers, code_hash, dependents, using_modules
 
 
 def snapshot_of(**modules: str) -> Snapshot:
@@ -25,7 +25,7 @@ def test_what_uses_a_function_is_listed_from_near_to_far() -> None:
     assert dependents(["add"], LIBRARY) == ["twice", "fourfold"]
     assert dependents(["fourfold"], LIBRARY) == []
     assert (callers("add", LIBRARY), callees("fourfold", LIBRARY)) == (["twice"], ["twice"])
-    assert (importers("lib", LIBRARY), importers("far", LIBRARY)) == (["near", "far"], [])
+    assert (using_modules("lib", LIBRARY), using_modules("far", LIBRARY)) == (["near", "far"], [])
 
 
 HELPED = (

@@ -6,10 +6,11 @@ import pytest
 
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.json_form import to_json
+from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author, FunctionService
 from agent_core.interfaces.render.call_log import changed_lines
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room, named
+from tests.workshop.support import Room, named, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = VOWELS.replace("aeiou", "aeio")
@@ -208,6 +209,99 @@ async def test_a_constant_that_breaks_another_file_is_told_though_no_function_ch
     (event,) = await save(here.shop, tmp_path, f"SOUNDS = 'aeio'\n\n\n{text}")
     assert event.noted["letters"].startswith("breaks `twice` (functions/twice.py:4), a draft now")
     assert list(event.disagreeing) == ["count_vowels"]
+
+
+KINDS = """KINDS = {}
+
+
+def _kind(function):
+    KINDS[function.__name__] = function
+    return function
+
+
+@_kind
+def _is_vowel(letter):
+    return letter in "aeiou"
+
+
+def count_vowels(text: str) -> int:
+    \"\"\"Count the vowels of a text.
+
+    Args:
+        text: The text.
+
+    Returns:
+        How many there are.
+
+    >>> count_vowels("aha")
+    2
+    \"\"\"
+    return sum(KINDS["_is_vowel"](letter) for letter in text)
+"""
+BY_NAME = """def twice(self, text: str) -> int:
+    \"\"\"Count the vowels of a text, two times.
+
+    Args:
+        text: The text.
+
+    Returns:
+        Twice as many.
+
+    >>> twice("queueing")
+    10
+    \"\"\"
+    return 2 * self.call("count_vowels", text=text)
+"""
+HIDDEN = BY_NAME.replace('self.call("count_vowels", text=text)', "sum(map(_is_vowel, text))").replace("(self, ", "(")
+THROUGH = BY_NAME.replace("twice", "twofold").replace("2 * ", "").replace("count_vowels", "twice")
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_what_uses_a_changed_private_helper_is_judged_again_also_if_no_program_ran(
+    tmp_path: Path, cage: SandboxClient, is_running: bool
+) -> None:
+    hidden = "from functions.letters import _is_vowel\n\n\n" + HIDDEN.replace("twice", "doubled")
+    files = {"letters": KINDS, "by_name": BY_NAME, "through": THROUGH, "hidden": hidden}
+    flawed = KINDS.replace("aeiou", "aeio")
+    async with room(tmp_path, cage) as here:
+        for name, text in files.items():
+            await here.save(text, here.letters.with_name(f"{name}.py"))
+        assert set((await standings(here)).values()) == {"trial"}
+        if is_running:
+            (live,) = await save(here.shop, tmp_path, flawed)
+        else:
+            here.letters.write_text(flawed)
+    async with room(tmp_path, cage) as here:
+        event = live if is_running else here.shop.changed_since()
+        assert event is not None
+        said = event.noted["letters"]
+        assert [one for one in ("twice", "twofold", "doubled") if f"breaks `{one}`" in said] == [
+            "twice",
+            "twofold",
+            "doubled",
+        ]
+        assert await standings(here) == {
+            "count_vowels": "trial",
+            "twice": "draft",
+            "twofold": "draft",
+            "doubled": "draft",
+        }
+
+
+async def test_files_that_changed_together_while_no_program_ran_are_judged_together(
+    tmp_path: Path, cage: SandboxClient
+) -> None:
+    def more(text: str) -> str:
+        return text.replace("\n    5\n", "\n    6\n").replace("\n    0\n", "\n    1\n")
+
+    user = tmp_path / "functions" / "a_user.py"
+    async with room(tmp_path, cage) as here:
+        await here.save(VOWELS)
+        await here.save(BY_USE, user)
+        here.letters.write_text(more(VOWELS).replace("return sum(", "return 1 + sum("))
+        user.write_text(more(BY_USE))
+    async with room(tmp_path, cage) as here:
+        assert await standings(here) == {"count_vowels": "trial", "twice": "trial"}
 
 
 async def test_a_function_shows_the_problems_of_its_own_lines_where_it_stands_now(

@@ -22,7 +22,7 @@ from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.uses import code_hash, importers, uses
+from agent_core.registry.uses import code_hash, uses, using_modules
 from sandbox.wire.lines import lines_of
 
 from . import capability, conform, neighbours, proof, substance
@@ -258,18 +258,10 @@ def _in_order(file: SavedFile) -> list[str]:
 
 
 def _users(file: SavedFile, before: Snapshot) -> Iterator[str]:
-    """Yield functions of other modules that may use this one: they import it, or call its functions by name."""
-    module, names = file.source.module, [f'"{name}"' for name in _different(file)]
-    modules = set(importers(module, before))
-    for name, source in before.modules.items() if names else ():
-        if ".call(" in source.text and any(word in source.text.replace("'", '"') for word in names):
-            modules.add(name)
-    if modules - {module}:
-        yield from (
-            name
-            for name, function in before.functions.items()
-            if function.module in modules and function.module != module
-        )
+    """Yield functions of other modules that may use this one."""
+    modules = set(using_modules(file.source.module, before))
+    if modules:
+        yield from (name for name, function in before.functions.items() if function.module in modules)
 
 
 def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> Draft | None:

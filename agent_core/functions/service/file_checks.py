@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 
 from agent_core.base.errors import UsageError
@@ -81,14 +82,20 @@ def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[ReviewJob]:
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Yield each file with the folder that it was found in. Links and hidden folders are skipped."""
+    """Yield each file with the folder that it was found in, or its package. Links and hidden folders are skipped."""
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path} cannot be read: there is no such file.")
         if path.is_dir():
             yield from ((file, path) for file in python_files(path))
         else:
-            yield path, None
+            yield path, _package_of(path)
+
+
+def _package_of(path: Path) -> Path | None:
+    """Return the outermost folder of the package that a file is in."""
+    folders = takewhile(lambda folder: (folder / "__init__.py").is_file(), path.resolve().parents)
+    return next(reversed([*folders]), None) if path.suffix == ".py" else None
 
 
 def python_files(folder: Path) -> Iterator[Path]:
@@ -196,7 +203,7 @@ def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> 
 
 
 def _module_name(path: Path, folder: Path | None) -> str:
-    inside = path.relative_to(folder) if folder else Path(path.name)
+    inside = path.resolve().relative_to(folder.resolve()) if folder else Path(path.name)
     module = module_of(inside)
     return "checked" if isinstance(module, Problem) else module
 

@@ -12,6 +12,7 @@ from typing import Any
 from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.registry import RegistryChange, difference
+from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, module_of
 from agent_core.storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
@@ -80,6 +81,34 @@ def all_placed(
         file_writes = kept_writes(file_result, snapshot, moved)
         writes += map(by_agent, file_writes) if file_result.path in finished else file_writes
     return snapshot.finished() if snapshot.number != before.number else before, writes
+
+
+def in_layers(sources: Mapping[str, object], ground: Snapshot) -> list[set[str]]:
+    """Return the paths in the order of taking them: a file comes after those that changed too and that it imports.
+
+    What is new keeps no file waiting.
+    """
+    changed = {
+        source.module: path
+        for path, source in sources.items()
+        if isinstance(source, ModuleSource) and ground.modules.get(source.module, source) != source
+    }
+    if len(changed) < 2:
+        return [set(sources)]
+    imports = {path: _imported(source, changed) - {path} for path, source in sources.items()}
+    layers = list[set[str]]()
+    while imports:
+        layer = {path for path, needed in imports.items() if not needed & imports.keys()}
+        layers.append(layer or set(imports))  # what imports each other is taken at once
+        imports = {path: needed for path, needed in imports.items() if path not in layers[-1]}
+    return layers
+
+
+def _imported(source: object, changed: Mapping[str, str]) -> set[str]:
+    """Return the paths of the changed modules that a changed file imports."""
+    if not isinstance(source, ModuleSource) or source.module not in changed:
+        return set()
+    return {changed[module] for module in read_module(source).imports if module in changed}
 
 
 def unchanged(path: str, source: ModuleSource, baseline: GoodVersions, before: Snapshot) -> ModuleReading | None:

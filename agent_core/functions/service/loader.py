@@ -7,7 +7,7 @@ What was judged before is known by its hash and is not judged, nor parsed, again
 import ast
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +44,7 @@ from .loaded_files import (
     admission,
     all_placed,
     disagreeing,
+    in_layers,
     module_at,
     noted,
     removed_file,
@@ -203,12 +204,14 @@ class Loader:
             for path in waiting(before) - sources.keys()
         }
         sources = {**sources, **late}
+        ground = before if before.readings else await self._last_known(sources, baseline, before)
         results: dict[str, LoadedFile] = {}
-        snapshot, writes, retried = before, list[Write](), set(sources)
+        snapshot, writes, retried = ground, list[Write](), set(sources)
         while retried:
-            batch = await asyncio.gather(*(self._take(path, sources[path], baseline, snapshot) for path in retried))
-            results.update({result.path: result for result in batch})
-            snapshot, writes = all_placed(before, results.values(), baseline, finished)
+            for paths in await asyncio.to_thread(in_layers, {path: sources[path] for path in retried}, ground):
+                batch = await asyncio.gather(*(self._take(path, sources[path], baseline, snapshot) for path in paths))
+                results.update({result.path: result for result in batch})
+                snapshot, writes = all_placed(ground, results.values(), baseline, finished)
             # What it imports may have come in the same moment.
             unfit = {path for path, result in results.items() if result.lacks_import}
             retried = unfit if unfit < retried else set()
@@ -226,6 +229,15 @@ class Loader:
             if file_result.verdict is not None:
                 self._then(file_result.verdict)
         return change
+
+    async def _last_known(self, sources: Mapping[str, Found], baseline: GoodVersions, empty: Snapshot) -> Snapshot:
+        """Return the functions as they were when a program last saw them: what changed since is judged against them."""
+        known: list[LoadedFile] = []
+        for path, source in sources.items():
+            if isinstance(source, ModuleSource):
+                reading = unchanged(path, source, baseline, empty) or await self._last_good(path, baseline, empty)
+                known += [LoadedFile(path, source.module, reading)] if reading else []
+        return all_placed(empty, known, baseline, frozenset())[0]
 
     async def _apply(self, writes: Sequence[Write]) -> None:
         async with only_writer(self._state):  # a file that another process just wrote is its to write down

@@ -311,6 +311,8 @@ class FunctionService:
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
         await self._store.apply(writes)
+        if report.outcome == "returned":
+            return replace(report, unproven=await self.ratings.unproven(function, snapshot))
         news = await self.quarantine.entered({name}) if report.outcome in FAILURES else []
         return replace(report, quarantined=news[0]) if news else report
 

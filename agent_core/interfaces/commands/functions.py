@@ -289,6 +289,8 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     aside = outcome_lines(report)
     if report.lacks:
         aside.append(line(("dim", report.lacks)))
+    if report.unproven:
+        aside.append(line(("warn", report.unproven)))
     if report.quarantined:
         aside += quarantine_lines(report.quarantined, door.typed)
     values = value_lines(report, as_it_is=not door.at_prompt)  # from the shell, it may go into a file

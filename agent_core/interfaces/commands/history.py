@@ -112,12 +112,26 @@ async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001 
 async def predicted(door: Door, verdict: "Judgment") -> "Judgment":
     """Ask a user at a terminal for the results that are to be predicted. Return the verdict after that."""
     results: list[str] = []
+    if verdict.challenges:
+        door.show(
+            [line(f"The examples of {verdict.name} leave these calls open. Each result that you give is compared.")]
+        )
     for call in verdict.challenges:
-        typed = await door.ask(f"What must {one_line(call, 400)} return? ")
-        if typed is None:
+        typed = await _typed_result(door, f"What must {one_line(call, 400)} return? ")
+        if not typed:
             return verdict
         results.append(typed)
     return await door.shop.confirm(verdict.name, expected=results) if results else verdict
+
+
+async def _typed_result(door: Door, question: str) -> str | None:
+    """Return what a user types. Enter alone is no result: it is asked once more, with what else can be done."""
+    typed = await door.ask(question)
+    if typed is None or typed.strip():
+        return typed
+    door.show([line("Type it as Python prints it, such as 3 or 'text'. Enter alone leaves the function waiting.")])
+    typed = await door.ask(question)
+    return typed and typed.strip()
 
 
 def challenge_hint(door: Door, verdict: "Judgment") -> str:
