@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
@@ -352,6 +353,10 @@ class Agent:
     def own_functions(self, pattern: str = "", module: str = "") -> list[Function]:
         """Return the functions of the program that this agent has, those of its memory included, as in `list`."""
         return matches(self._loop.asker.shown.pinned, pattern, module)
+
+    def schema_of(self, function: Function) -> dict[str, Any]:  # Any: JSON Schema
+        """Return the schema of a function's arguments as this agent's model gets it."""
+        return self._loop.asker.schema_of(function)
 
     def taken_names(self) -> frozenset[str]:
         """Return the names that a function of a client cannot have: those of functions that can be called here."""
