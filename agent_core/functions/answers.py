@@ -26,8 +26,8 @@ MAX_CAUSE_FRAMES = 2
 UNPROVEN = "[unproven: no example proves this function]"
 _MAX_LINE = 400
 _AFTER_REFUSAL = (
-    "It was refused what it asked for, and the same call would be refused again: do it in a way that needs less, or tell"
-    " the user what it needs."
+    "It was refused what it asked for, and the same call would be refused again: do it in a way that needs less, or"
+    " tell the user what it needs."
 )
 _PLAIN_NAME = re.compile(r"(?:[\w./-]|<[a-z]+(?: \d+)?>){1,200}")
 

@@ -18,6 +18,7 @@ from agent_core.base.errors import TurnError, UsageError, WorkspaceError
 from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.base.messages import Message
 from agent_core.base.settings import RunnerSettings
+from agent_core.base.untrusted import one_line
 from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger
@@ -100,6 +101,11 @@ class Agent:
         self._resources.callback(self._closed.set)  # without this agent, which nobody may hold any more
         self._resources.push_async_callback(loop.aclose)
         self._resources.callback(workshop.on_change(self._unread.heard))
+
+    def __repr__(self) -> str:
+        """Return its name, its model once there is one, and how long its conversation is."""
+        facts = [self._loop.asker.model_name, f"{len([*self._history])} messages in the context"]
+        return f"<Agent {self.name}: {one_line(', '.join(filter(None, facts)), 200)}>"
 
     @property
     def author(self) -> Author:

@@ -194,7 +194,9 @@ async def test_after_a_refusal_the_model_reads_what_to_do_instead(
 
 async def test_after_another_failure_the_model_reads_to_fix_it(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("fails", {})), Say("It fails.")])
-    desk.put("sky.py", 'def fails() -> str:\n    """Fail.\n\n    Returns:\n        Nothing.\n    """\n    return "a"["b"]\n')
+    desk.put(
+        "sky.py", 'def fails() -> str:\n    """Fail.\n\n    Returns:\n        Nothing.\n    """\n    return "a"["b"]\n'
+    )
     await desk.workspace.workshop.reload()
     (told,) = answers(await desk.say("Fail."))
     assert GENERAL in told

@@ -239,7 +239,9 @@ async def test_a_yes_survives_layout_and_comments_of_its_own(here: Room) -> None
     [
         READER.replace('"""Read the first line of a file."""', '"""Send a file to example.org."""'),
         READER.replace('of a file."""', 'of a file.\n\n    >>> open("data/1").read()\n    ""\n    """'),
-        READER.replace("    return parse(open(path).readline()) * RATE", "    return parse(open(path).readline() * RATE)"),
+        READER.replace(
+            "    return parse(open(path).readline()) * RATE", "    return parse(open(path).readline() * RATE)"
+        ),
         READER.replace("text.strip()", "text.strip(' ')"),
         READER.replace("clean(text.strip())", "clean(text.strip()) # a\\\n    # b\n").replace("# a\\", "+ 'x'"),
         f"def open(path):\n    return path\n\n\n{READER}",
@@ -267,7 +269,9 @@ async def test_what_only_looks_like_layout_ends_a_yes(here: Room, newer: str) ->
 async def test_a_function_that_may_see_its_layout_is_bound_to_it(here: Room, way: str) -> None:
     reading = READER.replace("* RATE", f"* ({way})")
     await granted(here, reading)
-    await here.save(reading.replace("    return clean(", "    # 1\n    return clean("), here.root / "functions" / "reading.py")
+    await here.save(
+        reading.replace("    return clean(", "    # 1\n    return clean("), here.root / "functions" / "reading.py"
+    )
     is_bound = "first.__doc__" not in way  # what reads a docstring does not see a comment
     assert bool(await asked_again(here)) is is_bound
     await here.save(reading.replace("Read the first", "Read any"), here.root / "functions" / "reading.py")
