@@ -38,12 +38,13 @@ async def introspect_function(self: Agent, function_name: str) -> str:
         function_name: The function to look into, also one of the program; a rejected candidate is shown too.
     """
     if own := next((function for function in self.own_functions() if function.name == function_name), None):
-        return presentation.own_function(own)
+        return presentation.own_function(own, self.schema_of(own))
     pending = await self.workshop.pending(function_name)
     if pending is not None and function_name not in self.workshop.names():
         return presentation.pending(function_name, pending)
     self.author.unread.read(function_name)
-    return presentation.introspection(await self.workshop.introspect(function_name))
+    details = await self.workshop.introspect(function_name)
+    return presentation.introspection(details, self.schema_of(details.function))
 
 
 async def create_function(

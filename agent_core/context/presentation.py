@@ -1,7 +1,8 @@
 """Facts about functions as text for a model: short, in pages, and with the next thing to do."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agent_core.access.grants import Grants
 from agent_core.base.events import Quarantined
@@ -64,31 +65,31 @@ def search(report: SearchReport) -> str:
     return "\n".join(lines)
 
 
-def own_function(function: Function) -> str:
-    """Return what is known of a function of the program."""
+def own_function(function: Function, schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
+    """Return what is known of a function of the program; the schema is the one that the model gets."""
     about = "about memory" if kind_of(function) == "memory" else "a meta-function"
     return "\n".join(
         [
             f"`{function.name}` is part of the program ({about}); it cannot be edited.",
             function.description,
-            _schema(function),
+            _schema(schema),
         ]
     )
 
 
-def _schema(function: Function) -> str:
+def _schema(schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
     """Return the schema of a function's arguments, which its source may not tell in full."""
-    return f"Schema: {json.dumps(function.parameters, ensure_ascii=False)}"
+    return f"Schema: {json.dumps(schema, ensure_ascii=False)}"
 
 
-def introspection(details: FunctionDetails) -> str:
-    """Return a function's source with line numbers, and what is known of it."""
+def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
+    """Return a function's source with line numbers, the schema that the model gets, and what is known of it."""
     function, kept = details.function, len(details.versions)
     lines = [
         f"`{function.name}` in {function.path}, standing {details.standing}.",
         *_quarantine(details.quarantine),
         block(_numbered(details.source, function.line), _MAX_SOURCE),
-        _schema(function),
+        _schema(schema),
         *_statistics(details.statistics),
         *_granted(details.grants),
         f"Used by: {', '.join(details.callers) or 'no other'}. Uses: {', '.join(details.callees) or 'none'}.",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from agent_core.access.grants import says_what_to_do
 from agent_core.base.events import Quarantined
 from agent_core.base.json_form import IF_SET, fields_to_json
 from agent_core.base.offload import bulk
@@ -24,6 +25,10 @@ MAX_FRAMES = 6
 MAX_CAUSE_FRAMES = 2
 UNPROVEN = "[unproven: no example proves this function]"
 _MAX_LINE = 400
+_AFTER_REFUSAL = (
+    "It was refused what it asked for, and the same call would be refused again: do it in a way that needs less, or"
+    " tell the user what it needs."
+)
 _PLAIN_NAME = re.compile(r"(?:[\w./-]|<[a-z]+(?: \d+)?>){1,200}")
 
 
@@ -76,13 +81,13 @@ def word(outcome: CallOutcome) -> str:
     return _WORDS[type(outcome)]
 
 
-def answer(outcome: CallOutcome, limit_chars: int) -> str:
-    """Return the text that the model reads about a call of a function."""
+def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False) -> str:
+    """Return the text that the model reads about a call of a function, which `was_refused` something while it ran."""
     match outcome:
         case Returned():
             return _with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
         case Raised():
-            return _with_output(_raised(outcome.failure), outcome.output)
+            return _with_output(_raised(outcome.failure, was_refused=was_refused), outcome.output)
         case TimedOut():
             advice = "Ask for less at once, or fix the function: it may never end with these arguments."
             return _with_output(f"Stopped after {outcome.limit_s:g} s. {advice}", outcome.output)
@@ -195,10 +200,13 @@ def _not_called(reason: str, limit_chars: int) -> str:
     return f"Not called:\n{block(reason, limit_chars)}"
 
 
-def _raised(failure: Failure) -> str:
+def _raised(failure: Failure, *, was_refused: bool) -> str:
     frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
     lines = [f"The function raised {_says(failure)}", *frames, *_causes(failure)]
-    return "\n".join([*lines, "Fix the arguments or the function, then call again."])
+    if not was_refused:
+        return "\n".join([*lines, "Fix the arguments or the function, then call again."])
+    said = "\n".join(lines)
+    return said if says_what_to_do(said) else f"{said}\n{_AFTER_REFUSAL}"
 
 
 def _causes(failure: Failure) -> Iterator[str]:

@@ -114,6 +114,10 @@ class WorkerApi:
                 self.refusals.extend(files.refusals if files else ())
                 return outcome
 
+    def was_refused(self) -> bool:
+        """Return whether anything was refused while the call ran, so that the same call would fail again."""
+        return bool(self.refusals) or (self.watch is not None and self.watch.was_denied)
+
     def lacking(self, outcome: object, permit: Permit) -> str:
         """Return what may have made a call fail, or return less than it should: missing grants and files that were
         refused, as far as its error does not say it.
@@ -207,7 +211,7 @@ class WorkerApi:
         outcome = await replace(self, depth=self.depth + 1).run(function, checked, permit)
         if isinstance(outcome, Returned):
             return outcome.value
-        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
+        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000, was_refused=self.was_refused())}")
 
     async def _call_foreign(
         self, foreign: ForeignFunction, library: ForeignLibrary, arguments: dict[str, Any]

@@ -226,7 +226,7 @@ async def _introspect(talk: Conversation, words: str) -> None:
 async def _explain(talk: Conversation, name: str, *options: str) -> None:
     """Show a function of the workspace, or one of the program that the agent has."""
     if own := _own(talk, name):
-        talk.voice.lines([line(row) for row in presentation.own_function(own).splitlines()])
+        talk.voice.lines([line(row) for row in presentation.own_function(own, talk.agent.schema_of(own)).splitlines()])
         return
     await show(talk, await run_shell(talk, "functions", "show", *options, "--", name))
 

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
@@ -17,6 +18,7 @@ from agent_core.base.errors import TurnError, UsageError, WorkspaceError
 from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.base.messages import Message
 from agent_core.base.settings import RunnerSettings
+from agent_core.base.untrusted import one_line
 from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger
@@ -99,6 +101,11 @@ class Agent:
         self._resources.callback(self._closed.set)  # without this agent, which nobody may hold any more
         self._resources.push_async_callback(loop.aclose)
         self._resources.callback(workshop.on_change(self._unread.heard))
+
+    def __repr__(self) -> str:
+        """Return its name, its model once there is one, and how long its conversation is."""
+        facts = [self._loop.asker.model_name, f"{len([*self._history])} messages in the context"]
+        return f"<Agent {self.name}: {one_line(', '.join(filter(None, facts)), 200)}>"
 
     @property
     def author(self) -> Author:
@@ -352,6 +359,10 @@ class Agent:
     def own_functions(self, pattern: str = "", module: str = "") -> list[Function]:
         """Return the functions of the program that this agent has, those of its memory included, as in `list`."""
         return matches(self._loop.asker.shown.pinned, pattern, module)
+
+    def schema_of(self, function: Function) -> dict[str, Any]:  # Any: JSON Schema
+        """Return the schema of a function's arguments as this agent's model gets it."""
+        return self._loop.asker.schema_of(function)
 
     def taken_names(self) -> frozenset[str]:
         """Return the names that a function of a client cannot have: those of functions that can be called here."""

@@ -216,7 +216,7 @@ class WorkspaceFunction:
     async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
         """Call the function in a worker, with what it was granted."""
         function, snapshot, turn, workshop = self.function, self.snapshot, record.turn, self.room.workshop
-        lacks = ""
+        lacks, was_refused = "", False
         watch = self.room.cage.debugging.watch(seat=turn.seat)
         watch.recording.turn = turn.id
         try:
@@ -225,7 +225,7 @@ class WorkspaceFunction:
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)
                 async with self.room.slots:
-                    outcome, lacks = await self._run(record, arguments, decision, watch)
+                    outcome, lacks, was_refused = await self._run(record, arguments, decision, watch)
         except StopRequested:
             outcome = InterruptedCall()
         finally:
@@ -237,13 +237,14 @@ class WorkspaceFunction:
         )
         unproven = await workshop.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
         note = "\n".join(filter(None, (lacks, watch.note(snapshot))))
-        text = record.noted(await aside(size, answers.answer, outcome, MOST_CHARS), note) if note else None
+        text = await aside(size, answers.answer, outcome, MOST_CHARS, was_refused=was_refused)
+        text = record.noted(text, note) if note else text
         return await record.close(outcome, text, writes=writes, unproven=unproven)
 
     async def _run(
         self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch
-    ) -> tuple[CallOutcome, str]:
-        """Return the outcome of the call, and what it may have lacked."""
+    ) -> tuple[CallOutcome, str, bool]:
+        """Return the outcome of the call, what it may have lacked, and whether it was refused something."""
         turn, room = record.turn, self.room
         await record.begin(self.version)
         record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
@@ -260,4 +261,4 @@ class WorkspaceFunction:
             on_output=record.tell_printed,
         )
         outcome = await requests.run(self.function, arguments, permit)
-        return outcome, requests.lacking(outcome, permit)
+        return outcome, requests.lacking(outcome, permit), requests.was_refused()

@@ -117,6 +117,10 @@ class MessageProtocol:
                 cache.shown = tuple(cache.functions[id(function)][1] for function in line)
         return cache.shown
 
+    def offered(self, parameters: _Schema, mode: Mode = "native") -> _Schema:
+        """Return the schema of a function's arguments as the model gets it."""
+        return _with_heartbeat(parameters) if self.by_function(mode) else parameters
+
     def reading(self, parameters: _Schema) -> _Schema:
         """Return the schema for reading a call's arguments. It accepts any value for the heartbeat."""
         if not self.packs or HEARTBEAT in parameters.get("properties", {}):
@@ -179,14 +183,15 @@ def _holds_call(text: str, shown: Collection[str]) -> bool:
 
 def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:
     """Return a function and its shown form. The function is held so that its id is not reused."""
-    return function, _with_heartbeat(function)
+    parameters = _with_heartbeat(function.parameters)
+    if parameters is function.parameters:
+        return function, function
+    return function, FunctionShown(function.name, function.description, parameters)
 
 
-def _with_heartbeat(function: FunctionShown) -> FunctionShown:
-    parameters = function.parameters
+def _with_heartbeat(parameters: _Schema) -> _Schema:
     properties = parameters.get("properties", {})
     if HEARTBEAT in properties:
-        return function
+        return parameters
     required = [*parameters.get("required", ()), HEARTBEAT]
-    changed = {**parameters, "properties": {**properties, HEARTBEAT: _ASKED}, "required": required}
-    return FunctionShown(function.name, function.description, changed)
+    return {**parameters, "properties": {**properties, HEARTBEAT: _ASKED}, "required": required}

@@ -7,7 +7,7 @@ the token estimate is off for this model.
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from agent_core.base import events
 from agent_core.base.errors import ContextOverflow, ModelError
@@ -178,6 +178,10 @@ class ModelSession:
     def offered(self, snapshot: Snapshot) -> Mapping[str, Function]:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
         return self._functions.offered(snapshot)
+
+    def schema_of(self, function: Function) -> dict[str, Any]:  # Any: JSON Schema
+        """Return the schema of a function's arguments as the model gets it."""
+        return self._functions.schema_of(function)
 
     async def change(self, name: str | None) -> None:
         """Switch to another model for the steps to come; keep the current one if the new one is not available.

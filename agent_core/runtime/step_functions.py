@@ -1,7 +1,7 @@
 """The functions that a step shows: chosen, written in the agent's style, as many as fit, with those of a client."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from agent_core.base.settings import Settings
 from agent_core.context import INSTRUCTIONS, Shown, function_room, size_of
@@ -56,6 +56,10 @@ class StepFunctions:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
         return self._offers.functions(snapshot) if self._offers else snapshot.functions
 
+    def schema_of(self, function: Function) -> dict[str, Any]:  # Any: JSON Schema
+        """Return the schema of a function's arguments as the agent's style offers it to the model."""
+        return self._style.offered(function.parameters, self._mode)
+
     def all(self) -> tuple[FunctionShown, ...]:
         """Return the functions as the agent's style currently shows them, with those of a client."""
         own = self._own()
@@ -89,10 +93,15 @@ class StepFunctions:
         """Return how many tokens of the window a reply may take."""
         return self._settings.model.max_tokens or min(4096, self._models.context_limit // 4)
 
+    @property
+    def _mode(self) -> Mode:
+        return "native" if self._models.usual is None else self._models.mode
+
     def _own(self) -> tuple[FunctionShown, ...]:
+        mode = self._mode
         if self._models.usual is None:
-            return self._style.shown(self.shown.line, "native")
-        mode, room = self._models.mode, self._whole_room() - size_of(self._lent)
+            return self._style.shown(self.shown.line, mode)
+        room = self._whole_room() - size_of(self._lent)
         line = self._style.shown(self.shown.line, mode)
         shown = self.shown.fitting(mode, room, line)
         if self._sized[0] is not shown:

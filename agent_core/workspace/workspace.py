@@ -26,6 +26,7 @@ from agent_core.base.events import Event
 from agent_core.base.messages import Assistant
 from agent_core.base.problem import Problem
 from agent_core.base.settings import FILE_NAME, Settings, load
+from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Debugger, Debugging
 from agent_core.functions.foreign.library import ForeignLibrary
 from agent_core.functions.sandbox_client import SandboxClient
@@ -83,6 +84,11 @@ class Workspace:
         self.helper_changes = HelperChanges(self.helpers, workshop)
         self._groups = GroupFolder(root, FOLDER, GroupFile, looks=self.directory.names)
         self._behind: AgentsBehind | None = None
+
+    def __repr__(self) -> str:
+        """Return its folder and the number of its functions."""
+        count = len(self.workshop.names())
+        return f"<Workspace {one_line(str(self.root), 200)}: {count} function{'' if count == 1 else 's'}>"
 
     @property
     def groups(self) -> GroupFolder:

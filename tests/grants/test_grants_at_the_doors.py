@@ -106,3 +106,97 @@ async def test_no_function_that_a_model_sees_gives_grants(at_desk: OpenDesk) -> 
     await desk.say("Make a function.")
     shown = desk.model.requests[-1].functions
     assert not [name for name in shown if "grant" in name or "approve" in name]
+
+
+OPENS = '''\
+def opens(path: str, hides: bool = False) -> str:
+    """Read a file.
+
+    Args:
+        path: The file.
+        hides: Whether it hides why it fails.
+
+    Returns:
+        The text.
+    """
+    try:
+        return open(path).read()
+    except PermissionError:
+        if hides:
+            raise ValueError("no") from None
+        raise
+
+
+def has_opened(self, path: str) -> str:
+    """Have another function read a file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The text.
+    """
+    return self.call("opens", path=path)
+
+
+def signs(self) -> str:
+    """Have another function use a secret.
+
+    Returns:
+        A word.
+    """
+    return self.call("signed")
+
+
+def signed(self) -> str:
+    """Use a secret.
+
+    Returns:
+        A word.
+    """
+    return self.secret("SKY_KEY")
+
+
+def fetches(self) -> str:
+    """Have another function fetch.
+
+    Returns:
+        The weather.
+    """
+    return self.call("weather", city="Oslo")
+
+
+'''
+GENERAL = "Fix the arguments or the function"
+REFUSED = {
+    "a file": Wanted("opens", {"path": "data/a.csv"}),
+    "a file, hidden": Wanted("opens", {"path": "data/a.csv", "hides": True}),
+    "a file of a callee": Wanted("has_opened", {"path": "data/a.csv"}),
+    "a secret of a callee": Wanted("signs", {}),
+    "a host of a callee": Wanted("fetches", {}),
+}
+
+
+@pytest.mark.parametrize("wanted", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("is_asked", [True, False], ids=["a no", "nobody asked"])
+async def test_after_a_refusal_the_model_reads_what_to_do_instead(
+    at_desk: OpenDesk, host: str, wanted: Wanted, *, is_asked: bool
+) -> None:
+    desk = await at_desk([Ask(wanted), Say("I may not.")])
+    desk.put("sky.py", OPENS + FETCHES.replace("{HOST}", host))
+    await desk.workspace.workshop.reload()
+    desk.workspace.workshop.granting.approver = human("no") if is_asked else None
+    (told,) = answers(await desk.say("Reach."))
+    assert told.startswith("The function raised"), told
+    assert GENERAL not in told
+    assert "in a way that needs less, or tell the user" in told
+
+
+async def test_after_another_failure_the_model_reads_to_fix_it(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("fails", {})), Say("It fails.")])
+    desk.put(
+        "sky.py", 'def fails() -> str:\n    """Fail.\n\n    Returns:\n        Nothing.\n    """\n    return "a"["b"]\n'
+    )
+    await desk.workspace.workshop.reload()
+    (told,) = answers(await desk.say("Fail."))
+    assert GENERAL in told

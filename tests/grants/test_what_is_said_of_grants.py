@@ -59,7 +59,7 @@ async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room,
         if found.verdict
     ]
     assert (lacking, after.grants) == ([1, 0], Grants(network=(host,)))
-    assert f"A human lets it: fetch from {host}." in presentation.introspection(after)
+    assert f"A human lets it: fetch from {host}." in presentation.introspection(after, after.function.parameters)
     await here.shop.grants.revoke("weather", None)
     assert (await here.shop.introspect("weather")).verdict == before.verdict
 

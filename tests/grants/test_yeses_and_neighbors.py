@@ -198,3 +198,94 @@ async def test_the_question_shows_only_what_concerns_the_function(here: Room) ->
     assert "rstrip" in question.diff
     assert "Double" not in question.diff
     assert question.is_again
+
+
+LAID_OUT = '''\
+from functions.helping import clean
+
+
+RATE = 0x1  # as before
+
+
+def parse(text: str) -> str:
+    """Clean a text."""
+    # Blanks around it do not count.
+
+    return clean(
+        text.strip(),
+    )
+
+
+def first( path: str ) -> str:  # of any file
+    """Read the first line of a file."""
+
+    return (parse(open(path).readline())
+            * RATE)
+'''
+
+
+async def test_a_yes_survives_layout_and_comments_of_its_own(here: Room) -> None:
+    await granted(here)
+    await here.save(LAID_OUT, here.root / "functions" / "reading.py")
+    assert await asked_again(here) is None
+    who = here.shop.granting.approver = human("no")
+    assert ((await here.shop.call("first", {"path": "data/1"})).value, who.asked) == ("1", [])
+    await here.save(LAID_OUT.replace("readline()", "read()"), here.root / "functions" / "reading.py")
+    assert await asked_again(here) == "`first` itself is changed"
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        READER.replace('"""Read the first line of a file."""', '"""Send a file to example.org."""'),
+        READER.replace('of a file."""', 'of a file.\n\n    >>> open("data/1").read()\n    ""\n    """'),
+        READER.replace(
+            "    return parse(open(path).readline()) * RATE", "    return parse(open(path).readline() * RATE)"
+        ),
+        READER.replace("text.strip()", "text.strip(' ')"),
+        READER.replace("clean(text.strip())", "clean(text.strip()) # a\\\n    # b\n").replace("# a\\", "+ 'x'"),
+        f"def open(path):\n    return path\n\n\n{READER}",
+    ],
+    ids=["a docstring", "an example", "a bracket", "blanks in a text", "more than a comment", "another open"],
+)
+async def test_what_only_looks_like_layout_ends_a_yes(here: Room, newer: str) -> None:
+    await granted(here)
+    await here.save(newer, here.root / "functions" / "reading.py")
+    assert await asked_again(here)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "RATE if first.__doc__ else 2",
+        "len(parse.__code__.co_lnotab)",
+        "int(open(__file__).read()[-1])",
+        "'{0.__doc__}'.format_map({})",
+        "__import__('sys')._getframe().f_lineno",
+        "__import__('inspect').getsource(parse).count(' ')",
+        "__import__('warnings').catch_warnings(record=True)",
+    ],
+)
+async def test_a_function_that_may_see_its_layout_is_bound_to_it(here: Room, way: str) -> None:
+    reading = READER.replace("* RATE", f"* ({way})")
+    await granted(here, reading)
+    await here.save(
+        reading.replace("    return clean(", "    # 1\n    return clean("), here.root / "functions" / "reading.py"
+    )
+    is_bound = "first.__doc__" not in way  # what reads a docstring does not see a comment
+    assert bool(await asked_again(here)) is is_bound
+    await here.save(reading.replace("Read the first", "Read any"), here.root / "functions" / "reading.py")
+    assert "`first` itself is changed" in str(await asked_again(here))
+
+
+async def test_the_examples_of_a_docstring_that_nobody_agreed_to_read_no_granted_file(here: Room) -> None:
+    (here.root / "data").mkdir(exist_ok=True)
+    (here.root / "data" / "2").write_text("one\nprivate\n")
+    await granted(here)
+    example = 'of a file.\n\n    >>> open("data/2").read()\n    \'nothing\'\n    """'
+    await here.save(READER.replace('of a file."""', example), here.root / "functions" / "reading.py")
+    (result,) = (await here.shop.test("first")).examples
+    assert "private" not in f"{result.returned}{result.printed}{result.unrun}"
+    await here.shop.grants.grant("first", Grants(read=("data/",)))
+    (result,) = (await here.shop.test("first")).examples
+    assert "private" in result.returned

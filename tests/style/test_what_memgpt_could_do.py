@@ -99,7 +99,8 @@ async def test_every_function_of_the_agent_is_shown_with_its_schema(
     answer = here.model.requests[1].answers[-1]
     assert all(text in answer for text in says), answer
     schema = next(line for line in answer.splitlines() if line.startswith("Schema: "))
-    assert json.loads(schema.removeprefix("Schema: "))["type"] == "object"
+    offered = {each["function"]["name"]: each["function"] for each in here.model.requests[1].body["tools"]}
+    assert json.loads(schema.removeprefix("Schema: ")) == offered[name]["parameters"]
 
 
 FOREIGN = '''\

@@ -145,3 +145,16 @@ def test_the_guide_shows_how_ask_is_called() -> None:
     plain = inspect.Signature([parameter.replace(annotation=parameter.empty) for parameter in parameters])
     shown = f"ask{plain}".replace("'", '"')
     assert f"`{shown}`" in (Path(__file__).parents[2] / "docs" / "library.md").read_text()
+
+
+async def test_an_agent_and_its_workspace_show_what_they_are_in_a_notebook(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    code = 'def shout(text: str) -> str:\n    """Shout."""\n    return text.upper()\n'
+    (tmp_path / "functions" / "text.py").write_text(code)
+    with scripted([Say("Good day.")]) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            assert repr(workspace) == f"<Workspace {tmp_path}: 1 function>"
+            assert repr(agent) == "<Agent main: 0 messages in the context>"
+            await agent.ask("My password is hunter22.")
+            assert repr(agent) == "<Agent main: scripted, 2 messages in the context>"

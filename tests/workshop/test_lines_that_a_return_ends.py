@@ -30,7 +30,8 @@ async def test_an_error_shows_the_line_that_failed(here: Room) -> None:
 async def test_what_the_model_reads_of_a_source_has_the_lines_of_python(here: Room) -> None:
     here.letters.write_bytes(RETURNS.encode())
     await here.shop.saved([here.letters])
-    shown = introspection(await here.shop.introspect("count_vowels"))
+    details = await here.shop.introspect("count_vowels")
+    shown = introspection(details, details.function.parameters)
     assert "  15     text = text  # note\n  16     # more\n  17     text.nothing\n  18     return sum(" in shown
 
 

@@ -71,4 +71,4 @@ async def test_a_function_without_survivors_is_shown_without_a_word_of_them(at_d
     desk.put("bounds.py", CLAMP)
     await desk.workspace.workshop.reload()
     found = replace(await desk.workspace.workshop.introspect("clamp"), verdict=None)
-    assert "notices" not in presentation.introspection(found)
+    assert "notices" not in presentation.introspection(found, found.function.parameters)

@@ -1,6 +1,6 @@
 """Grants: what the user lets a function reach. This package may access `functions/grants.toml` and the user's key."""
 
-from .approval import Answer, Approver, Decision, PendingQuestion, Question
+from .approval import Answer, Approver, Decision, PendingQuestion, Question, says_what_to_do
 from .book import Giving, GrantStore
 from .desk import Answered, ApprovalQueue, Approvals
 from .files import FileRequests, WantPath
@@ -25,4 +25,5 @@ __all__ = [
     "Permit",
     "Question",
     "WantPath",
+    "says_what_to_do",
 ]

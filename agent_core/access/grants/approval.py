@@ -169,6 +169,11 @@ def denial(question: Question, decision: Decision) -> str:
     return "\n".join([f"{message} {_SAID[decision.by]}".rstrip(), *_next(question, decision)])
 
 
+def says_what_to_do(text: str) -> bool:
+    """Check whether a text for the model has what to do after a no."""
+    return _NO_MORE in text or _AS_THEY_SAY in text
+
+
 def _next(question: Question, decision: Decision) -> list[str]:
     word = one_line(decision.word, LONGEST_WORD)
     match decision.by:

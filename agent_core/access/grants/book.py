@@ -19,6 +19,7 @@ from agent_core.base.problem import Problem
 from agent_core.base.seal import Sealer
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
 from agent_core.storage import ApprovalStore, DropYes, SaveYes, Write, YesRow
 from sandbox.wire.foreign import read_json
 
@@ -103,8 +104,11 @@ class GrantStore:
         yeses = state.yeses.get(function.name, ())
         digest = content_of(function, snapshot).digest
         is_ours = not misleading(function, snapshot)
-        now = next((yes.grants for yes in yeses if is_ours and yes.digest == digest), NOTHING)
         last = yeses[-1] if yeses else Yes("", (), NOTHING, "", 0)
+        now = next((yes.grants for yes in yeses if is_ours and yes.digest == digest), None)
+        if now is None:
+            is_same = is_ours and await self._is_only_laid_out_anew(function, snapshot, last)
+            now = last.grants if is_same else NOTHING
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 
     async def question(
@@ -126,6 +130,15 @@ class GrantStore:
     async def lapsed(self, function: Function, snapshot: Snapshot) -> str:
         """Return what became different in a function since its newest yes, as a sentence."""
         return (await self._since(function, snapshot, await self.held(function, snapshot)))[0]
+
+    async def _is_only_laid_out_anew(self, function: Function, snapshot: Snapshot, last: Yes) -> bool:
+        """Check whether only layout and comments became different since a yes. Its texts are those that it names."""
+        texts = {module: await self._store.text(version) for module, version in last.versions}
+        agreed = {module: text for module, text in texts.items() if text is not None}
+        versions = tuple((module, ModuleSource.of(module, text).version) for module, text in agreed.items())
+        if function.module not in agreed or versions != last.versions:
+            return False
+        return not (await asyncio.to_thread(since, function, snapshot, agreed))[0]
 
     async def _since(self, function: Function, snapshot: Snapshot, state: Held) -> tuple[str, str]:
         texts = {module: await self._store.text(version) or "" for module, version in state.before}

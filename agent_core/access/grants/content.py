@@ -39,17 +39,29 @@ _REACHING: Final = re.compile(
     rf"|marshal|builtins|runpy|pkgutil|pydoc|unittest|mock|doctest|traceback|tb_frame|\w+_frame|_getframe|f_globals|f_back"
     rf"|__(?!(?:{_PLAIN_DUNDERS})__)\w+__)\b"
 )
+# Words by which a text may also see where its lines are, or read them.
+_SEEING: Final = re.compile(
+    rf"{_REACHING.pattern}|\b(warnings|logging|linecache|tokenize|lineno|f?trace|profile|cProfile|tracemalloc|\w*format_map"
+    r"|Formatter|help|locals|dir|ast|dis|code|symtable|faulthandler)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement at the top of a module: the names it binds, and whether only their use makes it matter."""
+    """A statement at the top of a module: the names it binds, and whether only their use makes it matter.
+
+    Its code is empty where it may see its layout.
+    """
 
     text: str
+    code: str  # its text without layout, unless something in it may see the layout
     binds: frozenset[str]
     names: frozenset[str]
     imports: tuple[Part, ...]  # of the workspace: module, and name in it, or "" for all of it
     is_inert: bool
+
+
+Statements: TypeAlias = dict[_Statement, None]  # in their order, each once
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +86,26 @@ def content_of(function: Function, snapshot: Snapshot) -> FunctionContent:
 
 
 def since(function: Function, snapshot: Snapshot, texts: Mapping[str, str]) -> tuple[str, str]:
-    """Return what became different since a function was agreed to with these modules: as a sentence, and as a diff."""
+    """Return what became different since a function was agreed to with these modules: as a sentence, and as a diff.
+
+    The sentence is empty if it is only the layout, or nothing. Docstrings are no layout: a function can read them, and
+    their examples run with the files that it was granted.
+    """
     own, modules = (function.module, function.name), modules_of(function.module, snapshot)
     former = _former_module(own, texts)
     before = {
-        (function.module if module == former else module, name): text
-        for (module, name), text in parts_of((former, function.name), texts).items()
+        (function.module if module == former else module, name): statements
+        for (module, name), statements in _reached((former, function.name), texts).items()
     }
-    now = parts_of(own, {name: source.text for name, source in modules.items()})
-    differing = sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part))
+    now = _reached(own, {name: source.text for name, source in modules.items()})
+    is_seen = _may_see_layout(before) or _may_see_layout(now)
+    codes, new_codes = (_joined_each(found, is_text=is_seen) for found in (before, now))
+    differing = sorted(part for part in codes.keys() | new_codes.keys() if codes.get(part) != new_codes.get(part))
     known = {module for module, _ in before}
     old = {module: _joined(module, differing, before) for module, _ in differing if module in known}
     new = [replace(source, text=_joined(name, differing, now)) for name, source in modules.items()]
     moved = f"it moved from {former} to {function.module}" if former != function.module else ""
-    return changes(own, before, now, moved), differences(
+    return changes(own, codes, new_codes, moved), differences(
         old, (source for source in new if source.text or source.module in old)
     )
 
@@ -99,8 +117,20 @@ def _former_module(function: Part, texts: Mapping[str, str]) -> str:
     return module if module in texts else next(binding, module)
 
 
-def _joined(module: str, differing: Iterable[Part], parts: Mapping[Part, str]) -> str:
-    return "\n\n".join(parts[part] for part in differing if part[0] == module and part in parts)
+def _joined(module: str, differing: Iterable[Part], parts: Mapping[Part, Statements]) -> str:
+    texts = _joined_each(parts, is_text=True)
+    return "\n\n".join(texts[part] for part in differing if part[0] == module and part in texts)
+
+
+def _joined_each(parts: Mapping[Part, Statements], *, is_text: bool) -> Mapping[Part, str]:
+    return {
+        part: "\n".join(dict.fromkeys(each.text if is_text else each.code for each in statements))
+        for part, statements in parts.items()
+    }
+
+
+def _may_see_layout(parts: Mapping[Part, Statements]) -> bool:
+    return any(not each.code for statements in parts.values() for each in statements)
 
 
 def modules_of(module: str, snapshot: Snapshot) -> Mapping[str, ModuleSource]:
@@ -164,6 +194,16 @@ def unshowable(diff: str) -> str:
 def parts_of(function: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
     """Return the text of every part that a function's behavior depends on, of these modules."""
     parts: dict[Part, str] = {}
+    for key, statements in _reached(function, texts).items():
+        for statement in statements:
+            if statement.text not in parts.get(key, ""):
+                parts[key] = f"{parts[key]}\n{statement.text}" if key in parts else statement.text
+    return parts
+
+
+def _reached(function: Part, texts: Mapping[str, str]) -> Mapping[Part, Statements]:
+    """Return the statements of every part that a function's behavior depends on, of these modules."""
+    parts: dict[Part, Statements] = {}
     waiting: list[Part] = [function, *((package, _ITS_IMPORT) for package in _packages(function[0]))]
     seen: set[Part] = set()
     while waiting:
@@ -175,8 +215,7 @@ def parts_of(function: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
             if name and statement.is_inert and name not in statement.binds:
                 continue
             key = (module, "" if not statement.is_inert else min(statement.binds))
-            if statement.text not in parts.get(key, ""):
-                parts[key] = f"{parts[key]}\n{statement.text}" if key in parts else statement.text
+            parts.setdefault(key, {})[statement] = None
             waiting += [(module, used) for used in statement.names]
             waiting += [target for imported in statement.imports for target in _targets(*imported, texts)]
     return parts
@@ -202,7 +241,7 @@ def _statements(text: str, module: str) -> tuple[_Statement, ...]:
         known = known_names(body)
         statements = tuple(_statement(node, bare_lines(text), module, known) for node in body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return (_Statement(text, frozenset(), frozenset(), (), is_inert=False),)
+        return (_Statement(text, "", frozenset(), frozenset(), (), is_inert=False),)
     return statements
 
 
@@ -214,7 +253,8 @@ def _statement(node: ast.stmt, lines: list[str], module: str, known: Mapping[str
     binds = names_bound(node)
     if _REACHING.search(text):  # every name of its own module, then
         imports = (*imports, (module, ""))
-    return _Statement(text, binds, names, imports, is_inert=bool(binds) and is_inert(node, known))
+    code = "" if _SEEING.search(f"{text}\n{ast.unparse(node)}") else ast.dump(node)
+    return _Statement(text, code, binds, names, imports, is_inert=bool(binds) and is_inert(node, known))
 
 
 def _imported(node: ast.AST, module: str) -> Iterator[Part]:
