@@ -144,7 +144,7 @@ async def rollback_function(self: Agent, function_name: str, version: str = "") 
 
     Args:
         function_name: The function.
-        version: The number of a version or the beginning of its hash; empty for the one before the current one.
+        version: The number of a version or the beginning of its hash; empty for the one before, again for an older one.
     """
     return await self.workshop.past.rollback(function_name, version, self.author)
 

@@ -137,9 +137,11 @@ def history(history: FunctionHistory) -> str:
         lines += _version(entry)
     if len(entries) > _MOST_VERSIONS:
         lines.append(f"- and {len(entries) - _MOST_VERSIONS} older ones.")
-    if not history.goes_back:
+    if len({entry.version.hash for entry in entries} - {""}) == 1 and not history.deleted:
         return "\n".join([*lines, "There is no other text of it to go back to."])
     which = f"rollback_function(function_name={history.name!r}"
+    if not history.goes_back:
+        return "\n".join([*lines, f"{which}, version=…) puts another one back; there is none before the current one."])
     brings = "brings it back" if history.deleted else "puts the one before the current back"
     return "\n".join([*lines, f"{which}) {brings}; with version=… another one."])
 

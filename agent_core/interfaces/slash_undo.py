@@ -234,7 +234,9 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
         versions = await _live_versions(talk, kind, name)
         if versions and _is_of_another(talk, versions[-1]):
             what = f"A change of {kind.label}{name} by {versions[-1].who}"
-            newer.append((versions[-1].row.at, what, f"{kind.rollback} {name} goes back to the version before"))
+            before = [str(version.number) for version in versions[:-1] if version.hash][-1:]
+            back = " ".join([kind.rollback, name, *before])
+            newer.append((versions[-1].row.at, what, f"{back} goes back to the version before"))
     at, action, how = max(newer, default=(0.0, "", ""))
     return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []
 

@@ -35,6 +35,33 @@ def test_a_script_looks_at_the_past_of_a_function_and_goes_back(grown: Path) -> 
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
 
 
+def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(grown: Path) -> None:
+    file = grown / "functions" / "words.py"
+    texts = [COUNT_VOWELS.replace("aeiou", letters) for letters in ("aeiou", "aeiouy", "aeiouäöü")]
+    for text in texts:  # the second one fails an example
+        file.write_text(text)
+        assert toolwright("functions", "reload", cwd=grown).returncode == 0
+    for back, mark in ((2, "~"), (1, "✓")):
+        done = toolwright("functions", "rollback", "count_vowels", cwd=grown)
+        headline, went = done.stdout.splitlines()[:2]
+        assert (done.returncode, headline[0]) == (0, mark), done.stdout
+        assert went.startswith(f"  went back to version {back} of 20")
+        assert file.read_text() == texts[back - 1]
+    last = toolwright("functions", "rollback", "count_vowels", cwd=grown)
+    assert (last.returncode, "has no version before version 1" in last.stderr) == (2, True)
+    assert functions(grown, "rollback", "count_vowels", "3")["back"].startswith("version 3 of 20")
+    assert functions(grown, "rollback", "count_vowels")["back"].startswith("version 2 of 20")
+
+
+def test_a_rollback_after_a_deletion_that_was_taken_back_goes_before_it(grown: Path) -> None:
+    file = grown / "functions" / "words.py"
+    functions(grown, "edit", "count_vowels", "--old", '"aeiou"', "--new", '"aeiouäöü"')
+    functions(grown, "delete", "count_vowels")
+    assert functions(grown, "rollback", "count_vowels")["back"].startswith("version 2 of 20")
+    assert functions(grown, "rollback", "count_vowels")["back"].startswith("version 1 of 20")
+    assert file.read_text() == COUNT_VOWELS
+
+
 def test_people_read_the_past_in_columns_and_what_is_missing_is_named(grown: Path) -> None:
     assert functions(grown, "delete", "count_vowels")["deleted"] == "count_vowels"
     history = toolwright("functions", "history", "count_vowels", cwd=grown)

@@ -22,12 +22,11 @@ from . import change_texts, example_regression
 from .file_sync import own_text
 from .foreign import adapt
 from .grant_service import CandidateGrants, GrantService
-from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from .judgment import FAILED_EXAMPLES, Judgment, PendingCandidate, judgment_on, pending_candidate
 from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
 _MOST_GIVEN = 8
-_UNPROVEN = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 
 
 class CandidateReview:
@@ -87,7 +86,7 @@ class CandidateReview:
         """Return the plan for a judged candidate with the user's grants."""
         allowance = allowance or CandidateGrants()
         before = snapshot.functions.get(verdict.name)
-        if verdict.admitted and any(problem.code in _UNPROVEN for problem in verdict.problems):
+        if verdict.admitted and any(problem.code in FAILED_EXAMPLES for problem in verdict.problems):
             verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
         verdict = held_to_examples(candidate, verdict, before, work)
         if allowance.denied:

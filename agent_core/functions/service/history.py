@@ -6,6 +6,7 @@ move to another, is none. Its end is an entry of its own, and has no source.
 
 import ast
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 SHORT = 8
 _MOST_NAMED = 12
 _LONGEST_NUMBER = 6  # digits: more of them are the beginning of a hash
+_WENT_BACK = re.compile(r"(?:rolled back to|brought back as) version (\d{1,6}) \(([0-9a-f]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +185,40 @@ def current(versions: Sequence[Version]) -> Version | None:
     return versions[-1] if versions and versions[-1].hash else None
 
 
-def pick(name: str, versions: Sequence[Version], reference: str) -> Version:
-    """Return the version with that number or hash prefix, by default the one before the current.
+def went_back(target: Version, *, is_there: bool) -> str:
+    """Return the reason of a version that a rollback made, by which it is known as one."""
+    return f"{'rolled back to' if is_there else 'brought back as'} version {target.number} ({target.short})"
+
+
+def _origin(versions: Sequence[Version]) -> int:
+    """Return the place of the version that rollbacks brought back as the last one, or else the place of that.
+
+    A reason counts only if it tells the truth: anybody can write one.
+    """
+    place = len(versions) - 1
+    while found := _WENT_BACK.match(versions[place].row.reason):
+        version, back = versions[place], int(found[1]) - 1
+        if not (0 <= back < place and versions[back].hash == version.hash and version.short == found[2]):
+            break
+        place = back
+    return place
+
+
+def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: bool = False) -> Version:
+    """Return the version with that number or hash prefix, by default the last one with another text.
+
+    With `goes_back`, by default the one before the version that the last rollbacks brought back.
 
     Raises:
         UsageError: there is none, or more than one; the message names what there is.
     """
     if not versions:
         raise UnknownName(f"There is no function `{name}`, and there never was.", fix="See the list of functions.")
-    fitting = _before(versions) if not reference else _named(versions, reference)
+    since = _origin(versions) + 1 if goes_back else len(versions)
+    fitting = _named(versions, reference) if reference else _before(versions, since)
     if len({version.hash for version in fitting}) != 1:
-        problem = f"has no version `{reference}`" if reference else "has no version before the current one"
+        at = "the current one" if since == len(versions) else f"version {since}, which it was rolled back to"
+        problem = f"has no version `{reference}`" if reference else f"has no version before {at}"
         raise UsageError(
             f"`{name}` {problem if not fitting else f'has more than one version `{reference}`'}.",
             fix=versions_text(versions),
@@ -212,14 +237,14 @@ def versions_text(versions: Sequence[Version]) -> str:
     return f"{'Its versions:' if len(versions) <= _MOST_NAMED else 'Its last versions:'} {', '.join(named)}."
 
 
-def _before(versions: Sequence[Version]) -> list[Version]:
+def _before(versions: Sequence[Version], since: int) -> list[Version]:
     now = versions[-1]
-    return [version for version in versions if version.hash and version.hash != now.hash][-1:]
+    return [version for version in versions[:since] if version.hash and version.hash != now.hash][-1:]
 
 
 def has_earlier(versions: Sequence[Version]) -> bool:
     """Return whether there is a version to go back to without naming it."""
-    return bool(_before(versions))
+    return bool(_before(versions, _origin(versions) + 1))
 
 
 def _named(versions: Sequence[Version], reference: str) -> list[Version]:

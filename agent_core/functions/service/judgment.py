@@ -18,6 +18,7 @@ from ..gate import Candidate, GivenExample, Verdict
 from ..gate.rules import CHALLENGED
 from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor
 
+FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 _WEAK = 2  # changes of the body that are reported, and that no example notices
 
 
@@ -27,6 +28,7 @@ class Judgment:
 
     `thumb` is a human's opinion, `good` or `bad`, and `note` what they said of it; `diff` is how the candidate differs
     from the function that it would replace.
+    `back` is the version that a rollback was to bring back, with its time.
     `line` is that of the function when a saved file was judged, `unfit_with` the hash of the code that breaks it.
     """
 
@@ -43,6 +45,7 @@ class Judgment:
     denied: str = ""
     conflict: str = ""
     diff: str = ""
+    back: str = ""
     unfit_with: str = ""
     line: int = 0
     agreed: int = 0
@@ -99,6 +102,11 @@ class Judgment:
         is_open = "doubt-words" in codes or codes.count("weak-examples") >= _WEAK
         is_settled = self.thumb == "good" or bool(self.predicted) or not self.admitted
         return bool(self.doubts) or (is_open and not is_settled)
+
+    @property
+    def fails_examples(self) -> bool:
+        """True if examples of it failed; it may have been admitted all the same, as a draft."""
+        return any(problem.code in FAILED_EXAMPLES for problem in self.problems)
 
     @property
     def imported_hash(self) -> str:

@@ -172,7 +172,7 @@ class VersionHistory:
     async def rollback(self, name: str, reference: str, author: Author) -> PlannedChange:
         """Plan to restore an earlier version, also of a function that was deleted."""
         versions = await self.versions(name)
-        target = history.pick(name, versions, reference)
+        target = history.pick(name, versions, reference, goes_back=True)
         before = self._ground.registry.snapshot()
         function = before.functions.get(name)
         conflict.require_read(name, author, own_text(name, before) or "")
@@ -182,20 +182,22 @@ class VersionHistory:
             text = f"`{name}` is at version {target.number} already, so nothing was changed."
             return _refusal(name, text)
         plan = await self._brought_back(target, name, module, snapshot, author)
-        return self._ground.repeatable(plan, partial(self.rollback, name, target.hash, author), name, snapshot)
+        return self._ground.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
 
     async def _brought_back(
         self, target: Version, name: str, module: str, snapshot: Snapshot, author: Author
     ) -> PlannedChange:
         is_there = name in snapshot.functions
-        back = f"{'rolled back to' if is_there else 'brought back as'} version {target.number} ({target.short})"
+        back = history.went_back(target, is_there=is_there)
         code = candidate_of(target.row.text, name, target.source)
         existing = snapshot.modules.get(module)
         around = with_own_helpers(existing.text, target.row.text, name) if existing else None
         candidate = Candidate(name, code, module, back, replaces=is_there, exact=True, around=around)
-        work = ChangeSummary("changed" if is_there else "created", name, author, back, f"was {back}")
+        work = ChangeSummary("changed" if is_there else "created", name, author, back, f"was {back} of {target.when}")
         policy = _policy(author.by, target.row.by)
-        return await self._judging.judged(candidate, snapshot, work, policy)
+        plan = await self._judging.judged(candidate, snapshot, work, policy)
+        assert isinstance(plan.detail, Judgment)
+        return replace(plan, detail=replace(plan.detail, back=f"version {target.number} of {target.when}"))
 
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
         """Plan to add one more example to a function's docstring if it passes. Otherwise the function is unchanged."""

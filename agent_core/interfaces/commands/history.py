@@ -57,7 +57,9 @@ async def blame(door: Door, name: str, version: str) -> Result:
 @click.argument("name")
 @click.argument("version", default="")
 async def rollback(door: Door, name: str, version: str) -> Result:
-    """Restore VERSION of a function. By default the one before the current; a deleted function is restored, too."""
+    """Restore VERSION of a function. By default the one before the current, and again the one before that; a
+    deleted function is restored, too.
+    """
     return judged(await door.shop.rollback(name, version))
 
 

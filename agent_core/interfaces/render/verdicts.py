@@ -37,6 +37,9 @@ def verdict_lines(verdict: "Judgment", joins: str = "added to") -> list[Line]:
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     return [
         verdict_headline(verdict, joins),
+        *indented(
+            [line(("dim", f"{'went' if verdict.admitted else 'not'} back to {verdict.back}"))] if verdict.back else []
+        ),
         *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in verdict.fixes),
         *indented(problem_lines(verdict.refusals)),
         *indented(_warning_line(problem, bool(verdict.refusals)) for problem in _warnings(verdict)),
@@ -53,11 +56,18 @@ def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     tried = [stage.note for stage in _ran(verdict) if stage.stage == "examples" and stage.note]
     tail: Span = ("dim", f"  {' · '.join([*tried, duration(_passed(stages))])}")
     if verdict.admitted:
-        return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module}{standing_words(verdict.standing)}", tail)
+        return _joined(verdict, joins, tail)
     refusals = len(verdict.refusals)
     warnings = len(verdict.problems) - refusals
     counts = [_counted(refusals, "problem")] + [_counted(warnings, "warning")] * bool(warnings)
     return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
+
+
+def _joined(verdict: "Judgment", joins: str, tail: Span) -> Line:
+    """Return that a function was admitted and with which standing, with a doubtful sign if its examples fail."""
+    mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
+    name = verdict.name or verdict.path
+    return line(mark, ("name", name), f" {joins} {verdict.module}{standing_words(verdict.standing)}", tail)
 
 
 def stage_lines(verdict: "Judgment") -> list[Line]:
@@ -93,7 +103,7 @@ def verdict_line(verdict: "Judgment", joins: str) -> Line:
     told += [f"warns: {warnings}"] * bool(warnings)
     tail: Span = ("dim", f"{place}{''.join(f' · {part}' for part in told)}")
     if verdict.admitted:
-        return line(("ok", "✓ "), ("name", name), f" {joins} {verdict.module}{standing_words(verdict.standing)}", tail)
+        return _joined(verdict, joins, tail)
     return line(("bad", "✗ "), ("name", name), f" refused: {refusals}", tail)
 
 
