@@ -266,7 +266,10 @@ def _signed(sign: str, value: str, clause: Clause, *, denied: bool) -> list[Clai
     if sign[0] == "-" and denied:
         return []
     known, cues = clause.known, _cues(clause.text, clause.known)
-    cues = replace(cues, past=cues.past and (sign[0] == "+" or constant not in ("", "*")) and not has(known, "past_not", clause.text))
+    cues = replace(
+        cues,
+        past=cues.past and (sign[0] == "+" or constant not in ("", "*")) and not has(known, "past_not", clause.text),
+    )
     words = frozenset(words_of(value, known))
     if is_set:
         words = frozenset() if constant == "*" else frozenset(stems_of([constant], known.language))
