@@ -8,6 +8,8 @@ from agent_core.base import matching
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 
+ALWAYS, ALONE, NEVER = ".*", "", "(?!)"
+
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
@@ -17,6 +19,7 @@ class CommandEntry:
     one word at the first.
 
     `shows` is the form of the words with which it only shows something. From a pipe no more is done without an option.
+    `needs_user` is the form of those with which it works only for a user at a terminal, whatever option is given.
 
     `runs` is the command of the shell that it is, if it is one, with places for the words that are typed; `below` has
     those that it is with a word of its own at the first place. They run with the shell's handlers.
@@ -27,6 +30,7 @@ class CommandEntry:
     says: str
     takes: tuple[tuple[str, ...], ...] = ()
     shows: str = field(kw_only=True)
+    needs_user: str = NEVER
     in_turn: bool = False
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     runs: str = ""
@@ -47,8 +51,6 @@ class CommandEntry:
             return self.after[before[0]]
         return self.takes[len(before)] if len(before) < len(self.takes) else ()
 
-
-ALWAYS, ALONE, NEVER = ".*", "", "(?!)"
 
 _FUNCTION = (("<function>",),)
 _VERSION = (("<function>",), ("<version>",))
@@ -106,6 +108,7 @@ ENTRIES = (
         "Write a function in your editor; it goes through the gate.",
         ((), ("<module>",)),
         shows=NEVER,
+        needs_user=ALWAYS,
     ),
     CommandEntry(
         "edit",
@@ -114,6 +117,7 @@ ENTRIES = (
         _FUNCTION,
         runs="functions edit NAME",
         shows=NEVER,
+        needs_user=ALWAYS,
     ),
     CommandEntry(
         "test",
@@ -131,6 +135,7 @@ ENTRIES = (
         in_turn=True,
         after={"now": (), "clear": ("<breakpoint>",)},
         shows=ALONE,
+        needs_user="now",
     ),
     CommandEntry(
         "debug",
@@ -257,6 +262,7 @@ ENTRIES = (
             "search": "memory search TEXT",
         },
         shows=r"(?!(?:edit|undo)(?: |$))\S*|history(?: .*)?|search .*|section(?: \S+)?",
+        needs_user=r"edit \S+",
     ),
     CommandEntry(
         "attach",
@@ -334,6 +340,7 @@ ENTRIES = (
         "Run a command in your shell; its output goes along with your next message. !COMMAND is the same.",
         in_turn=True,
         shows=NEVER,
+        needs_user=ALWAYS,
     ),
     CommandEntry("clear", "", "Clear the screen; the conversation stays.", in_turn=True, shows=ALWAYS),
     CommandEntry(
@@ -393,11 +400,13 @@ def check_source(name: str, words: str, *, is_trusted: bool) -> None:
     Raises:
         UsageError: it comes from a pipe that nobody vouched for, and would do more than show something.
     """
-    if not is_trusted and name in BY_NAME and not BY_NAME[name].only_shows(words.strip()):
-        typed = one_line(f"/{name} {words}".strip(), 60)
-        raise UsageError(
-            f"`{typed}` does more than show something, and came from a pipe.", fix="Give -y to have it done."
-        )
+    words = words.strip()
+    if is_trusted or name not in BY_NAME or BY_NAME[name].only_shows(words):
+        return
+    typed = one_line(f"/{name} {words}".strip(), 60)
+    if re.fullmatch(BY_NAME[name].needs_user, words):
+        raise UsageError(f"`{typed}` needs a user at a terminal, and came from a pipe.", fix="Type it at a prompt.")
+    raise UsageError(f"`{typed}` does more than show something, and came from a pipe.", fix="Give -y to have it done.")
 
 
 def nearest(name: str) -> str:

@@ -22,6 +22,7 @@ from .wrap import write
 
 MARK = "› "
 _EMPTY = "Nothing was said: standard input is empty. Next: toolwright run at a terminal, or with --message TEXT"
+_NO_TOUR = "The tour needs a terminal: it goes on with what you type. Next: toolwright run --model tour at a terminal"
 
 
 async def one_message(options: RunOptions, message: str | None) -> bool:
@@ -59,7 +60,8 @@ async def each_line(options: RunOptions) -> bool:
             with ctrl_c(group, lambda: _stop(talk, typed)):
                 await _take(talk, text, options)
         if not has_line:
-            voice.aloud([line(("dim", _EMPTY))])
+            talk.failed |= options.is_tour  # all of it is typing
+            voice.aloud([line(("dim", _NO_TOUR if options.is_tour else _EMPTY))])
         return not talk.failed
 
 

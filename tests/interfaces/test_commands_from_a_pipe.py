@@ -70,6 +70,7 @@ DOES_MORE = {
     "dump": ["kept.txt"],
     "model": ["other"],
 }
+NEEDS_USER = ["/create fresh", f"/edit {NAME}", "/break now", "/memory edit human", "/shell touch kept"]
 
 
 def typed(table: dict[str, list[str]]) -> list[str]:
@@ -100,7 +101,9 @@ def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(folder: Path) -
         done = toolwright("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(DOES_MORE)]))
     refused = [row for row in done.stdout.splitlines() if row.endswith("came from a pipe.")]
     assert [row.split("`")[1] for row in refused] == typed(DOES_MORE)
-    assert (done.returncode, done.stdout.count("Give -y")) == (1, len(refused))
+    needs_user = [row.split("`")[1] for row in refused if "needs a user at a terminal" in row]
+    assert needs_user == [row for row in typed(DOES_MORE) if row in NEEDS_USER]
+    assert (done.returncode, done.stdout.count("Give -y")) == (1, len(refused) - len(NEEDS_USER))
     assert {path.name for path in folder.iterdir()} == {".toolwright", "functions", "toolwright.toml"}
     assert "**You:** hello" in toolwright("log", cwd=folder).stdout
 

@@ -40,9 +40,17 @@ def test_each_line_of_a_pipe_is_a_turn_or_a_command(tmp_path: Path) -> None:
 
 
 def test_a_pipe_without_a_line_is_said_to_be_empty(tmp_path: Path) -> None:
-    done = toolwright("run", "--model", "tour", cwd=tmp_path, given="\n")
+    with scripted([]) as model:
+        done = toolwright("run", *flags(model), cwd=tmp_path, given="\n")
     assert (done.returncode, done.stdout) == (0, "")
     assert "standard input is empty. Next: toolwright run at a terminal, or with --message TEXT" in done.stderr
+
+
+def test_the_tour_without_anybody_who_types_fails_and_says_what_it_needs(tmp_path: Path) -> None:
+    done = toolwright("run", "--model", "tour", cwd=tmp_path, given="")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "The tour needs a terminal" in done.stderr
+    assert "standard input is empty" not in done.stderr
 
 
 def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
