@@ -276,7 +276,7 @@ def _signed(sign: str, value: str, clause: Clause, *, denied: bool) -> list[Clai
         value_words, about = words, subject
         if attribute in ("partner", "friend", "best friend") and not words:
             value_words = frozenset().union(*clause.named[:place], *clause.named[place + 1 :])
-        if attribute == "!" or (sign in ("-*", "-seek") and not words):
+        if attribute == "!" or (sign in ("-*", "-seek") and words <= known.timed.keys()):
             value_words, about = subject, ANYONE
         numbers = numbers_of(value_words, known)
         claims.append(Claim(about, attribute, value_words, affirmed, bag, (), numbers, cues, "sign"))
