@@ -247,7 +247,7 @@ def _value(text: str, signs: Sequence[str], known: Phrasebook) -> str:
 
 def _values(value: str, sign: str, known: Phrasebook) -> list[str]:
     """Return each of several that end: "gave up chess and judo"."""
-    parts = known.patterns["and"].split(value) if sign == "-*" else []
+    parts = known.patterns["and"].split(value) if sign == "-*" and " of " not in value else []
     return parts if all(words_of(part, known) for part in parts) and parts else [value]
 
 
@@ -266,7 +266,10 @@ def _signed(sign: str, value: str, clause: Clause, *, denied: bool) -> list[Clai
     if sign[0] == "-" and denied:
         return []
     known, cues = clause.known, _cues(clause.text, clause.known)
-    cues = replace(cues, past=cues.past and (sign[0] == "+" or constant not in ("", "*")) and not has(known, "past_not", clause.text))
+    cues = replace(
+        cues,
+        past=cues.past and (sign[0] == "+" or constant not in ("", "*")) and not has(known, "past_not", clause.text),
+    )
     words = frozenset(words_of(value, known))
     if is_set:
         words = frozenset() if constant == "*" else frozenset(stems_of([constant], known.language))
