@@ -247,7 +247,7 @@ def _value(text: str, signs: Sequence[str], known: Phrasebook) -> str:
 
 def _values(value: str, sign: str, known: Phrasebook) -> list[str]:
     """Return each of several that end: "gave up chess and judo"."""
-    parts = known.patterns["and"].split(value) if sign == "-*" else []
+    parts = known.patterns["and"].split(value) if sign == "-*" and " of " not in value else []
     return parts if all(words_of(part, known) for part in parts) and parts else [value]
 
 
@@ -279,7 +279,7 @@ def _signed(sign: str, value: str, clause: Clause, *, denied: bool) -> list[Clai
         value_words, about = words, subject
         if attribute in ("partner", "friend", "best friend") and not words:
             value_words = frozenset().union(*clause.named[:place], *clause.named[place + 1 :])
-        if attribute == "!" or (sign in ("-*", "-seek") and not words):
+        if attribute == "!" or (sign in ("-*", "-seek") and words <= known.timed.keys()):
             value_words, about = subject, ANYONE
         numbers = numbers_of(value_words, known)
         claims.append(Claim(about, attribute, value_words, affirmed, bag, (), numbers, cues, "sign"))

@@ -42,6 +42,7 @@ _LOOSE: Final = frozenset(
         "leas",
         "learn",
         "house",
+        "term",
     }
 )
 # Attributes whose names are common words: a sentence that has one need not be about the attribute.

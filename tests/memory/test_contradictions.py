@@ -117,6 +117,17 @@ def test_a_list_that_names_what_is_denied_is_offered_without_it(line: str, fact:
         pytest.param("Has a dog named Rex", "We had to put Rex to sleep on Friday.", id="a-death-in-other-words"),
         pytest.param("Never exercises", "I started working out three times a week.", id="what-was-never-done"),
         pytest.param("Has no dog", "I walk my dog every morning.", id="the-users-own-in-an-object"),
+        pytest.param("Has a season ticket", "The season ticket was cancelled on Monday.", id="ended-on-a-day"),
+        pytest.param("Learns Basque", "The user gave up both chess and Basque.", id="one-of-two-that-end"),
+        pytest.param("Member of the rowing club", "The user left the rowing club in protest.", id="why-it-ended"),
+        pytest.param("Manager is Ines", "Ines has left the company.", id="who-left-the-company"),
+        pytest.param("Owes aunt Vera 90 euros", "The loan from aunt Vera was paid back.", id="a-loan-paid-back"),
+        pytest.param("Squad dinner every Tuesday", "Squad dinner has been shifted to Fridays.", id="a-thing-unmarked"),
+        pytest.param(
+            "The user's colleagues are Ida and Bo.", "Bo does not work with the user any more.", id="one-of-several"
+        ),
+        pytest.param("Baker at a hotel in Hull", "Took a position as cook at Lidl", id="a-job-without-a-verb"),
+        pytest.param("Suffers from insomnia at home", "The user sleeps well on the new bed.", id="a-state-of-a-person"),
         pytest.param(
             "The user is the treasurer of the club.", "Mia took over as treasurer of the club.", id="successor"
         ),
@@ -151,6 +162,10 @@ def test_a_sentence_of_the_same_shape_is_not_pointed_at(line: str, fact: str) ->
     ("line", "fact"),
     [
         pytest.param("Hates horror films", "Walked out of a horror film", id="what-was-walked-out-of"),
+        pytest.param("Eats meat", "The user was a vegan in her twenties.", id="a-diet-of-the-past"),
+        pytest.param("Eats meat", "The user tried a vegan bakery.", id="a-diet-of-a-place"),
+        pytest.param("Lives in Leeds", "The user read a book about moving to Spain.", id="what-is-read-about"),
+        pytest.param("Friday: yoga at 6", "Friday: dinner with Mom", id="several-on-a-day"),
         pytest.param("Has no pets", "Saw a kitten in the park", id="what-was-only-seen"),
         pytest.param("Has no dog", "We saw two dogs in the park.", id="whom-the-user-saw"),
         pytest.param("Lives in Leeds", "If I moved to Porto, I would need a visa.", id="what-is-only-supposed"),
@@ -259,7 +274,7 @@ def test_what_can_hold_beside_a_line_does_not_make_it_doubtful(line: str, fact: 
 
 
 def _held(language: str) -> tuple[str, str, float, float]:
-    return (language, "held", 0.85, 0.02) if language == "en" else (language, "held", 0.75, 0.05)
+    return (language, "held", 0.95, 0.02) if language == "en" else (language, "held", 0.75, 0.05)
 
 
 @pytest.mark.parametrize(
