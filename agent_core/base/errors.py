@@ -13,6 +13,7 @@
     ├── ModelError            the endpoint cannot be used, or its answer cannot
     │   ├── NoModel           nothing is configured and nothing was found
     │   └── ContextOverflow   the endpoint says that the request is too long
+    ├── TurnError             a turn ended without a reply
     └── IntegrityError        a download or a stored file is not what its hash says
     LostLease (BaseException) this runner is no longer the owner of its turn: nothing swallows it
 

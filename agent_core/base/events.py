@@ -7,6 +7,7 @@ nothing. Their published shape is one object a line, `type` first.
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
+from .errors import TurnError
 from .json_form import IF_SET, fields_to_json
 
 
@@ -235,10 +236,24 @@ class MemoryChanged(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(_Base):
-    """Something the user should know; the turn continues."""
+    """Something the user should know, and what to do about it (`fix`), if anything; the turn continues."""
 
     type: ClassVar[str] = "warning"
     message: str
+    fix: str = field(default="", metadata=IF_SET)
+
+    @property
+    def text(self) -> str:
+        """Both in one."""
+        return f"{self.message} {self.fix}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting(_Base):
+    """The turn waits for something else than the model's reply: `what` says for what; empty when that is over."""
+
+    type: ClassVar[str] = "waiting"
+    what: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +298,7 @@ Event: TypeAlias = (
     | CallStarted
     | Progress
     | Reading
+    | Waiting
     | Printed
     | GrantAsked
     | GrantAnswered
@@ -294,3 +310,11 @@ Event: TypeAlias = (
     | Usage
     | TurnEnded
 )
+
+
+def no_reply(who: str, warned: Warned | None, reason: str) -> TurnError:
+    """Return the error for a turn that ended without a reply, from the last warning in it, if there was one."""
+    if warned is None or reason == "interrupted":
+        how = "was interrupted" if reason == "interrupted" else f"ended: {reason}"
+        return TurnError(f"{who} did not reply: its turn {how}.")
+    return TurnError(f"{who} did not reply: {warned.message}", fix=warned.fix)

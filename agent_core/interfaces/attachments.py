@@ -17,6 +17,11 @@ from sandbox.wire.lines import bare_lines
 MOST_CHARS = 100_000
 """Characters of one file in a message; a longer one is cut in the middle, and says so."""
 _NAMED = re.compile(r'(?<![^\s(\[,;])@(?:"([^"\n]+)"|([^\s"]+))')
+_ASIDE = "I ran this in the shell"
+_NOTHING = "It printed nothing."
+_GOES_ALONG = re.compile(
+    rf"(?:\n\n(?:`[^\n]+`:|{_ASIDE}[^\n]*`)\n(?:(`{{3,}})\n.*?(?:\n\1(?=\n\n|\Z)|\Z)|{_NOTHING}))+\Z", re.DOTALL
+)
 _AFTER = ".,;:!?)]}'\""
 _TYPING = re.compile(r'(?<![^\s(\[,;])@("?)([^\s"]*)$')
 
@@ -59,6 +64,17 @@ def named_in(message: str) -> list[Attachment]:
     """Return the files that a message names as @FILE or @"FILE NAME", each once."""
     paths = dict.fromkeys(path for match in _NAMED.finditer(message) if (path := _path(match)))
     return [_read(path) for path in paths]
+
+
+def printed(command: str, failed: str, output: str) -> str:
+    """Return what a command of the user's shell printed, as it goes along with a message."""
+    shown = fence(output) if output else _NOTHING
+    return f"{_ASIDE}{f' ({failed})' if failed else ''}: `{command}`\n{shown}"
+
+
+def headline(message: str) -> str:
+    """Return the words of a message that were typed, on one line: without the files and outputs that go along."""
+    return " ".join(_GOES_ALONG.sub("", message).split())
 
 
 def with_blocks(message: str, blocks: Iterable[str]) -> str:

@@ -4,8 +4,8 @@ The prompt and the plain mode drive the same object with different voices.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 
 from agent_core.base.errors import LostLease, ToolwrightError, UsageError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
@@ -19,6 +19,7 @@ from agent_core.workspace.runner import Front, Runner
 from agent_core.workspace.workspace import Workspace
 
 from .approvers import chosen
+from .attachments import headline
 from .debug_log import traced
 from .faults import crash_line, fault_lines, innermost, turn_fault
 from .listeners import Listener
@@ -63,6 +64,7 @@ class Conversation:
         self.has_sent = False  # whether a turn of this run sent something to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
+        self._saved = "from outside"
         self.commanded: frozenset[str] = frozenset()  # the words of the command that is being run
 
     @property
@@ -280,9 +282,18 @@ class Conversation:
 
     async def keep_unsaved(self) -> None:
         """Show what the model keeps of what was said, at the end of a conversation."""
-        if texts := await self.agent.keep_unsaved():
+        if texts := await self.agent.keep_unsaved(self.waiting):
             kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
             self.voice.lines([*kept, line(("dim", "  /undo, or toolwright memory undo human, takes it back"))])
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Show what is waited for while the block runs."""
+        self.voice.status(f"{what}…")
+        try:
+            yield
+        finally:
+            self.voice.status("")
 
     async def greet(self) -> None:
         """Show what was recovered at startup, which model answers, and whether a conversation continues.
@@ -291,7 +302,7 @@ class Conversation:
             NoModel: nothing is configured and nothing was found.
         """
         self.voice.lines(self.news())
-        self.voice.lines(greeting(await self.agent.model_line(), await self.agent.history()))
+        self.voice.lines(greeting(await self.agent.model_line(), await self.agent.said()))
         await self.agent.measure()
 
     def news(self) -> list[Line]:
@@ -300,7 +311,7 @@ class Conversation:
         since = (self.workspace.workshop.changed_since(), self.workspace.helpers.since)
         return [
             *(line(("warn", f"! {sentence}")) for sentence in sentences if sentence),
-            *(row for change in since if change for row in changed_lines(change, "since the last time, ")),
+            *(row for change in since if change for row in changed_lines(change, "since the last time, from outside")),
         ]
 
     def announce(self, change: FunctionsChanged) -> None:
@@ -309,11 +320,20 @@ class Conversation:
         if self._held is not None:
             self._held.append(change)
         elif not is_own(change, self.commanded):
-            self.voice.aloud(changed_lines(change))
+            self.voice.aloud(changed_lines(change, self._saved))
+
+    @contextmanager
+    def at_files(self, when: str) -> Iterator[None]:
+        """Let the user work on files: what is saved meanwhile is probably theirs, and is told with these words."""
+        before, self._saved = self._saved, when
+        try:
+            yield
+        finally:
+            self._saved = before
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """Give the terminal to another program; changes made meanwhile are reported afterwards."""
+        """Give the terminal to the user's editor; changes made meanwhile are reported afterwards."""
         changes: list[FunctionsChanged] = []
         self._held = changes
         try:
@@ -321,15 +341,15 @@ class Conversation:
                 yield
         finally:
             self._held = None
-            for change in changes:
-                self.announce(change)
+            with self.at_files("while you edited"):
+                for change in changes:
+                    self.announce(change)
 
 
-def greeting(model: str, history: Sequence[Message]) -> list[Line]:
-    """Return which model answers, what was said last in a continued conversation, and how to get help."""
-    texts = [message.text for message in history if isinstance(message, User) and not message.speaker]
-    many = f"{len(texts)} message{'' if len(texts) == 1 else 's'}"
-    goes_on = f"the conversation continues: you wrote {many}, the last: {one_line(texts[-1], 60)}" if texts else ""
+def greeting(model: str, said: Sequence[str]) -> list[Line]:
+    """Return which model answers, how much the user wrote in a continued conversation, and how to get help."""
+    many, last = f"{len(said)} message{'' if len(said) == 1 else 's'}", one_line(headline(said[-1]), 60) if said else ""
+    goes_on = f"the conversation continues: you wrote {many}, the last: {last}" if said else ""
     sentences = (model, goes_on, "/help lists the commands; Ctrl-D leaves")
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 

@@ -23,16 +23,31 @@ from .wrap import write
 REFUSED, USAGE = 1, 2
 
 
+_OPTIONS = {
+    "the settings `model.base_url` and `model.name`": "--base-url URL --model NAME",
+    "the setting `model.base_url`": "--base-url URL",
+    "the setting `model.name`": "--model NAME",
+    "`verify=False` of the agent": "--no-verify",
+}
+
+
+def with_options(fix: str) -> str:
+    """Return what to do next in the words of the command line, which has options for what programs and files set."""
+    for setting, option in _OPTIONS.items():
+        fix = fix.replace(setting, option)
+    return fix
+
+
 def fault_lines(message: str, fix: str = "") -> list[Line]:
     """Return what went wrong, and what to do next."""
     first, *others = bare_lines(message) or [""]
     lines = [line(("bad", "✗ "), first), *(line("  ", text) for text in others)]
-    return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(fix))]
+    return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(with_options(fix)))]
 
 
 def turn_fault(agent: str, error: ToolwrightError) -> Line:
     """Return why an agent's turn ended, or why none of any agent begins."""
-    return line(("bad", f"{agent or 'No turn can begin'}: {error}"))
+    return line(("bad", f"{agent or 'No turn can begin'}: {with_options(str(error))}"))
 
 
 def report(error: ToolwrightError, *, as_json: bool) -> int:
@@ -60,7 +75,7 @@ def crash_line(error: BaseException, root: Path) -> Line:
 def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:
     """Print one failure: on standard error for people, as a document for scripts."""
     if as_json:
-        print_json({"error": {"code": code, "message": message, "fix": fix or None}})
+        print_json({"error": {"code": code, "message": message, "fix": with_options(fix) or None}})
     else:
         write(fault_lines(message, fix), sys.stderr)
 

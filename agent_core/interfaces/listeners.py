@@ -10,6 +10,7 @@ from agent_core.base.untrusted import visible
 from agent_core.runtime.groups.floor import USER
 
 from .cli_context import print_json
+from .faults import with_options
 from .progress import StatusLine, status_text
 from .render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
 from .render.grant_question import denied_lines
@@ -78,7 +79,7 @@ class PlainText:
     def _aside(self, event: Event) -> None:
         match event:
             case events.Warned():
-                self._talk([line(("warn", event.message))])
+                self._talk([line(("warn", with_options(event.text)))])
             case events.Quarantined():
                 self._talk(quarantine_lines(event))
             case events.GrantAnswered():

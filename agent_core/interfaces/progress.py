@@ -62,10 +62,17 @@ def status_text(event: events.Event) -> str:
     match event:
         case events.Reading():
             return reading_text(event)
+        case events.Waiting():
+            return waiting_text(event)
         case events.Writing():
             return f"the model is writing a call of `{one_line(event.name, 80)}`…"
         case _:
             return ""
+
+
+def waiting_text(event: events.Waiting) -> str:
+    """Return on one line what is waited for; empty when that is over."""
+    return f"{one_line(event.what, 80)}…" if event.what else ""
 
 
 def reading_text(event: events.Reading) -> str:

@@ -9,6 +9,7 @@ from agent_core.access.grants.addresses import UnconfirmedAddress, confirm
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.model.request import FunctionShown
+from agent_core.runtime.model_session import SUMMARIZING
 from agent_core.workspace.portable import read_file, write_file
 from sandbox.wire.lines import bare_lines
 
@@ -132,7 +133,9 @@ def _speech_lines(who: str, text: str) -> list[Line]:
 async def _summarize(talk: Conversation, words: str) -> None:
     async with talk.command():
         await talk.keep_unsaved()
-        talk.voice.lines([line(row) for row in bare_lines(await talk.agent.summarize())])
+        with talk.waiting(SUMMARIZING):
+            summary = await talk.agent.summarize()
+        talk.voice.lines([line(row) for row in bare_lines(summary)])
 
 
 async def _memorywarning(talk: Conversation, words: str) -> None:

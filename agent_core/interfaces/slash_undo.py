@@ -16,6 +16,7 @@ from agent_core.storage import BlockChange
 from agent_core.workspace.workspace import Workspace
 
 from . import undo_log
+from .attachments import headline
 from .conversation import Conversation
 from .manual_edits import undo_block, write_block
 from .render.helper_view import verdict_lines as helper_lines
@@ -289,7 +290,7 @@ async def popped(talk: Conversation) -> RemovedTurn | None:
 def removed_line(removed: RemovedTurn) -> Line:
     """Return what was removed: the user's message, or the turn that an event began."""
     what = "" if removed.is_message else "a turn that no message began: "
-    return line(("ok", "✓ "), "removed from the context: ", what, ("strong", removed.text))
+    return line(("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text)))
 
 
 RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"undo": _undo, "changes": _changes}

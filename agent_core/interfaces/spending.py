@@ -15,6 +15,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.storage import USAGE, Entry, TurnStore
 from sandbox.wire.foreign import read_toml
 
+from .attachments import headline
 from .columns import columns
 from .spans import Line, line
 
@@ -94,7 +95,7 @@ class Spending:
         """Count the usage in an event."""
         match event:
             case events.TurnStarted():
-                self.turns.append(TurnCost(event.agent, (event.message or event.event)[:_MOST_CHARS]))
+                self.turns.append(TurnCost(event.agent, (headline(event.message) or event.event)[:_MOST_CHARS]))
                 if 0 < self._most < len(self.turns):
                     self.turns[:2] = [_sum(event.agent, self.turns[:2], "earlier turns")]
             case events.Usage():

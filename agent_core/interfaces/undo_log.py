@@ -12,6 +12,8 @@ from agent_core.functions.service.history import Version
 from agent_core.memory.planned_edit import undo_of
 from agent_core.storage import BlockChange
 
+from .attachments import headline
+
 _UNDONE = "undo"
 
 
@@ -46,7 +48,7 @@ class Deeds:
         """Record what a turn began with, and what it made."""
         match event:
             case events.TurnStarted():
-                self.messages.append((self._clock(), event.agent, event.message or event.event))
+                self.messages.append((self._clock(), event.agent, headline(event.message) or event.event))
             case events.TurnEnded():
                 for names in event.made.values():
                     self.touch(names)

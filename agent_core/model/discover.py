@@ -17,7 +17,7 @@ from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
 from agent_core.base.settings import ModelSettings
 
-from .probe import list_models, unreachable
+from .probe import base_url_hint, list_models, unreachable
 from .quirks import ServerKind, quirks
 from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
@@ -57,6 +57,7 @@ _LISTING_S: Final = 5.0
 _NAMES_S: Final = 2.0  # for its names alone: somebody waits at the prompt
 _SHOWN: Final = 3
 _LIKE: Final = 0.4
+_ANOTHER: Final = "the settings `model.base_url` and `model.name`"
 _SUGGESTED: Final = "qwen2.5-coder-1.5b"
 
 
@@ -177,12 +178,11 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
     entry = _pick(listed or [], "")
     if entry is None:
         if listed is None and (why := await unreachable(url, timeout_s=_LISTING_S)):
-            fix = "Is it running? Check the address; it usually ends in /v1."
-            raise ModelError(f"{url} cannot be reached: {why}.", fix=fix)
+            raise ModelError(f"{url} cannot be reached: {why}.", fix="Is it running? Check the address.")
         does = "lists no models" if listed is not None else "answers, but refuses the key or does not list its models"
         raise ModelError(
             f"{url} {does}, and no model is named.",
-            fix="Check the address (it usually ends in /v1) and the key, or name a model: --model NAME.",
+            fix=f"{base_url_hint(url)} Check the key, or name a model: the setting `model.name`.",
         )
     return DiscoveredModel(
         url,
@@ -222,7 +222,7 @@ def _nothing(name: str) -> NoModel:
     servers = ", ".join(server.name for server in quirks().servers)
     ways = (
         "Three ways to get one:",
-        "1. a key:           export OPENAI_API_KEY=…   (another endpoint: --base-url URL --model NAME)",
+        f"1. a key:           export OPENAI_API_KEY=…   (another endpoint: {_ANOTHER})",
         f"2. a local server:  start {servers}; it is found automatically",
         f"3. a local model:   toolwright models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )

@@ -19,6 +19,7 @@ from agent_core.base.settings import ModelSettings
 
 from .dialect import Dialect, dialect_of
 from .failures import ModelMissing, ParameterRefused, Unavailable
+from .probe import base_url_hint
 from .quirks import Instead, quirks
 from .reply import RetryPiece
 from .transport import Chunk, Transport
@@ -147,9 +148,9 @@ class Endpoint:
     async def _missing(self, error: ModelMissing) -> ModelError:
         names = [entry["id"] for entry in await self.listing()]
         if not names:
-            return ModelError(error.message, fix="Check the base URL (it usually ends in /v1) and the model's name.")
+            return ModelError(error.message, fix=f"{base_url_hint(self.url)} Or name another model.")
         if self.model in names:
-            return ModelError(error.message, fix="Check the base URL: it usually ends in /v1.")
+            return ModelError(error.message, fix=base_url_hint(self.url))
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         listed = ", ".join(names[:_LISTED]) + more
         return ModelError(f"There is no model `{self.model}` at {self.url}.", fix=f"There are: {listed}.")

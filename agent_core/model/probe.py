@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import ssl
 from contextlib import suppress
 from typing import Any, Final
@@ -11,6 +12,15 @@ from sandbox.wire.foreign import LOOSE, read_json
 
 _MOST_BYTES: Final = 4 << 20
 _PORTS: Final = {"http": 80, "https": 443}
+_CALLED: Final = re.compile(r"/+(chat/)?completions/*$|/+$")
+_VERSION: Final = re.compile(r"/v\d\w*(/|$)")
+
+
+def base_url_hint(url: str) -> str:
+    """Return what to do where an address answers, but not as the base URL of an endpoint does."""
+    base = _CALLED.sub("", url)
+    better = base if _VERSION.search(urlsplit(base).path) else f"{base}/v1"
+    return f"Try the address {better}." if better != url.rstrip("/") else "Check that this is the endpoint's base URL."
 
 
 async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict[str, Any]] | None:  # Any: foreign JSON

@@ -22,6 +22,7 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .bounded_http import PLAIN, Unbounded, bound
 from .failures import Refusal, Unavailable, explain, explain_in_stream
+from .probe import base_url_hint
 from .quirks import quirks
 from .wire import Entry
 
@@ -69,7 +70,6 @@ _CONNECT_S: Final = 10.0
 _LISTING_S: Final = 3.0
 _DRAIN_S: Final = 0.5
 _LONGEST_S: Final = 3_600.0  # for one answer, however lively its stream is
-_PATH_HINT: Final = "Is this the base URL? It usually ends in /v1."
 _HEADERS: Final = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "toolwright"}
 _ACCOUNTS: Final = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
@@ -171,7 +171,7 @@ class Transport:
                 empty, ended = False, ended or _ends(chunk)
                 yield chunk
         if empty:
-            raise ModelError(f"{self.url} answered, but not with a completion.", fix=_PATH_HINT)
+            raise ModelError(f"{self.url} answered, but not with a completion.", fix=base_url_hint(self.url))
         if not ended:
             raise self._broken_off()
 
@@ -182,10 +182,10 @@ class Transport:
         except Malformed as error:
             start = one_line(text[:200].decode("utf-8", "replace"))
             message = f"{self.url} sent what is not JSON ({one_line(str(error))}): {start}"
-            raise self._hidden(ModelError(message, fix=_PATH_HINT)) from error
+            raise self._hidden(ModelError(message, fix=base_url_hint(self.url))) from error
         if not isinstance(chunk, dict):
             message = f"{self.url} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
-            raise self._hidden(ModelError(message, fix=_PATH_HINT))
+            raise self._hidden(ModelError(message, fix=base_url_hint(self.url)))
         if chunk.get("error"):
             raise self._hidden(explain_in_stream(chunk, self.url))
         return chunk

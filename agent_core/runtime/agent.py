@@ -6,7 +6,7 @@ ends a turn, its history is valid and on disk.
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
-from agent_core.base.errors import TurnError, UsageError, WorkspaceError
+from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.base.messages import Message
 from agent_core.base.settings import RunnerSettings
@@ -34,6 +34,7 @@ from .colleagues import Alone, Colleagues, fits
 from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
+from .model_session import ShowsWait
 from .session import SENT, AgentSession, settle
 from .turn import Company, Turn, messages_of
 from .turn_runner import TurnLoop, TurnRunner, TurnTerms
@@ -166,15 +167,16 @@ class Agent:
         Raises:
             TurnError: the turn ended without one.
         """
-        warnings: list[str] = []
+        warned, reason = None, "interrupted"
         async with aclosing(self.turn(message)) as turn:  # which is over when this returns
             async for event in turn:
                 if isinstance(event, events.Warned):
-                    warnings.append(event.message)
-                elif isinstance(event, events.TurnEnded) and event.reason == "replied":
-                    return event.reply
-        why = warnings[-1] if warnings else "It was interrupted."
-        raise TurnError(f"The agent `{self.name}` did not reply: {why}")
+                    warned = event
+                elif isinstance(event, events.TurnEnded):
+                    reason = event.reason
+                    if reason == "replied":
+                        return event.reply
+        raise events.no_reply(f"The agent `{self.name}`", warned, reason)
 
     async def save(self, path: Path | str) -> None:
         """Write this agent to a new file, as one JSON document that only its owner can read.
@@ -295,6 +297,11 @@ class Agent:
         said = await self._store.history(self.name, kinds=("user",))
         return bool(said) and said[-1].is_imported
 
+    async def said(self) -> list[str]:
+        """Return what the user wrote in this conversation, also what a summary stands for in the context."""
+        entries = await self._store.history(self.name, kinds=("user",))
+        return [str(entry.payload["text"]) for entry in entries if not entry.payload.get("speaker")]
+
     async def begin_anew(self) -> int:
         """Remove every turn from the context (not from the record) and return how many there were."""
         self._must_be_idle()
@@ -304,12 +311,15 @@ class Agent:
         self._loop.asker.meter.context_tokens = 0
         return hidden
 
-    async def keep_unsaved(self) -> tuple[str, ...]:
+    async def keep_unsaved(self, waiting: ShowsWait = nullcontext) -> tuple[str, ...]:
         """Ask the model which of the user's sentences to keep, if `memory.keep_unsaved` says so, and return these.
 
-        They are an edit of the block `human`, which can be undone. A model that fails keeps nothing.
+        They are an edit of the block `human`, which can be undone. A model that fails keeps nothing. `waiting` shows
+        that the model is asked, if it is.
         """
-        return () if self._turns.one_at_a_time.locked() else await self._loop.asker.keep_unsaved(self._history, None)
+        if self._turns.one_at_a_time.locked():
+            return ()
+        return await self._loop.asker.keep_unsaved(self._history, None, waiting)
 
     async def summarize(self) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.

@@ -26,8 +26,8 @@ from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
 UNUSABLE = (
-    "Use another model, or accept first replies as they come: --no-verify (all of them), `turn.first_thought = false`"
-    " (those without a thought)."
+    "Use another model, or accept first replies as they come: `verify=False` of the agent (all of them),"
+    " `turn.first_thought = false` (those without a thought)."
 )
 
 

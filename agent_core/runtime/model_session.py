@@ -5,9 +5,10 @@ the token estimate is off for this model.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.errors import ContextOverflow, ModelError
@@ -57,6 +58,10 @@ _TIGHT: Final = 0.5  # of what memory and sections may usually have of the windo
 _ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
+ShowsWait: TypeAlias = Callable[[str], AbstractContextManager[object]]
+"""Shows what is waited for while the block runs."""
+SUMMARIZING: Final = "summarizing the oldest messages"
+KEEPING: Final = "asking which facts to keep in memory"
 _MOST_CHANGES: Final = 2  # of the mode, for one reply
 _QUIET_S: Final = 2.0  # without a piece, after which the user is told what is being done
 
@@ -232,13 +237,17 @@ class ModelSession:
             return "There is nothing to summarize yet."
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
-    async def keep_unsaved(self, history: History, turn: Turn | None) -> tuple[str, ...]:
-        """Ask the model which of the user's sentences that no block has are to be kept; keep and return these."""
+    async def keep_unsaved(self, history: History, turn: Turn | None, waiting: ShowsWait) -> tuple[str, ...]:
+        """Ask the model which of the user's sentences that no block has are to be kept; keep and return these.
+
+        `waiting` shows what is waited for, if it is.
+        """
         if not self._settings.memory.keep_unsaved:
             return ()
 
         async def ask(request: Request) -> str:
-            return (await self.reply_alone(request, turn)).text
+            with waiting(KEEPING):
+                return (await self.reply_alone(request, turn)).text
 
         return await self._facts.keep(history, turn.id if turn else "", ask)
 
@@ -287,7 +296,7 @@ class ModelSession:
         is_ample = budget.is_ample(self._settings.memory, turn.history.size)
         self._is_tight |= share == _SHARES[-1]
         if budget.tokens(turn.history.size) >= budget.most(self._settings.memory):
-            for text in await self.keep_unsaved(turn.history, turn):
+            for text in await self.keep_unsaved(turn.history, turn, turn.waiting):
                 turn.warn(f"Kept in memory: {text}")
         if share < 1:
             await self._compaction.compact(turn, budget, ask, share)
@@ -340,8 +349,9 @@ class ModelSession:
         """Return the model's summary of the material; empty if the model fails or takes too long."""
         request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens, is_apart=True)
         try:
-            async with turn.interruption, asyncio.timeout(_SUMMARY_S):
-                return (await self._reply_to(request, model, turn)).text
+            with turn.waiting(SUMMARIZING):
+                async with turn.interruption, asyncio.timeout(_SUMMARY_S):
+                    return (await self._reply_to(request, model, turn)).text
         except (ModelError, TimeoutError):
             return ""
 

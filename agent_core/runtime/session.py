@@ -252,7 +252,7 @@ def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
     """Return what goes with the end of a turn: what it spent, and its reply to the agent that asked for it."""
     writes = turn.account.writes(is_last=True) if turn.account else []
     if ended.reason == "repeated" and turn.thread != turn.id:
-        return [], [*writes, SetThread(turn.thread, "stuck", ended.warning)]
+        return [], [*writes, SetThread(turn.thread, "stuck", ended.why)]
     if turn.is_handed_back and ended.reason == "interrupted":
         kept = {
             "thread": turn.thread,
@@ -266,7 +266,7 @@ def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
         return [], writes
     if ended.reason == "replied":
         return [], [*writes, AnswerAsk(turn.owes, ended.reply)]
-    why = ended.warning or "The turn was ended by the user."
+    why = ended.why or "The turn was ended by the user."
     return [], [*writes, AnswerAsk(turn.owes, f"{ended.reply}\n{why}".strip(), "failed")]
 
 

@@ -4,7 +4,8 @@ Every entry is on disk before anybody is notified of it, and the history in memo
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -176,9 +177,18 @@ class Turn:
         """Return the entry of an event that was taken from the inbox."""
         return entry_of(event, self.style, self.clock.now())
 
-    def warn(self, message: str) -> None:
-        """Show the user a warning. The turn goes on."""
-        self.emit(events.Warned(turn=self.id, step=self.step, message=message))
+    def warn(self, message: str, fix: str = "") -> None:
+        """Show the user a warning, and what to do about it. The turn goes on."""
+        self.emit(events.Warned(turn=self.id, step=self.step, message=message, fix=fix))
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Show the user what is waited for while the block runs."""
+        self.emit(events.Waiting(turn=self.id, step=self.step, what=what))
+        try:
+            yield
+        finally:
+            self.emit(events.Waiting(turn=self.id, step=self.step, what=""))
 
     def tell_piece(self, piece: Piece, kind: type[events.Text | events.Thought]) -> None:
         """Show the user a piece of the reply; `kind` is what its text is."""

@@ -41,6 +41,7 @@ _VAGUE_CLAIM = re.compile(
     r"(?:an?|the|this|that|your) (?:new )?(?:function|tool)\b"
 )
 _CALL_CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:called|ran|run|used|executed)\b[^.!?\n`]{0,40}`(\w+)`")
+_AGAIN = "Ask again; at the prompt: /retry."
 _SHORTER = "Write it much shorter, or do it in parts"
 
 
@@ -54,12 +55,20 @@ class GoOn:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a turn; `warning` is for the user, `advice` for the model's next turn."""
+    """The end of a turn; `warning`, and what to do about it (`fix`), are for the user, `advice` is for the model's next
+    turn.
+    """
 
     reason: Reason
     reply: str = ""
     warning: str = ""
     advice: str = ""
+    fix: str = ""
+
+    @property
+    def why(self) -> str:
+        """The warning, and what to do about it."""
+        return f"{self.warning} {self.fix}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +113,16 @@ class DirectReplyPolicy:
             follows = self._after_no_call()
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._let_out()
-            warning = f"The turn was ended after {self.max_steps} steps; “go on” takes it up again."
-            return Ended("steps", warning=warning, advice=follows.advice)
+            warning = f"The turn was ended after {self.max_steps} steps."
+            return Ended("steps", warning=warning, advice=follows.advice, fix="“go on” takes it up again.")
         return follows
 
     def broken_off(self, error: Interrupted | ModelError) -> Ended:
         """Return the end of a turn whose step could not be finished."""
         self._let_out()
-        return Ended("failed", warning=str(error)) if isinstance(error, ModelError) else Ended("interrupted")
+        if isinstance(error, ModelError):
+            return Ended("failed", warning=error.message, fix=error.fix)
+        return Ended("interrupted")
 
     def _after_reply(self, step: StepResult) -> GoOn | Ended:
         """Decide after a reply without a call."""
@@ -125,12 +136,12 @@ class DirectReplyPolicy:
         if step.more_waits:
             return GoOn()
         if not reply.text.strip():
-            return Ended("failed", warning="The model gave an empty answer twice. /retry asks again.")
+            return Ended("failed", warning="The model gave an empty answer twice.", fix=_AGAIN)
         if names := written_calls(reply.text):
             warning = (
                 f"The model answered with the text of a call of `{one_line(names[0], 80)}` again, and called nothing."
             )
-            return Ended("failed", warning=f"{warning} /retry asks again; another model may do better.")
+            return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
         return self._replied(reply)
 
     def _replied(self, reply: Reply) -> Ended:
@@ -206,7 +217,7 @@ class DirectReplyPolicy:
         if self._cuts < MAX_CUTS:
             return GoOn(_cut_advice(reply.cut))
         message = f"The turn was ended: the model's replies were cut off {self._cuts} times at their longest."
-        return Ended("failed", warning=f"{message} Ask for less at once, or raise `model.max_tokens`.")
+        return Ended("failed", warning=message, fix="Ask for less at once, or raise `model.max_tokens`.")
 
 
 def _repeated(message: str) -> Ended:

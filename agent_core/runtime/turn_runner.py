@@ -214,7 +214,7 @@ class TurnRunner:
             self.turn = None
             self.session.touch()
         if ended.warning:
-            turn.warn(ended.warning)
+            turn.warn(ended.warning, ended.fix)
         await self._keep_in_sight(turn)
         await self._finish(turn, ended)
         turn.emit(last_event(turn, ended))

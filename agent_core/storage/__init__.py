@@ -118,6 +118,7 @@ from .thread_store import (
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
 from .turn_store import (
+    STREAMED,
     SUMMARY,
     USAGE,
     Appended,
@@ -146,6 +147,7 @@ __all__ = [
     "LOST",
     "STATE",
     "STATE_FILE",
+    "STREAMED",
     "SUMMARY",
     "USAGE",
     "WORK",

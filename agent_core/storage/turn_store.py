@@ -12,6 +12,9 @@ SAID = ("user", "assistant", "call", "result", "notice")
 USAGE = "usage"
 """The kind of an entry that says what a request to a model took: `model`, `…_tokens`, and whether it is `estimated`."""
 
+STREAMED = "streamed"
+"""The kind of an entry that is not on record yet: what was shown of a reply that has not come to its end."""
+
 SUMMARY = "summary"
 """The kind of an entry that stands for what was said before it."""
 
@@ -177,6 +180,9 @@ class TurnStore(Subject, Protocol):
 
         Nothing is kept if the turn is not at (`attempt`, `n`), or not open.
         """
+
+    async def streamed(self, agent: str) -> list[Entry]:
+        """Return what was kept of a reply that has not come to its end: it is still coming, or was cut off."""
 
     async def finish(
         self,

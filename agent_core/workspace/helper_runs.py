@@ -246,7 +246,7 @@ async def _carried_out(
                         calls += 1
                         record.tell_progress(float(calls), None, f"step {event.step}: {event.name}")
                     case events.Warned():
-                        warnings.append(event.message)
+                        warnings.append(event.text)
                     case events.Usage():
                         used.append(event.prompt_tokens + event.completion_tokens)
                         record.turn.note_usage(event, agent.status().model)

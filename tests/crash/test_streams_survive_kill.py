@@ -1,5 +1,6 @@
 """What was shown of a reply is there after `kill -9` in the middle of it."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -36,6 +37,22 @@ def shown_until_killed(root: Path, words: tuple[str, ...], storage: dict[str, st
         program.kill()
         program.wait(10)
         return os.pread(out.fileno(), 1 << 20, 0).decode()
+
+
+def test_the_log_has_what_was_shown_of_a_reply_before_the_agent_is_opened_again(
+    tmp_path: Path, storage: dict[str, str]
+) -> None:
+    (tmp_path / "functions").mkdir()
+    with scripted([Say(WORDS, pause_s=0.05)]) as model:
+        shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
+    log = toolwright("log", cwd=tmp_path, environment=storage).stdout
+    assert "**main:** word0 word1" in log
+    assert log.count("word") >= shown.count("word") - 60, "at most what came in the last second or so is lost"
+    assert " […]\n\n> The reply is cut off here" in log
+    (turn,) = json.loads(toolwright("log", "--json", cwd=tmp_path, environment=storage).stdout)["turns"]
+    assert [entry["kind"] for entry in turn["entries"]][-1] == "streamed"
+    assert toolwright("log", "-o", "kept.md", cwd=tmp_path, environment=storage).returncode == 0
+    assert (tmp_path / "kept.md").read_text() == log, "reading closes nothing"
 
 
 def test_what_was_shown_of_a_reply_is_kept_and_the_conversation_goes_on_with_it(

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.base import events
-from agent_core.base.messages import User
 from agent_core.base.untrusted import visible
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service.judgment import Judgment
@@ -98,15 +97,19 @@ def test_a_verdict_says_what_became_of_the_examples_and_leaves_the_stages_to_sho
     stages = [
         *VERDICT["stages"],
         {"stage": "examples", "passed": True, "seconds": 0.02, "note": "2 of 2 examples agree"},
-        {"stage": "mutation", "passed": True, "seconds": 0.3, "note": "0 of 2 mutants survived"},
+        {"stage": "mutation", "passed": True, "seconds": 0.3, "note": "0 of 2 wrong bodies went unnoticed"},
         {"stage": "robust", "passed": False, "seconds": 0, "note": "not run: there is no function"},
     ]
     verdict = Judgment.from_json({**VERDICT, "stages": stages, "problems": []})
     shown = plain(verdicts.verdict_lines(verdict))
     assert "2 of 2 examples agree · 322 ms\n" in shown
-    assert "mutants" not in shown
+    assert "bodies" not in shown
     laid = plain(verdicts.stage_lines(verdict))
-    assert "3 of 4 · examples: 2 of 2 examples agree; mutation: 0 of 2 mutants survived" in laid
+    assert laid == (
+        "checked by the gate in 3 of 4 stages, among them:\n"
+        "  examples: do its examples hold? 2 of 2 examples agree\n"
+        "  mutation: would its examples notice a wrong body? 0 of 2 wrong bodies went unnoticed\n"
+    )
 
 
 def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
@@ -119,7 +122,7 @@ def test_of_stages_that_ran_at_once_only_the_longest_counts_as_time() -> None:
 
 
 def test_a_conversation_that_goes_on_counts_what_the_user_wrote_and_not_what_agents_did() -> None:
-    shown = plain(greeting("a model", [User("Which title?"), User("[from: editor] answers:\nCats.", speaker="editor")]))
+    shown = plain(greeting("a model", ["Which title?"]))
     assert "you wrote 1 message, the last: Which title?" in shown
 
 

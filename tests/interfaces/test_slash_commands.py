@@ -89,7 +89,7 @@ def test_edit_opens_the_editor_at_the_line_and_shows_the_change(grown: Path) -> 
     with prompt([], grown, environment={"EDITOR": f"{sys.executable} {editor}"}) as (screen, _):
         screen.line("/edit count_vowels")
         screen.wait_for("at +1")
-        screen.wait_for("⟳ from outside changed: count_vowels")
+        screen.wait_for("⟳ while you edited changed: count_vowels")
         screen.line("/functions Tally")
         screen.wait_for("Tally the vowels in a text.")
 
@@ -106,7 +106,7 @@ def test_edit_says_that_the_examples_fail_since(grown: Path, old: str, new: str)
     )
     with prompt([], grown, environment={"EDITOR": f"{sys.executable} {editor}"}) as (screen, _):
         screen.line("/edit count_vowels")
-        screen.wait_for("⟳ from outside changed: count_vowels")
+        screen.wait_for("⟳ while you edited changed: count_vowels")
         screen.wait_for("~ count_vowels is a draft now: count_vowels(")
 
 

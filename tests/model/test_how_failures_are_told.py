@@ -12,7 +12,7 @@ from agent_core.base.messages import User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.client import open_model
-from agent_core.model.discover import DiscoveredModel
+from agent_core.model.discover import DiscoveredModel, choose
 from agent_core.model.endpoint import Backoff, read_retry_after
 from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ask, ask_reply, chunks
@@ -62,7 +62,7 @@ async def test_a_server_that_is_not_there_is_named_after_the_tries(scripted: Scr
         pytest.param(Fail(500, "broken", {"x-should-retry": "false"}), "broken", id="server-says-do-not-retry"),
         pytest.param(Fail(418, b"<html>teapot</html>"), "a web page instead of JSON", id="web-page"),
         pytest.param(Fail(418, {"detail": "teapot"}), "teapot", id="other-shape"),
-        pytest.param(Raw(b"<html>", "text/html"), "usually ends in /v1", id="page-under-200"),
+        pytest.param(Raw(b"<html>", "text/html"), "Check that this is the endpoint's base URL", id="page-under-200"),
         pytest.param(Raw(b'{"choices": [', "application/json"), "not JSON", id="invalid-json"),
         pytest.param(Raw(b"[1]", "application/json"), "not a completion", id="not-an-object"),
         pytest.param(Raw(b'{"error": {"message": "it broke"}}', "application/json"), "it broke", id="error-under-200"),
@@ -88,8 +88,10 @@ async def test_what_does_not_pass_is_said_at_once(scripted: Scripted, step: Step
             Fail(400, "flt", code="content_filter"), "content filter refused it: say it in other", id="filter"
         ),
         pytest.param(Fail(403, "Your input was flagged"), "content filter refused it", id="moderation"),
-        pytest.param(Fail(400, "Invalid model: scripted"), "Check the base URL", id="model-under-400"),
-        pytest.param(Fail(404, "Resource not found"), "usually ends in /v1", id="404-of-a-path"),
+        pytest.param(
+            Fail(400, "Invalid model: scripted"), "Check that this is the endpoint's base URL", id="model-under-400"
+        ),
+        pytest.param(Fail(404, "Resource not found"), "Check that this is the endpoint's base URL", id="404-of-a-path"),
         pytest.param(Fail(429, b'[{"error": {"code": 429, "message": "quota"}}]'), "quota.*wait a little", id="list"),
         pytest.param(Fail(503, "busy", {"Retry-After": "7200"}), "says to wait 7200 s: try again then", id="long-wait"),
     ],
@@ -261,3 +263,32 @@ class Hurried(random.Random):
 
     def uniform(self, a: float, b: float) -> float:
         return 0.0
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        pytest.param("", "Try the address {root}/v1.", id="root"),
+        pytest.param("/", "Try the address {root}/v1.", id="slash"),
+        pytest.param("/v1/chat/completions", "Try the address {root}/v1.", id="of-a-call"),
+        pytest.param("/v1", "Check that this is the endpoint's base URL.", id="v1"),
+        pytest.param("/v1beta/openai/", "Check that this is the endpoint's base URL.", id="with-a-version"),
+    ],
+)
+async def test_an_address_that_is_none_is_told_with_the_one_that_it_may_be(
+    scripted: Scripted, path: str, says: str
+) -> None:
+    server = scripted([Raw(b"<html>", "text/html")] * (path == "/v1"))
+    root = server.base_url.removesuffix("/v1")
+    server.base_url = f"{root}{path}"
+    with pytest.raises(ModelError) as unnamed:
+        await choose(ModelSettings(base_url=f"{root}/nothing{path}"), {})
+    assert unnamed.value.fix.startswith(says.format(root=f"{root}/nothing"))
+    with pytest.raises(ModelError) as named:
+        await ask(server, retries=0)
+    assert named.value.fix.startswith(says.format(root=root))
+
+
+async def test_of_an_address_at_which_nothing_listens_no_path_is_said() -> None:
+    with pytest.raises(ModelError, match=r"cannot be reached: .* Is it running\? Check the address\.$"):
+        await choose(ModelSettings(base_url="http://127.0.0.1:9"), {})

@@ -124,7 +124,7 @@ async def test_two_models_of_the_same_weights_share_a_process_until_both_are_clo
     ("number", "said", "fix"),
     [
         pytest.param(signal.SIGKILL, "memory ran out", "context_tokens", id="killed"),
-        pytest.param(signal.SIGILL, "cannot run on this processor", "--base-url", id="illegal"),
+        pytest.param(signal.SIGILL, "cannot run on this processor", "`model.base_url`", id="illegal"),
         pytest.param(signal.SIGABRT, "SIGABRT", "another model", id="aborted"),
     ],
 )

@@ -31,7 +31,7 @@ def cut(step: Say, end: str) -> Say:
 
 
 def warned(events: list[Event]) -> str:
-    return "\n".join(each.message for each in of(Warned, events))
+    return "\n".join(each.text for each in of(Warned, events))
 
 
 def offered(seen: Seen) -> set[str]:
@@ -154,7 +154,7 @@ async def test_an_endpoint_that_takes_no_functions_is_asked_in_constrained_mode_
     desk = await at_desk([refusal, HELLO, HELLO])
     events = await desk.say("Hi.")
     assert ended(events).reply == "Hello."
-    (sentence,) = [each.message for each in of(Warned, events)]
+    (sentence,) = [each.text for each in of(Warned, events)]
     assert sentence.endswith("So from now on, its calls are written under a schema (`model.mode` = constrained).")
     assert ended(await desk.say("Hi.")).reply == "Hello."
     assert ["tools" in seen.body for seen in desk.model.requests] == [True, False, False]

@@ -19,7 +19,7 @@ BEGUN = {"native": "Once upon", "constrained": '{"thought": "", "reply": "Once u
 
 
 def warned(events: list[Event]) -> str:
-    return "\n".join(each.message for each in of(Warned, events))
+    return "\n".join(each.text for each in of(Warned, events))
 
 
 @pytest.mark.sampled
@@ -30,7 +30,7 @@ def warned(events: list[Event]) -> str:
             pytest.param(Fail(401, "bad key"), "The key was refused.*set OPENAI_API_KEY", id="401"),
             pytest.param(Fail(402, "pay"), "no credit left: add some, or use another endpoint", id="402"),
             pytest.param(Fail(403, "no"), "The key may not do this.*Check OPENAI_API_KEY", id="403"),
-            pytest.param(Fail(404, "no such model"), "Check the base URL", id="404"),
+            pytest.param(Fail(404, "no such model"), "Check that this is the endpoint's base URL", id="404"),
             pytest.param(Fail(408, "slow"), "gave up waiting: try again", id="408"),
             pytest.param(Fail(429, "slow down"), "wait a little, or choose another model", id="429"),
             pytest.param(
@@ -45,7 +45,7 @@ def warned(events: list[Event]) -> str:
             pytest.param(
                 Raw(b'{"choices": [', "application/json"), "sent what is not JSON.*base URL", id="invalid-json"
             ),
-            pytest.param(Raw(b"<html>", "text/html"), "usually ends in /v1", id="a-page"),
+            pytest.param(Raw(b"<html>", "text/html"), "Check that this is the endpoint's base URL", id="a-page"),
             pytest.param(Raw(b"data: {oops\n\n"), "sent what is not JSON", id="invalid-chunk"),
             pytest.param(Stall(9), r"said nothing for 1\.5 s.*raise `model.timeout_s`", id="silence"),
         ],
@@ -107,7 +107,9 @@ async def test_an_answer_that_breaks_off_is_said_and_not_taken_for_whole(
     ("step", "sentence", "mode"),
     crossed(
         [
-            pytest.param(Say(""), "The model gave an empty answer twice. /retry asks again.", id="empty"),
+            pytest.param(
+                Say(""), "The model gave an empty answer twice. Ask again; at the prompt: /retry.", id="empty"
+            ),
             pytest.param(Say("", finish="content_filter"), "content filter withheld the reply", id="filter"),
             pytest.param(Say("", finish="length"), "cut off 3 times at their longest. Ask for less", id="length"),
             pytest.param(Raw(b'{"choices": []}', "application/json"), "gave an empty answer twice", id="no-choices"),

@@ -57,7 +57,7 @@ async def test_an_address_without_a_name_gives_its_first_model_that_talks(script
 
 async def test_an_address_that_lists_nothing_needs_a_name(scripted: Scripted) -> None:
     server = scripted([], models=["qwen3"], key="sk-another")
-    with pytest.raises(ModelError, match=r"refuses the key .* or name a model: --model NAME"):
+    with pytest.raises(ModelError, match=r"refuses the key .* or name a model: the setting `model.name`"):
         await choose(ModelSettings(base_url=server.base_url), KEY)
 
 

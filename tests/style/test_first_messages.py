@@ -41,7 +41,7 @@ async def test_a_first_reply_is_asked_for_four_times_and_then_the_turn_fails_and
     events = await desk.say("Hi.")
     assert (ended(events).reason, ended(events).reply) == ("failed", "")
     assert "no inner thought" in of(Warned, events)[-1].message
-    assert "--no-verify" in of(Warned, events)[-1].message
+    assert "`verify=False`" in of(Warned, events)[-1].fix
     assert desk.model.requests[3].text.count("Begin with a thought") == 1
     assert ended(await desk.say("Hi again.")).reply == "Hello."
 

@@ -14,6 +14,7 @@ from agent_core import ChatMemory, TurnError, Workspace
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 from agent_core.workspace.portable import AgentExists, AgentFileError
 from tests.kit import Ask, Fail, Say, Script, Wanted, scripted
+from tests.kit.program import toolwright
 
 
 async def test_an_agent_is_asked_and_replies_with_a_text(tmp_path: Path) -> None:
@@ -40,6 +41,62 @@ async def test_a_turn_without_a_reply_is_an_error_that_says_why(tmp_path: Path) 
             agent = await workspace.agent()
             with pytest.raises(TurnError, match=r"The agent `main` did not reply: .*401"):
                 await agent.ask("Hello?")
+
+
+async def asked(workspace: Workspace, way: str) -> str:
+    """The reply to a question, on the way of a program's choice."""
+    if way == "agent":
+        return await (await workspace.agent()).ask("Hello?")
+    async with await agent_core.connect(workspace) as client:
+        return await client.ask("Hello?")
+
+
+RETRY = "Ask again; at the prompt: /retry."
+CUT = Say("", finish="length")
+
+
+@pytest.mark.parametrize(
+    ("script", "fix"),
+    [
+        pytest.param([Fail(500, headers={"x-should-retry": "false"})], "The trouble is at the endpoint", id="500"),
+        pytest.param([Fail(401)], "OPENAI_API_KEY", id="401"),
+        pytest.param([Fail(404, "Resource not found")], "endpoint's base URL", id="404"),
+        pytest.param([Say(""), Say("")], RETRY, id="empty"),
+        pytest.param([CUT, CUT, CUT], "Ask for less at once", id="cut"),
+        pytest.param([Ask(Wanted("list_functions"))] * 2, "“go on” takes it up again", id="steps"),
+    ],
+)
+@pytest.mark.parametrize("way", ["agent", "client"])
+async def test_what_to_do_is_apart_from_what_happened(tmp_path: Path, script: Script, fix: str, way: str) -> None:
+    flags = {"turn.max_steps": 2} if "go on" in fix else {}
+    with scripted(script) as model:
+        async with Workspace.open(tmp_path, environment=model.environment, flags=flags) as workspace:
+            with pytest.raises(TurnError) as failed:
+                await asked(workspace, way)
+    assert fix in failed.value.fix
+    assert failed.value.fix not in failed.value.message
+    assert str(failed.value) == f"{failed.value.message} {failed.value.fix}"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param({"TOOLWRIGHT_MODEL_BASE_URL": "{url}/nothing"}, id="no-name"),
+        pytest.param({"TOOLWRIGHT_MODEL_NAME": "of-nobody"}, id="no-server"),
+    ],
+)
+async def test_a_program_is_told_of_settings_and_a_user_of_options(tmp_path: Path, environment: dict[str, str]) -> None:
+    with scripted([]) as model:
+        around = {key: value.format(url=model.base_url) for key, value in environment.items()}
+        async with Workspace.open(tmp_path, environment=around) as workspace:
+            agent = await workspace.agent()
+            with pytest.raises(TurnError) as failed:
+                await agent.ask("Hello?")
+        assert "`model.name`" in failed.value.fix
+        assert " --" not in str(failed.value)
+        told = toolwright("run", "--message", "Hello?", cwd=tmp_path, environment=around).stderr
+    assert "--model NAME" in told
+    assert "`model.name`" not in told
 
 
 def test_a_program_without_await_asks_and_the_conversation_goes_on(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ async def test_a_failure_that_cannot_pass_ends_the_turn_with_its_reason(
     desk = await at_desk([step, Say("Back.")])
     events = await desk.say("Hello")
     assert ended(events).reason == "failed"
-    assert says in " ".join(each.message for each in of(Warned, events))
+    assert says in " ".join(each.text for each in of(Warned, events))
     assert ended(await desk.say("Again")).reply == "Back."
 
 

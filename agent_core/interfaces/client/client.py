@@ -15,7 +15,6 @@ from uuid import uuid4
 import httpx2
 
 from agent_core.base import events
-from agent_core.base.errors import TurnError
 from agent_core.base.events import Event
 from agent_core.workspace.workspace import Workspace
 
@@ -122,15 +121,14 @@ class Client(Resource):
         Raises:
             TurnError: the turn ended without one.
         """
-        warnings: list[str] = []
-        ended: events.TurnEnded | None = None
+        warned, ended = None, None
         async for event in self.turn(text, agent):
             if isinstance(event, events.Warned):
-                warnings.append(event.message)
+                warned = event
             ended = event if isinstance(event, events.TurnEnded) else ended
         if ended is not None and ended.reason == "replied":
             return ended.reply
-        raise TurnError(f"The agent did not reply: {warnings[-1] if warnings else 'It was interrupted.'}")
+        raise events.no_reply("The agent", warned, ended.reason if ended else "interrupted")
 
     async def events(self, agent: str = "", *, after: int = 0) -> AsyncGenerator[NumberedEvent, None]:
         """Yield the events of an agent after a number, and then those that come; a break of the connection is bridged.

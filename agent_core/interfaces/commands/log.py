@@ -18,7 +18,9 @@ from .verb import Door, Opens, Result, verb
 @click.option("--all", "with_removed", is_flag=True, help="Also what /new and /pop removed from the context.")
 @click.option("--output", "-o", "file", default="", metavar="FILE", help="Write it to FILE, which must not exist.")
 async def log(door: Door, agent: str, file: str, **options: Any) -> Result:  # Any: the options above
-    """Show a conversation as Markdown. What was summarized for the model is there in full. Needs no lock."""
+    """Show a conversation as Markdown. What was summarized for the model is there in full, and so is what came of a
+    reply that is cut off. Needs no lock.
+    """
     from agent_core.memory import dates
     from agent_core.workspace.portable import NoAgent, write_file
 
@@ -29,7 +31,8 @@ async def log(door: Door, agent: str, file: str, **options: Any) -> Result:  # A
         if agent and agent not in names:
             raise NoAgent(agent, names)
         since = dates.read(options["since"], await state.store.now())[0] if options["since"] else 0.0
-        entries = await state.store.history(name, with_removed=options["with_removed"])
+        store = state.store
+        entries = [*await store.history(name, with_removed=options["with_removed"]), *await store.streamed(name)]
     turns = turns_of(entries, since, options["last"])
     if not turns:
         return Result({"agent": name, "turns": []}, hint="Nothing was said.")

@@ -62,7 +62,7 @@ class TurnAdapter:
                     if isinstance(event, events.TurnEnded):
                         ended = event
                         break
-                    warning = event.message if isinstance(event, events.Warned) else warning
+                    warning = event.text if isinstance(event, events.Warned) else warning
                     yield event
         except ToolwrightError as error:
             warning = f"{error.message} {error.fix}".strip()
@@ -200,7 +200,7 @@ def note(event: Event) -> str:
         case events.SpeakerChosen():
             text = f"{event.agent} speaks next: {event.reason}"
         case events.Warned():
-            text = event.message
+            text = event.text
         case _:
             pass
     return text.strip()

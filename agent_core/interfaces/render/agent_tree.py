@@ -49,6 +49,6 @@ class BehindLines:
             case events.TurnEnded(reason="handed_off"):
                 return [line(("name", f"  {who}"), ("dim", " handed it over"))]
             case events.Warned():
-                return [line(("name", f"  {who}"), ("warn", f" {one_line(event.message, _CHARS)}"))]
+                return [line(("name", f"  {who}"), ("warn", f" {one_line(event.text, _CHARS)}"))]
             case _:
                 return []

@@ -137,13 +137,15 @@ def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
     return [line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), where)]
 
 
-def changed_lines(event: FunctionsChanged, when: str = "") -> list[Line]:
-    """Return what someone else changed in the functions, and `when`, if not just now."""
+def changed_lines(event: FunctionsChanged, when: str = "from outside") -> list[Line]:
+    """Return what someone changed in the functions; `when`, or how, files were saved that no agent and no command of
+    this program wrote.
+    """
     below = [*save_lines(event), *(row for text in event.rejected for row in _rejected(event, text))]
     if not (event.loaded or event.changed or event.removed):
         return below
-    by = {"human": "from outside", "user": "by you"}.get(event.by, f"by {event.by}")
-    return [changes_line(event, when + by), *indented(below)]
+    by = {"human": when, "user": "by you"}.get(event.by, f"by {event.by}")
+    return [changes_line(event, by), *indented(below)]
 
 
 def is_own(event: FunctionsChanged, words: Collection[str]) -> bool:

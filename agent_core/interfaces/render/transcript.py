@@ -7,7 +7,7 @@ from typing import Any
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
 from agent_core.base.untrusted import fence
-from agent_core.storage import SUMMARY, Entry
+from agent_core.storage import STREAMED, SUMMARY, Entry
 from sandbox.wire.foreign import LOOSE, read_json
 from sandbox.wire.lines import bare_lines
 
@@ -55,6 +55,9 @@ def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
                 yield from _reply(agent, text, entry.payload.get("calls") or (), results)
             case "notice":
                 yield "\n".join(f"> {row}" for row in bare_lines(text))
+            case kind if kind == STREAMED:
+                yield f"**{agent}:** {text} […]"
+                yield "> The reply is cut off here: the program was stopped, or the rest is still coming."
             case kind if kind == SUMMARY:
                 yield "> What was said before this was summarized for the model."
             case _:

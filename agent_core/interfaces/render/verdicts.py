@@ -27,6 +27,15 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
 _LONGEST_READ = 100_000  # characters of arguments: to read and write them takes some milliseconds
+_ASKED = {  # by the stages that note something
+    "duplicate": "is it there already?",
+    "examples": "do its examples hold?",
+    "promise": "does it do what its description says?",
+    "mutation": "would its examples notice a wrong body?",
+    "robust": "does it stand unusual arguments?",
+    "neighbours": "do the functions that call it still work?",
+    "challenge": "does its author know what it returns?",
+}
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
 
 
@@ -71,11 +80,16 @@ def _joined(verdict: "Judgment", joins: str, tail: Span) -> Line:
 
 
 def stage_lines(verdict: "Judgment") -> list[Line]:
-    """Return which stages of the gate ran, and what they noted; nothing if there were none."""
+    """Return how many stages of the gate ran, and of those that noted something what they ask, and what they noted;
+    nothing if there were none.
+    """
     ran, stages = _ran(verdict), verdict.stages
+    if not stages:
+        return []
     count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
-    notes = "; ".join(f"{stage.stage}: {stage.note}" for stage in ran if stage.note)
-    return [line(("dim", f"the gate's stages: {count}" + (f" · {notes}" if notes else "")))] if stages else []
+    notes = [f"{stage.stage}: {_ASKED.get(stage.stage, '')} {stage.note}" for stage in ran if stage.note]
+    head = f"checked by the gate in {count} stages{', among them:' if notes else ''}"
+    return [line(("dim", head)), *indented(line(("dim", note)) for note in notes)]
 
 
 def _ran(verdict: "Judgment") -> list["StageReport"]:

@@ -86,6 +86,7 @@ class Live:
         self.waiting = ""
         self.began = 0.0
         self.status = ""
+        self.status_began = 0.0
         self.question = ""
         self.stands_since = 0.0
 
@@ -96,6 +97,16 @@ class Live:
             for call in self.calls.values():
                 call.began += now - max(self.stands_since, call.began)
         self.stands_since = now if is_so else 0.0
+
+    def wait(self, what: str) -> None:
+        """Show what is waited for, and for how long from now on."""
+        self.thought, self.waiting, self.began = "", what, time.monotonic()
+
+    def tell(self, status: str) -> None:
+        """Show what a command is at, and for how long since the first such text."""
+        if not self.status:
+            self.status_began = time.monotonic()
+        self.status = status
 
     def think(self, text: str) -> None:
         """Take a piece of the model's visible reasoning; its end is shown."""
@@ -117,11 +128,9 @@ class Live:
         lines += [line for call in [*self.written.values()][-1:] for line in call.draw(columns)]
         lines += self._drawn_calls(columns)
         if self.status:
-            lines.append(("class:live.call", cut(f"  {one_line(self.status)}", columns)))
+            lines.append(("class:live.call", cut(f"  {one_line(self.status)}{_spent(self.status_began)}", columns)))
         if not lines and self.waiting:
-            spent = time.monotonic() - self.began
-            counted = f" {duration(spent)}" if spent >= 1 else ""
-            lines.append(("class:live.thought", cut(f"{self.waiting}{counted}", columns)))
+            lines.append(("class:live.thought", cut(f"{self.waiting}{_spent(self.began)}", columns)))
         if self.question:
             lines += [("class:live.question", text) for text in _folded([one_line(self.question)], columns)]
         drawn: StyleAndTextTuples = []
@@ -137,6 +146,12 @@ class Live:
             if call.last_line:
                 lines.append(("class:live.printed", cut(f"  {one_line(call.last_line)}", columns)))
         return lines
+
+
+def _spent(began: float) -> str:
+    """Return the time since then, once it is worth telling."""
+    spent = time.monotonic() - began
+    return f" {duration(spent)}" if spent >= 1 else ""
 
 
 def _progress(call: RunningCall, *, stands: bool) -> str:

@@ -282,7 +282,7 @@ class TerminalVoice:
 
     def status(self, text: str) -> None:
         """Show the current activity above the input line."""
-        self._prompt.live.status = text
+        self._prompt.live.tell(text)
         self._prompt.app.invalidate()
 
     async def confirm(self, question: str) -> bool:

@@ -7,7 +7,8 @@ from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
 
-from ..progress import WAITING, reading_text
+from ..faults import with_options
+from ..progress import WAITING, reading_text, waiting_text
 from ..render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
 from ..render.grant_question import denied_lines
 from ..render.statistics import SLASH, quarantine_lines
@@ -72,12 +73,14 @@ class Teller:
     def _aside(self, event: Event) -> None:
         match event:
             case events.Warned():
-                self._lines([line(("warn", f"! {event.message}"))])
+                self._lines([line(("warn", f"! {with_options(event.text)}"))])
             case events.SpeakerChosen():
                 self._finish_text()
                 self._lines([line(("name", event.agent), ("dim", f" · {one_line(event.reason)}"))])
             case events.Reading():
                 self._live.thought, self._live.waiting = "", reading_text(event)
+            case events.Waiting():
+                self._live.wait(waiting_text(event) or WAITING)
             case events.Quarantined():
                 self._lines(quarantine_lines(event, SLASH))
             case events.GrantAnswered():
@@ -88,7 +91,7 @@ class Teller:
                 pass
 
     def _begin(self) -> None:
-        self._live.waiting, self._live.began = WAITING, time.monotonic()
+        self._live.wait(WAITING)
         self._said = []
 
     def _text(self, text: str) -> None:

@@ -192,7 +192,7 @@ class A2aDoor:
             case "interrupted" | "cancelled":
                 return self._as(place, TaskState.CANCELED)
             case _:
-                told = [{"type": "warning", "message": row.message} for row in self._warnings(ended.turn)]
+                told = [{"type": "warning", "message": row.text} for row in self._warnings(ended.turn)]
                 return self._as(place, TaskState.FAILED, ended_badly(ended, told))
 
     def _warnings(self, turn: str) -> list[events.Warned]:

@@ -335,7 +335,7 @@ class AgentHost:
             self._report(error)
 
     def _warn(self, name: str, error: ToolwrightError) -> None:
-        self._publish(name, events.Warned(turn="", message=f"{error.message} {error.fix}".strip()))
+        self._publish(name, events.Warned(turn="", message=error.message, fix=error.fix))
 
     def _warn_all(self, agent: str, error: ToolwrightError) -> None:
         """Tell all who listen why no turn can begin; of one that failed, who listens to its agent has heard."""

@@ -229,7 +229,7 @@ class _Completion:
 
 def ended_badly(ended: events.TurnEnded | None, happened: Iterable[Json] = ()) -> str:
     """Return a sentence about a turn that gave no reply."""
-    warnings = [row["message"] for row in happened if row["type"] == "warning"]
+    warnings = [f"{row['message']} {row.get('fix', '')}".strip() for row in happened if row["type"] == "warning"]
     reason = ended.reason if ended else "the server stopped"
     return " ".join([f"The turn ended without a reply ({reason}).", *warnings[-1:]])
 

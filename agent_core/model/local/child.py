@@ -34,7 +34,7 @@ _ENDS: Final[Mapping[int, tuple[str, str]]] = {
     ),
     signal.SIGILL: (
         "cannot run on this processor",
-        "Use an endpoint instead: toolwright run --base-url URL",
+        "Use an endpoint instead: the setting `model.base_url`.",
     ),
 }
 

@@ -165,7 +165,7 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     if missing:
         raise ModelError(
             f"This processor is too old for the local model: it does not have {', '.join(missing)}.",
-            fix="Use an endpoint instead: toolwright run --base-url URL",
+            fix="Use an endpoint instead: the setting `model.base_url`.",
         )
 
 

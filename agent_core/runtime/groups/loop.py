@@ -106,7 +106,7 @@ class GroupLoop:
         except Interrupted:
             return Ended("interrupted")
         except ToolwrightError as error:
-            return Ended("failed", warning=str(error))
+            return Ended("failed", warning=error.message, fix=error.fix)
 
     async def _rounds(self, turn: Turn, plan: GroupPlan) -> Ended:
         journal, called = GroupJournal(turn.agent, self._store), set[str]()
@@ -131,7 +131,7 @@ class GroupLoop:
                 return Ended("replied", floor.reply)
             said = await self._speak(choice.name, turn, plan, floor)
             if said.reason not in ("replied", "handed_off"):
-                return Ended("failed", warning=_unanswered(choice.name, said.reason))
+                return _unanswered(choice.name, said.reason)
             turn.company.allowance.spend(messages=1)
             called = said.called
             await turn.append([_speech(choice.name, said.reply or f"I hand over to {said.to}.", said.to)])
@@ -234,10 +234,10 @@ class _Outside:
 
     async def model(self, question: SpeakerQuestion) -> str:
         try:
-            async with asyncio.timeout(_CHOICE_S):
-                return answered_name(
-                    await self.loop.asker.reply_alone(choice_request(question), self.turn, self.plan.model)
-                )
+            with self.turn.waiting("asking who speaks next"):
+                async with asyncio.timeout(_CHOICE_S):
+                    asker, request = self.loop.asker, choice_request(question)
+                    return answered_name(await asker.reply_alone(request, self.turn, self.plan.model))
         except (ModelError, TimeoutError) as error:
             raise NoAdvice(str(error) or f"it took longer than {_CHOICE_S:g} s") from error
 
@@ -257,10 +257,12 @@ def answered_name(reply: Reply) -> str:
     return _argument(reply.calls[0].arguments, "name")
 
 
-def _unanswered(name: str, reason: str) -> str:
+def _unanswered(name: str, reason: str) -> Ended:
     if reason == "parked":
-        return f"{name} waits for the answer of another agent. Go on when it is there: --resume, or say “go on”."
-    return f"{name} gave no answer: its turn ended with `{reason}`. /retry begins anew."
+        warning = f"{name} waits for the answer of another agent."
+        return Ended("failed", warning=warning, fix="Go on when it is there: say “go on”.")
+    warning = f"{name} gave no answer: its turn ended with `{reason}`."
+    return Ended("failed", warning=warning, fix="Ask again; at the prompt: /retry.")
 
 
 async def _take_up(turn: Turn) -> None:

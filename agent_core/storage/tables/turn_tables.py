@@ -11,7 +11,7 @@ from agent_core.base.errors import LostLease, StorageError
 
 from ..subject import ENTRY, InboxFull, Write, dump, parse_row
 from ..thread_store import AGAIN, BEGINNING, BETWEEN, AnswerAsk
-from ..turn_store import SAID, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, WakeAsker
+from ..turn_store import SAID, STREAMED, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, WakeAsker
 from .block_tables import shared_versions
 from .session import SqlSession
 from .tables import Tables, apply, change, query
@@ -117,6 +117,12 @@ class TurnTables(Tables):
         sql = "update turn set streamed = ? where id = ? and attempt = ? and n = ? and state = 'open'"
         with session.unsynced():
             session.all(sql, text, turn, attempt, n)
+
+    @query
+    def streamed(self, session: SqlSession, agent: str) -> list[Entry]:
+        """Return it as an entry of the open turn."""
+        sql = "select streamed, n, id, started from turn where agent = ? and state = 'open' and streamed <> ''"
+        return [Entry(STREAMED, {"text": text}, *place) for text, *place in session.all(sql, agent)]
 
     @change
     def finish(  # noqa: PLR0913 as in `TurnStore`

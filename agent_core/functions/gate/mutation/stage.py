@@ -84,9 +84,9 @@ class MutationResult:
         late = (
             ""
             if self.tried == self.mutant_count
-            else f"{self.tried} of {self.mutant_count} mutants tried: time was up; "
+            else f"{self.tried} of {self.mutant_count} wrong bodies tried: time was up; "
         )
-        return f"{late}{len(self.survivors)} of {self.tried} mutants survived"
+        return f"{late}{len(self.survivors)} of {self.tried} wrong bodies went unnoticed"
 
 
 async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:

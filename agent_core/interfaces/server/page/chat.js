@@ -8,11 +8,11 @@ const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "s
 
 // Entries of a conversation, in order. What has a number is on disk, and replaces the pieces that came before it.
 function heard(state, event) {
-  const isPiece = ["writing", "usage", "reading"].includes(event.type); // what was written of calls stays until they are known
+  const isPiece = ["writing", "usage", "reading", "waiting"].includes(event.type); // what was written of calls stays until they are known
   const entries = isPiece ? [...state.entries] : state.entries.filter((entry) => !entry.writing);
   const at = (key) => entries.findLastIndex((entry) => entry.key === key);
   const put = (entry) => { const place = at(entry.key); place < 0 ? entries.push(entry) : (entries[place] = { ...entries[place], ...entry }); };
-  let { running, used, first, said } = state;
+  let { running, used, first, said, waits } = state;
   switch (event.type) {
     case "history": return { ...state, entries: event.entries, first: event.first, running: event.running };
     case "earlier": {
@@ -22,7 +22,7 @@ function heard(state, event) {
       return { ...state, entries: [...event.entries.filter((entry) => !ids.has(entry.key)), ...known], first: event.first };
     }
     case "turn_started":
-      running = true; said = "";
+      running = true; said = waits = "";
       if (event.message) put({ key: `${event.turn}:start`, kind: event.event === "message" ? "user" : "notice", text: event.message });
       break;
     case "text": case "thought": {
@@ -44,15 +44,16 @@ function heard(state, event) {
     case "grant_answered": put({ key: `ask:${event.question}`, kind: "notice", text: `${event.function}: ${event.says.join("; ")}: ${event.answer}` }); break;
     case "quarantined": put({ key: `quarantine:${event.name}`, kind: "warning", text: `${event.name} kept failing, and is not shown to the model any more.` }); break;
     case "usage": used = event.context_limit ? `${event.context_tokens.toLocaleString()} of ${event.context_limit.toLocaleString()} tokens of context` : used; break;
-    case "warning": put({ key: `warn:${entries.length}`, kind: "warning", text: event.message }); break;
+    case "waiting": waits = event.what; break;
+    case "warning": put({ key: `warn:${entries.length}`, kind: "warning", text: [event.message, event.fix].filter(Boolean).join(" ") }); break;
     case "turn_ended":
-      running = false; said = event.reply || `The turn ended: ${event.reason}.`;
+      running = false; waits = ""; said = event.reply || `The turn ended: ${event.reason}.`;
       if (event.reply && !entries.some((entry) => entry.key.startsWith(event.turn) && entry.kind === "text" && entry.text.includes(event.reply.trim())))
         put({ key: `${event.turn}:end`, kind: "text", text: event.reply });
       if (event.reason !== "replied") put({ key: `${event.turn}:why`, kind: "notice", text: `The turn ended: ${event.reason}.` });
       break;
   }
-  return { entries, running, used, first, said, turn: event.turn || state.turn };
+  return { entries, running, used, first, said, waits, turn: event.turn || state.turn };
 }
 
 function past(rows) {
@@ -75,7 +76,7 @@ function past(rows) {
 }
 
 function useConversation(agent, isRunning) {
-  const [state, dispatch] = useReducer(heard, { entries: [], running: false, turn: "", used: "", first: 0, said: "" });
+  const [state, dispatch] = useReducer(heard, { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "" });
   const [fault, setFault] = useState("");
   const path = `/agents/${part(agent)}`;
   useEffect(() => {
@@ -128,7 +129,7 @@ function Entry({ entry }) {
 }
 
 export function Chat({ agent, isRunning, say }) {
-  const [{ entries, running, used, said }, lost, earlier] = useConversation(agent, isRunning);
+  const [{ entries, running, used, said, waits }, lost, earlier] = useConversation(agent, isRunning);
   const [text, setText] = useState("");
   const [fault, setFault] = useState("");
   const log = useRef(null);
@@ -156,5 +157,5 @@ export function Chat({ agent, isRunning, say }) {
     <label><span class="dim">Message to ${agent}: Enter sends, Shift+Enter is a new line, Escape stops the turn</span>
       <textarea value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${typed}></textarea></label>
     <div class="row"><button class="strong" type="submit">Send</button>
-      <button type="button" onClick=${stop} disabled=${!running}>Stop</button><span class="dim">${running ? "working… " : ""}${used}</span></div></form></div>`;
+      <button type="button" onClick=${stop} disabled=${!running}>Stop</button><span class="dim">${running ? `${plain(waits || "working")}… ` : ""}${used}</span></div></form></div>`;
 }
