@@ -17,6 +17,8 @@ def main() -> None:
     _open_what_is_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the locale does not have becomes a question mark
         sys.stdout.reconfigure(errors="replace")
+    if isinstance(sys.stdin, io.TextIOWrapper):  # who reads a line that is not text in UTF-8 can say so
+        sys.stdin.reconfigure(errors="surrogateescape")
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"toolwright {__version__}\n")
         return

@@ -45,6 +45,11 @@ def in_json(document: str) -> str:
     return document.translate(_JSON_ESCAPES) if _ACTING.search(document) else document
 
 
+def whole_characters(text: str) -> str:
+    """Return the text without lone surrogates, which stand for bytes that are not UTF-8, and which no store accepts."""
+    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
 def one_line(text: str, limit_chars: int = 200) -> str:
     """Return the text on one line, cut at the limit: for lists, calls and answers shown compactly."""
     shown = visible(text[: limit_chars * 2].strip()).replace("\n", "\\n").replace("\t", "\\t")

@@ -17,6 +17,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import ToolwrightError
+from agent_core.base.untrusted import whole_characters
 from sandbox.wire.lines import bare_lines
 
 from .cli_context import workspace_option
@@ -109,6 +110,11 @@ def toolwright(root: Path | None, **options: object) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run one command, and return the exit code."""
     as_json = "--json" in arguments
+    for at, argument in enumerate(arguments, start=1):
+        if whole_characters(argument) != argument:
+            fix = "Give it in UTF-8; a text can also come from a file that is."
+            tell("usage", f"Argument {at} is not text in UTF-8: {argument!r:.80}.", fix, as_json=as_json)
+            return USAGE
     try:
         answer: Any = toolwright.main(list(arguments), prog_name="toolwright", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

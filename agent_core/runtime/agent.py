@@ -18,7 +18,7 @@ from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.base.messages import Message
 from agent_core.base.settings import RunnerSettings
-from agent_core.base.untrusted import one_line
+from agent_core.base.untrusted import one_line, whole_characters
 from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger
@@ -152,10 +152,11 @@ class Agent:
         Leaving the iteration early ends the turn as an interruption does.
 
         Raises:
+            UsageError: the message is not text in UTF-8.
             WorkspaceError: the agent, or its workspace, was closed.
         """
         self._must_be_open()
-        posts = [*heard, *([] if message is None else [Post(self.name, "message", {"text": message})])]
+        posts = [*heard, *([] if message is None else [self._post(message)])]
         terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
         async with aclosing(self._turns.run(posts, terms)) as turn:
             async for event in turn:
@@ -240,7 +241,12 @@ class Agent:
 
     async def say_during_turn(self, message: str) -> None:
         """Store a message on disk that the running turn picks up at its next step."""
-        await self._store.post(Post(self.name, "message", {"text": message}))
+        await self._store.post(self._post(message))
+
+    def _post(self, message: str) -> Post:
+        if whole_characters(message) != message:
+            raise UsageError("The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8.")
+        return Post(self.name, "message", {"text": message})
 
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""

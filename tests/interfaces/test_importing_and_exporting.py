@@ -37,6 +37,16 @@ def remember(self, content: str) -> None:
 '''
 
 
+def test_an_import_that_could_read_no_file_has_failed(tmp_path: Path) -> None:
+    (tmp_path / "latin.py").write_bytes(
+        'def three() -> int:\n    """Return three, é."""\n    return 3\n'.encode("latin-1")
+    )
+    done = toolwright("functions", "import", "latin.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "latin.py encoding: it is not UTF-8" in done.stdout
+    assert "✗ latin.py: no function" in done.stdout
+
+
 def an_archive(folder: Path) -> Path:
     for name, text in {"words.py": COUNT_VOWELS, "extras.py": THOUGHTS}.items():
         (folder / name).write_text(text)

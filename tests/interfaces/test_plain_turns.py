@@ -33,6 +33,25 @@ def test_a_message_of_many_lines_comes_from_standard_input(tmp_path: Path) -> No
     assert done.stdout == "Both.\n"
 
 
+def test_what_is_not_utf_8_is_refused_before_anything_is_sent_or_kept(tmp_path: Path) -> None:
+    with scripted([]) as model:
+        typed = toolwright("run", *flags(model), "--once", "--message", "-", cwd=tmp_path, given=b"caf\xe9 menu\n")
+        argued = toolwright("run", *flags(model), "--message", "caf\udce9", cwd=tmp_path)
+        briefed = toolwright("run", *flags(model), "--once", "--message", "hi", "-s", "caf\udce9", cwd=tmp_path)
+    assert (typed.returncode, argued.returncode, briefed.returncode) == (2, 2, 2)
+    assert "Standard input is not text in UTF-8: byte 4." in typed.stderr
+    assert "is not text in UTF-8: 'caf\\udce9'" in argued.stderr
+    assert "is not text in UTF-8: 'caf\\udce9'" in briefed.stderr
+    assert "failed" not in typed.stderr + argued.stderr + briefed.stderr
+
+
+def test_a_line_of_a_pipe_that_is_not_utf_8_is_not_sent_and_the_next_one_is(tmp_path: Path) -> None:
+    with scripted([Expect(Say("Hello."), contains("good"))]) as model:
+        done = toolwright("run", *flags(model), cwd=tmp_path, given=b"caf\xe9 menu\ngood\n")
+    told, reply = done.stdout.splitlines()[0], done.stdout.splitlines()[-1]
+    assert (told, reply) == ("✗ The message is not text in UTF-8, and was not sent.", "Hello.")
+
+
 def test_each_line_of_a_pipe_is_a_turn_or_a_command(tmp_path: Path) -> None:
     with scripted([Say("One."), Say("Two.")]) as model:
         done = toolwright("run", *flags(model), cwd=tmp_path, given="first\n\n/functions\nsecond")

@@ -103,11 +103,11 @@ def python(
 
 
 def toolwright(
-    *arguments: str, cwd: Path, given: str = "", environment: Mapping[str, str] | None = None, first: str = ""
+    *arguments: str, cwd: Path, given: str | bytes = "", environment: Mapping[str, str] | None = None, first: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """The program run to its end, without a terminal; `first` is code that runs before it begins."""
     with TemporaryFile() as typed, TemporaryFile() as out, TemporaryFile() as err:
-        typed.write(given.encode())
+        typed.write(given.encode() if isinstance(given, str) else given)
         typed.seek(0)
         streams = [file.fileno() for file in (typed, out, err)]
         program = Program(arguments, streams, cwd=cwd, environment=surroundings(environment or {}), first=first)

@@ -105,6 +105,12 @@ class ImportReport:
         counts = Counter(function.outcome for function in self.functions)
         return {outcome: counts[outcome] for outcome in get_args(Outcome)}
 
+    @property
+    def has_failed(self) -> bool:
+        """True if a function was refused, or there is none because files could not be read."""
+        is_unread = not self.functions and any(file.code != "passed-over" for file in self.files)
+        return is_unread or self.summary["refused"] > 0
+
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape."""
         return {**fields_to_json(self), "summary": self.summary}

@@ -192,9 +192,9 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
             scene, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)
         )
     scene.result(report, summary_lines(report))
-    if report.dry_run and not report.summary["refused"]:
+    if report.dry_run and not report.has_failed:
         scene.hint("Nothing was written. Next: the same command without --dry-run")
-    return 1 if report.summary["refused"] else 0
+    return 1 if report.has_failed else 0
 
 
 @verb()

@@ -101,7 +101,7 @@ def _complete(options: RunOptions) -> RunOptions:
         raise click.UsageError("Standard input can be read only once.")
     message = options.message
     if message == "-" or (message is None and options.once and "-" not in options.files and not sys.stdin.isatty()):
-        message = _without_end(read_named_text("-"))
+        message = _read_message()
     if message is None and (options.once or options.files):
         fix = "Give --message TEXT, or the text on standard input."
         raise click.UsageError(f"{'--once' if options.once else '--file'} needs a message. {fix}")
@@ -114,8 +114,12 @@ def _complete(options: RunOptions) -> RunOptions:
     return replace(options, message=message)
 
 
-def _without_end(text: str) -> str:
-    return text.removesuffix("\n")
+def _read_message() -> str:
+    try:
+        return read_named_text("-").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        message = f"Standard input is not text in UTF-8: byte {error.start + 1}. Convert it first."
+        raise click.UsageError(message) from error
 
 
 def _talk(options: RunOptions) -> int:

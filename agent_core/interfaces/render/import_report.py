@@ -61,7 +61,7 @@ def summary_lines(report: "ImportReport") -> list[Line]:
         lines.append(line(("dim", f"{words} marked as unproven until examples are added, or enough calls return")))
     counts = report.summary
     shown = ", ".join(_counted(counts, is_tried=report.dry_run)) or "no function"
-    mark: Span = ("bad", "✗ ") if counts["refused"] else ("ok", "✓ ")
+    mark: Span = ("bad", "✗ ") if report.has_failed else ("ok", "✓ ")
     return [*lines, line(mark, f"{report.from_}: {shown}")]
 
 

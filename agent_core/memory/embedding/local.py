@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent_core.base.offload import LARGE
+from agent_core.base.untrusted import whole_characters
 
 from .embedder import Embedder, EmbeddingUnavailable
 
@@ -38,7 +39,7 @@ class LocalEmbedder:
         if not texts:
             return []
         encode = self._encode or await self._loaded()
-        inputs = [text if text.strip() else "." for text in texts]
+        inputs = [whole_characters(text) if text.strip() else "." for text in texts]
         if self._lexicon is None and len(inputs) <= ALONE and sum(map(len, inputs)) <= LARGE:
             return _rows(encode(inputs))
         return await asyncio.to_thread(lambda: _rows(encode(inputs)))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from agent_core.base.untrusted import whole_characters
 from agent_core.storage import BlockChange, BlockRow, WholeBlock
 
 from .document import LONGEST
@@ -43,11 +44,6 @@ def objects_at(holder: Json, key: str, where: str = "") -> Iterator[tuple[str, J
         if not isinstance(item, dict):
             raise AgentFileError(f"{place}[{at}]", "expected an object")
         yield f"{place}[{at}]", item
-
-
-def whole_characters(text: str) -> str:
-    """Return the text without lone surrogates, which no store accepts."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
 def agent_name(name: str) -> str:

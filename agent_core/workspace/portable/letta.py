@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent_core.base.untrusted import whole_characters
 from agent_core.memory.sources.cutting import cut
 from agent_core.memory.sources.prose import plain
 from agent_core.storage import DocumentRow, PassageRow, WholeAgent, WholeBlock, content_hash
 
 from .caps import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, at_most
-from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
+from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at
 from .inward import Words
 from .memgpt import system_section
 from .messages import ImportedMessage, Turns

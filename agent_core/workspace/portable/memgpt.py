@@ -5,9 +5,10 @@ The file holds model, system, functions, messages, messages_total, memory.
 
 from typing import Any
 
+from agent_core.base.untrusted import whole_characters
 from agent_core.storage import SectionRow, WholeAgent
 
-from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at, whole_characters
+from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at
 from .messages import ImportedMessage, Turns
 from .packed import unpacked
 from .report import AgentFileError, AgentReport
