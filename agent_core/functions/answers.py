@@ -24,6 +24,7 @@ MAX_OUTPUT_CHARS = 2_000
 MAX_FRAMES = 6
 MAX_CAUSE_FRAMES = 2
 UNPROVEN = "[unproven: no example proves this function]"
+DISPROVEN = "[unproven: its examples say otherwise]"
 _MAX_LINE = 400
 _AFTER_REFUSAL = (
     "It was refused what it asked for, and the same call would be refused again: do it in a way that needs less, or"

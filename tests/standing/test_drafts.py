@@ -1,7 +1,7 @@
 """What a draft returns is marked as unproven, until calls or an example prove it."""
 
 from agent_core.base.events import CallAnswered
-from agent_core.functions.answers import UNPROVEN
+from agent_core.functions.answers import DISPROVEN, UNPROVEN
 from agent_core.interfaces.render.call_log import CallLog, call_line
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
@@ -39,3 +39,12 @@ async def test_examples_that_hold_take_the_mark_away(at_desk: OpenDesk) -> None:
     desk.put("users.py", CALLERS.replace("        whole: What there is.\n", examples, 1))
     await desk.workspace.workshop.reload()
     assert answers(await desk.say("Once more.")) == ["2.5"]
+
+
+async def test_examples_that_fail_are_told_and_not_missed(at_desk: OpenDesk) -> None:
+    desk = await workplace(at_desk, [Ask(HALVED), Say("Hm."), Ask(HALVED)])
+    assert answers(await desk.say("Go.")) == [f"2.5\n{UNPROVEN}"]
+    examples = "        whole: What there is.\n\n    >>> by_import(4)\n    9.0\n    >>> by_import(6)\n    8.0\n"
+    desk.put("users.py", CALLERS.replace("        whole: What there is.\n", examples, 1))
+    await desk.workspace.workshop.reload()
+    assert answers(await desk.say("Once more.")) == [f"2.5\n{DISPROVEN}"]

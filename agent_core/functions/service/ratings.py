@@ -14,12 +14,13 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.standing import Standing
 from agent_core.storage import SaveVerdict, Store
 
-from ..answers import UNPROVEN
+from ..answers import DISPROVEN, UNPROVEN
 from .function_facts import standing_now
 from .judgment import Judgment, judgment_on
 from .quarantine import Quarantine, complaint
 
 _LONGEST = 400
+_DISAGREE = frozenset({"example-disagrees", "example-raises"})
 PRAISE = "the user found its results wrong before, and takes that back: they are right"
 """The sentence for the model on a function that a human calls good after it was called bad."""
 
@@ -83,4 +84,7 @@ class Ratings:
         is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
         if not is_draft and self._snapshot is snapshot:
             self._proven.add(function.name)
-        return UNPROVEN if is_draft else ""
+        if not is_draft:
+            return ""
+        disagrees = verdict is not None and any(problem.code in _DISAGREE for problem in verdict.problems)
+        return DISPROVEN if disagrees else UNPROVEN
