@@ -20,7 +20,7 @@ from tests.workshop.support import CLAMP, COPY, CRASH, STRONG, Room
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = "\n\n" + VOWELS.replace("    5\n", "    4\n")
 HELPED = "def _twice(n):\n    return n + n\n\n\n" + VOWELS
-OTHER = another("count_more")
+OTHER = another("count_more").replace("some letters besides the vowels", "the vowels")
 
 
 async def checked(shop: FunctionService, path: Path, **options: Any) -> list[Judgment]:

@@ -11,7 +11,9 @@ from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-TALLY = VOWELS.replace("count_vowels", "tally")  # a name that promises no certain results
+TALLY = VOWELS.replace("count_vowels", "tally").replace(
+    "Count the vowels in a text.", "Count the open sounds in a text."
+)  # promises no certain results
 AGENT = Author("agent", turn="t1", model="m1")
 FIVE = '    >>> tally("queueing")\n    5\n'
 THREE = '    >>> tally("rhythms")\n    0\n    >>> tally("banana")\n    3\n'

@@ -40,7 +40,7 @@ async def test_a_save_with_its_standing_a_removal_and_a_new_function_are_told_on
     assert change is not None
     assert (change.loaded, change.changed, change.removed) == (("count_again",), ("count_vowels",), ("count_more",))
     assert change.standings == {"count_again": "trial: its examples agree"}
-    shown = ["".join(text for _, text in line) for line in changed_lines(change, "since the last time, ")]
+    shown = ["".join(text for _, text in line) for line in changed_lines(change, "since the last time, from outside")]
     assert (
         shown[0] == "⟳ since the last time, from outside loaded: count_again changed: count_vowels removed: count_more"
     )

@@ -14,7 +14,7 @@ from ..draft import Finding
 from .answers import RUNNING, WORD, coarse, leaves, plain, shape, skeleton, texts_of
 from .behavior import Behavior
 from .case import Case, Suspicion, is_row_in
-from .lexicon import relation_words
+from .lexicon import is_same_verb, relation_words
 from .probes import NUMBERS, Probe, has_letters
 from .reach import FreshCall
 
@@ -291,7 +291,8 @@ def _emptiness_only(case: Case) -> Iterator[Suspicion]:
         return
     if len(fresh) >= _ENOUGH and {value for _probe, value in full} == by_fullness[True]:
         message = f"`{case.function.name}` says the same of all that is not empty, whatever it is"
-        yield suspicion(case, "claims-effect" if deed and not case.takes_rows else "doubt-work", message, _WORK, fresh)
+        is_done = deed and is_same_verb(case.promise.sentence[0], deed.verb) and not case.takes_rows
+        yield suspicion(case, "claims-effect" if is_done else "doubt-work", message, _WORK, fresh)
 
 
 def _is_full(arguments: Mapping[str, Any]) -> bool:  # Any: whatever an argument is
