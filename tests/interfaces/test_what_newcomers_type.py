@@ -177,3 +177,12 @@ def test_a_check_shows_what_was_fixed_as_a_diff_when_asked(grown: Path) -> None:
     done = toolwright("functions", "check", "mine.py", "--diff", cwd=grown)
     assert (done.returncode, "-    :param text: What to say.\n+    Args:\n" in done.stdout) == (0, True), done.stdout
     assert "+    Args:" not in toolwright("functions", "check", "mine.py", cwd=grown).stdout
+
+
+def test_what_the_gate_looked_at_is_said_in_questions(grown: Path) -> None:
+    assert toolwright("functions", "create", "shout", "mine.py", cwd=grown).returncode == 0
+    with prompt([], grown, columns=110) as (screen, _):
+        screen.line("/introspect shout")
+        for told in ("checked by the gate in ", "mutation: would its examples notice a wrong body? 0 of "):
+            screen.wait_for(told)
+        assert "mutant" not in screen.scrolled()
