@@ -66,7 +66,7 @@ def named_in(message: str) -> list[Attachment]:
     return [_read(path) for path in paths]
 
 
-def printed(command: str, failed: str, output: str) -> str:
+def command_block(command: str, failed: str, output: str) -> str:
     """Return what a command of the user's shell printed, as it goes along with a message."""
     shown = fence(output) if output else _NOTHING
     return f"{_ASIDE}{f' ({failed})' if failed else ''}: `{command}`\n{shown}"

@@ -64,7 +64,7 @@ class Conversation:
         self.has_sent = False  # whether a turn of this run sent something to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
-        self._saved = "from outside"
+        self._saved_by = "from outside"
         self.commanded: frozenset[str] = frozenset()  # the words of the command that is being run
 
     @property
@@ -302,7 +302,7 @@ class Conversation:
             NoModel: nothing is configured and nothing was found.
         """
         self.voice.lines(self.news())
-        self.voice.lines(greeting(await self.agent.model_line(), await self.agent.said()))
+        self.voice.lines(greeting(await self.agent.model_line(), await self.agent.user_texts()))
         await self.agent.measure()
 
     def news(self) -> list[Line]:
@@ -320,16 +320,16 @@ class Conversation:
         if self._held is not None:
             self._held.append(change)
         elif not is_own(change, self.commanded):
-            self.voice.aloud(changed_lines(change, self._saved))
+            self.voice.aloud(changed_lines(change, self._saved_by))
 
     @contextmanager
     def at_files(self, when: str) -> Iterator[None]:
         """Let the user work on files: what is saved meanwhile is probably theirs, and is told with these words."""
-        before, self._saved = self._saved, when
+        before, self._saved_by = self._saved_by, when
         try:
             yield
         finally:
-            self._saved = before
+            self._saved_by = before
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
@@ -346,10 +346,11 @@ class Conversation:
                     self.announce(change)
 
 
-def greeting(model: str, said: Sequence[str]) -> list[Line]:
+def greeting(model: str, texts: Sequence[str]) -> list[Line]:
     """Return which model answers, how much the user wrote in a continued conversation, and how to get help."""
-    many, last = f"{len(said)} message{'' if len(said) == 1 else 's'}", one_line(headline(said[-1]), 60) if said else ""
-    goes_on = f"the conversation continues: you wrote {many}, the last: {last}" if said else ""
+    many = f"{len(texts)} message{'' if len(texts) == 1 else 's'}"
+    last = one_line(headline(texts[-1]), 60) if texts else ""
+    goes_on = f"the conversation continues: you wrote {many}, the last: {last}" if texts else ""
     sentences = (model, goes_on, "/help lists the commands; Ctrl-D leaves")
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 

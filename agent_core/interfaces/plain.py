@@ -49,7 +49,7 @@ async def each_line(options: RunOptions) -> bool:
     async with opened(options, voice) as talk, talk.awake(heard), asyncio.TaskGroup() as group:
         model = await _ready(talk)
         if sys.stdin.isatty() and not options.as_json:
-            voice.aloud(greeting(model, await talk.agent.said()))
+            voice.aloud(greeting(model, await talk.agent.user_texts()))
             await _open_with(talk, options.opening)
         with ctrl_c(group, talk.interrupt):
             await talk.guarded(_before(talk, options, heard))

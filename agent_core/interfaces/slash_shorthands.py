@@ -28,7 +28,7 @@ from agent_core.registry.function import Function
 from sandbox.wire.foreign import read_json
 from sandbox.wire.values import BODY, TAG
 
-from .attachments import named_in, printed, with_blocks
+from .attachments import command_block, named_in, with_blocks
 from .catalogue import needed
 from .conversation import Conversation
 from .render.verdicts import value_lines
@@ -245,14 +245,14 @@ async def _shell(talk: Conversation, words: str) -> None:
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with talk.command():
         with talk.at_files("while that ran"):
-            failed = await _ran(talk, command)
+            failed = await _run_for_message(talk, command)
             if not talk.busy:  # a turn may hold the functions for long; it hears of the files by itself
                 await talk.workspace.workshop.reload()
         note = "  it goes along with your next message"
         talk.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
 
 
-async def _ran(talk: Conversation, command: str) -> str:
+async def _run_for_message(talk: Conversation, command: str) -> str:
     """Run a command, and keep what it printed for the next message. Return how it failed, if it did."""
     talk.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
     try:
@@ -261,7 +261,7 @@ async def _ran(talk: Conversation, command: str) -> str:
         talk.voice.status("")
     failed = f"exit code {code}" if code else ""
     shown = shorten(output.rstrip("\n"), _MOST_OUTPUT) if output.strip() else ""
-    talk.ran.append(printed(one_line(command, 1_000), failed, shown))
+    talk.ran.append(command_block(one_line(command, 1_000), failed, shown))
     return failed
 
 

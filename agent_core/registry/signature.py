@@ -18,6 +18,7 @@ from agent_core.base.untrusted import one_line
 from .function import Function
 from .schema import read_module
 from .source import ModuleSource
+from .spans import is_literal
 
 _IMPORTS: Final = (
     "import datetime\nfrom collections.abc import Iterable, Mapping, Sequence\n"
@@ -81,7 +82,7 @@ def _parameter(name: str, written: str, where: Place) -> str | Problem:
     match body:
         case [ast.AnnAssign(annotation=annotation, value=None)]:
             return f"{name}: {ast.unparse(annotation)}"
-        case [ast.AnnAssign(annotation=annotation, value=default)] if default is not None and _is_literal(default):
+        case [ast.AnnAssign(annotation=annotation, value=default)] if default is not None and is_literal(default):
             return f"{name}: {ast.unparse(annotation)} = {ast.unparse(default)}"
     return _unreadable(name, written, where)
 
@@ -89,14 +90,6 @@ def _parameter(name: str, written: str, where: Place) -> str | Problem:
 def _unreadable(name: str, written: str, where: Place) -> Problem:
     message = f"`{one_line(written, 120)}` is not a type that `{one_line(name, 80)}` can have"
     return Problem("inexpressible-type", message, where, _FIX)
-
-
-def _is_literal(node: ast.expr) -> bool:
-    try:
-        ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return False
-    return True
 
 
 def _has_default(written: str) -> bool:

@@ -147,3 +147,12 @@ def _expressions(node: ast.stmt) -> Iterable[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr | ast.withitem):
             yield from ast.walk(child)
+
+
+def is_literal(node: ast.expr) -> bool:
+    """Check whether an expression is a literal, or made of literals alone."""
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True

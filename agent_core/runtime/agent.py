@@ -303,7 +303,7 @@ class Agent:
         said = await self._store.history(self.name, kinds=("user",))
         return bool(said) and said[-1].is_imported
 
-    async def said(self) -> list[str]:
+    async def user_texts(self) -> list[str]:
         """Return what the user wrote in this conversation, also what a summary stands for in the context."""
         entries = await self._store.history(self.name, kinds=("user",))
         return [str(entry.payload["text"]) for entry in entries if not entry.payload.get("speaker")]

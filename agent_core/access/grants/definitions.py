@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from agent_core.registry.spans import bound_names
+from agent_core.registry.spans import bound_names, is_literal
 
 _Decorated: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 # Calls that run nothing of the workspace, if their arguments are values.
@@ -117,7 +117,7 @@ def _is_plainly_decorated(node: _Decorated, known: Mapping[str, str]) -> bool:
     calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
     values = [argument for call in calls for argument in (*call.args, *(word.value for word in call.keywords))]
     heads = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-    return _DECORATORS.issuperset(_origin(head, known) for head in heads) and all(map(_is_literal, values))
+    return _DECORATORS.issuperset(_origin(head, known) for head in heads) and all(map(is_literal, values))
 
 
 def _are_plain(hints: Iterable[ast.expr | None], values: Iterable[ast.expr | None], known: Mapping[str, str]) -> bool:
@@ -152,12 +152,4 @@ def _is_value(node: ast.expr, known: Mapping[str, str]) -> bool:
         case ast.Attribute(value=ast.Name(id=name)):
             return known.get(name) == "re"
         case _:
-            return _is_literal(node)
-
-
-def _is_literal(node: ast.expr) -> bool:
-    try:
-        ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return False
-    return True
+            return is_literal(node)

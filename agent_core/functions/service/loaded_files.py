@@ -83,7 +83,7 @@ def all_placed(
     return snapshot.finished() if snapshot.number != before.number else before, writes
 
 
-def in_layers(sources: Mapping[str, object], ground: Snapshot) -> list[set[str]]:
+def import_layers(sources: Mapping[str, object], ground: Snapshot) -> list[set[str]]:
     """Return the paths in the order of taking them: a file comes after those that changed too and that it imports.
 
     What is new keeps no file waiting.

@@ -44,7 +44,7 @@ from .loaded_files import (
     admission,
     all_placed,
     disagreeing,
-    in_layers,
+    import_layers,
     module_at,
     noted,
     removed_file,
@@ -208,7 +208,7 @@ class Loader:
         results: dict[str, LoadedFile] = {}
         snapshot, writes, retried = ground, list[Write](), set(sources)
         while retried:
-            for paths in await asyncio.to_thread(in_layers, {path: sources[path] for path in retried}, ground):
+            for paths in await asyncio.to_thread(import_layers, {path: sources[path] for path in retried}, ground):
                 batch = await asyncio.gather(*(self._take(path, sources[path], baseline, snapshot) for path in paths))
                 results.update({result.path: result for result in batch})
                 snapshot, writes = all_placed(ground, results.values(), baseline, finished)
