@@ -3,6 +3,7 @@
 A check is for people, scripts, commit hooks and code scanning.
 """
 
+import shlex
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,6 +64,9 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
         printer.is_whole = True
     if not printer.counts["judged"]:
         scene.hint("Nothing was judged: there is no function in the given paths.")
+    elif policy == "import":
+        whole = f"toolwright functions import {shlex.quote(str(options['paths'][0]))} --dry-run"
+        scene.hint(f"Each file is judged by itself. With what functions need of other files: {whole}")
     return 1 if printer.refused else 0
 
 
