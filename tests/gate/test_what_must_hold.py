@@ -11,6 +11,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REFUSED = [
     promised(
+        "drop_blank_rows", "rows: list[str]", "int", "Remove the blank rows of a sheet in place and count them.",
+        "left = list(rows)\nfor row in rows:\n    if not row.strip():\n        left.remove(row)\n"
+        "return len(rows) - len(left)",
+        "drop_blank_rows(['a', ' ', 'b']) → 1", "drop_blank_rows(['x']) → 0",
+    ),
+    promised(
         "usher_in", "person: str, rank: int", "int", "Usher somebody in by rank and tell how many wait.",
         "import heapq\nline = []\nheapq.heappush(line, (rank, person))\nreturn rank + len(line)",
         "usher_in('Ida', 2) → 3", "usher_in('Bo', 5) → 6",
@@ -54,6 +60,27 @@ REFUSED = [
     ),
 ]  # fmt: skip
 ASKED = [
+    promised(
+        "name_captain", "players: list[str], sport: str", "dict[str,str]",
+        "Weigh the players up and name the one who is best as captain.",
+        "ranked = sorted(players, key=lambda player: 1)\nreturn {'sport': sport, 'captain': ranked[0]}",
+        "name_captain(['Ida', 'Bo'], 'rugby') → {'sport': 'rugby', 'captain': 'Ida'}",
+        "name_captain(['Cy', 'Al', 'Di'], 'golf') → {'sport': 'golf', 'captain': 'Cy'}",
+    ),
+    promised(
+        "walking_effort", "trail: str", "float", "Rate the effort that a trail takes.",
+        "effort = 2.5 if 'flat' in trail.split() else 4.0\nfor part in trail.split():\n    effort += 0.5 * len(part)\n"
+        "return effort",
+        "walking_effort('flat shore') → 7.0", "walking_effort('cliff top') → 8.0",
+    ),
+    promised(
+        "devise_game", "props: list[str], players: int", "list[str]", "Invent a riddle from the props that are there.",
+        "lines = [f'Everybody hides the {prop}' for prop in props]\n"
+        "return [*lines, 'Whoever finds most wins', f'For {players}']",
+        "devise_game(['hat'], 2) → ['Everybody hides the hat', 'Whoever finds most wins', 'For 2']",
+        "devise_game(['cup', 'key'], 4) → "
+        "['Everybody hides the cup', 'Everybody hides the key', 'Whoever finds most wins', 'For 4']",
+    ),
     promised(
         "delivery_tour", "yard: str, farms: list[str]", "list[str]", "Find the quickest tour from a yard to all farms.",
         "tour, left = [yard], set(farms)\nwhile left:\n    tour.append(min(left))\n    left.remove(tour[-1])\n"
@@ -175,6 +202,27 @@ ASKED = [
     ),
 ]  # fmt: skip
 HONEST = [
+    promised(
+        "drop_blanks", "rows: list[str]", "int", "Remove the blank rows of a sheet in place and count them.",
+        "left = [row for row in rows if row.strip()]\nfound = len(rows) - len(left)\nrows[:] = left\nreturn found",
+        "drop_blanks(['a', ' ', 'b']) → 1", "drop_blanks(['x']) → 0",
+    ),
+    promised(
+        "ranked_copy", "rows: list[str]", "list[str]", "Return the rows in falling order, without changing them in place.",
+        "own = list(rows)\nown.sort(reverse=True)\nreturn own",
+        "ranked_copy(['a', 'b']) → ['b', 'a']", "ranked_copy(['x', 'z', 'y']) → ['z', 'y', 'x']",
+    ),
+    promised(
+        "cut_story", "story: str, most: int", "str", "Cuts a story after as many words as it may have.",
+        "kept = story.split()\nreturn ' '.join(kept[:most])",
+        "cut_story('Once upon a time', 2) → 'Once upon'", "cut_story('The end', 5) → 'The end'",
+    ),
+    promised(
+        "choose_word", "words: list[str], pattern: str", "dict[str,str]", "Choose the longest of the words.",
+        "found = max(words, key=len)\nreturn {'pattern': pattern, 'word': found}",
+        "choose_word(['a', 'bcd'], 'x') → {'pattern': 'x', 'word': 'bcd'}",
+        "choose_word(['efgh', 'ij'], 'y') → {'pattern': 'y', 'word': 'efgh'}",
+    ),
     promised(
         "shout_labels", "crates: list[dict[str,str]]", "list[dict[str,str]]", "Return the crates with loud labels.",
         "loud = [dict(crate) for crate in crates]\nfor crate in loud:\n    crate['label'] = crate['label'].upper()\n"

@@ -120,7 +120,9 @@ class Case:
     def vanishing(self) -> list[VanishingStore]:
         """The stores that it makes itself, changes, and leaves behind."""
         tree, node = self.draft.tree, self.draft.function
-        return vanishing_stores(tree, node) if tree is not None and node is not None else []
+        if tree is None or node is None:
+            return []
+        return vanishing_stores(tree, node, self.function.description)
 
     @property
     def is_divided(self) -> bool:
@@ -309,11 +311,10 @@ class Case:
 
     @property
     def gives_objects(self) -> bool:
-        """True if its results are of classes of its own: what their fields say, no example may show."""
-        classes = (
-            {node.name for node in self.draft.tree.body if isinstance(node, ast.ClassDef)} if self.draft.tree else set()
-        )
-        return not classes.isdisjoint(WORD.findall(self.function.returns))
+        """True if its results are of classes of its own, or rows made of them: no example may show their fields."""
+        tree, returns = self.draft.tree, WORD.findall(self.function.returns)
+        classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)} if tree else set()
+        return not classes.isdisjoint(returns) or (bool(classes) and "dict" in returns)
 
     @property
     def is_plain(self) -> bool:

@@ -403,7 +403,7 @@ def _task(words: Sequence[str], promise: Promise, parameters: Schema) -> Promise
         is_closed = book.among((*promise.name[1:], *promise.sentence[1:8]), "work", "closed")
         return None if is_closed else PromiseClaim("work", understood, about, 2)
     judged = next((form for form in forms_of(words[0]) if form in work["judging"]), "")
-    noun = _noun(words, is_judged=bool(judged))
+    noun = _noun(words, parameters, is_judged=bool(judged))
     is_worded = book.among(promise.sentence[:1], "plain", "wording") and book.has(noun, "plain", "texts")
     if noun and not is_worded:
         return PromiseClaim("work", "" if noun == words[0] else words[0], noun, 2)
@@ -471,13 +471,14 @@ def _file(words: Sequence[str], parameters: Schema) -> str:
     return words[at] if at and is_path and work["unopened"].isdisjoint(words) else ""
 
 
-def _noun(words: Sequence[str], *, is_judged: bool) -> str:
-    """Return the noun in words that only a mind makes or judges."""
+def _noun(words: Sequence[str], parameters: Schema, *, is_judged: bool) -> str:
+    """Return the noun in words that only a mind makes or judges; what comes in is not made: `Cuts an article`."""
     book = lexicon()
     phrase = [word for word in takewhile(lambda word: word not in OF, words) if word not in _SMALL]
     head = phrase[-1] if phrase else ""
     is_created = book.has(words[0], "work", "making") and book.has(head, "work", "created")
-    if is_created or book.has(head, "work", "nouns"):
+    is_given = head != words[0] and head in parameters["properties"] and book.has(words[0], "work", "shaping")
+    if is_created or (book.has(head, "work", "nouns") and not is_given):
         return head
     following = [word for word in words[1:8] if word not in _SMALL]
     return next((word for word in following[:5] if book.has(word, "work", "nouns")), "") if is_judged else ""

@@ -273,7 +273,7 @@ def _work(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
     if claim.is_read and behavior.example_hits:
         return
     if case.is_computed and (case.takes_records or not case.takes_text(alone=True)):
-        yield words_only(case, claim, is_asked=case.is_about_media or claim.is_ordering)
+        yield words_only(case, claim, is_asked=is_template or case.is_about_media or claim.is_ordering)
         return
     message = f"`{name}` promises to {claim.shown}, but its result does not depend on what the text says"
     is_fixed = behavior.is_fixed and (len(behavior.invented) >= _FEW or behavior.is_constant)

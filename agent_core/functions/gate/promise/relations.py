@@ -4,14 +4,14 @@ Pure; which promise is held to which relation is data, in `relations.toml`.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sandbox import Returned
 
 from ..draft import Finding
-from .answers import RUNNING, WORD, coarse, leaves, plain, shape, skeleton, texts_of
+from .answers import RUNNING, WORD, coarse, leaves, plain, shape, skeleton, texts_of, words_of
 from .behavior import Behavior
 from .case import Case, Suspicion, is_row_in
 from .lexicon import is_same_verb, relation_words
@@ -181,22 +181,32 @@ def _size_only(case: Case) -> Iterator[Suspicion]:
     words = {*case.promise.name, *case.promise.sentence}
     if words & size or (case.promise.says("length") and not case.takes_rows):
         return
-    groups: dict[object, set[str]] = {}
-    contents: dict[object, set[str]] = {}
-    for probe, value in behavior.returned:
-        if probe.kind != "again":
-            key = shape(probe.arguments)
-            groups.setdefault(key, set()).add(repr(value))
-            contents.setdefault(key, set()).add(repr(probe.arguments))
-    compared = [key for key in groups if len(contents[key]) > 1]
-    results = {result for group in groups.values() for result in group}
-    is_by_size = len(compared) >= _SOME and len(results) >= _SOME and all(len(group) == 1 for group in groups.values())
-    if is_by_size and not case.takes_numbers and not behavior.hands_on:
+    if case.takes_numbers or behavior.hands_on:
+        return
+    if _is_by(behavior, shape) or (behavior.gives_numbers and _is_by(behavior, _word_lengths, case.code_words)):
         message = (
             f"`{case.function.name}` gives a result that hangs on the size of its arguments alone, whatever is in them"
         )
         code = "claims-work" if case.promise.claims else "doubt-work"
         yield suspicion(case, code, message, _WORK, [*_of_kind(behavior, "similar"), *_of_kind(behavior, "everyday")])
+
+
+def _is_by(behavior: Behavior, size: Callable[[Any], object], code_words: frozenset[str] = frozenset()) -> bool:
+    """Check whether calls of one size get one result each, but for those with words of the code."""
+    groups: dict[object, set[str]] = {}
+    contents: dict[object, set[str]] = {}
+    for probe, value in behavior.returned:
+        if probe.kind != "again" and code_words.isdisjoint(words_of(probe.arguments)):
+            key = size(probe.arguments)
+            groups.setdefault(key, set()).add(repr(value))
+            contents.setdefault(key, set()).add(repr(probe.arguments))
+    compared = [key for key in groups if len(contents[key]) > 1]
+    results = {result for group in groups.values() for result in group}
+    return len(compared) >= _SOME and len(results) >= _SOME and all(len(group) == 1 for group in groups.values())
+
+
+def _word_lengths(arguments: Mapping[str, Any]) -> tuple[int, ...]:  # Any: whatever an argument is
+    return tuple(sorted(len(word) for text in texts_of([*arguments.values()]) for word in text.split()))
 
 
 def _of_kind(behavior: Behavior, kind: str) -> list[tuple[Probe, Any]]:
@@ -325,8 +335,9 @@ def _by_place(case: Case) -> Iterator[Suspicion]:
     chosen: list[tuple[Probe, Any]] = []
     for probe, value in case.behavior.returned:
         rows = [row for row in probe.arguments.values() if isinstance(row, list) and len(row) > 1]
-        if len(rows) == 1 and isinstance(value, str) and rows[0].count(value) == 1 and probe.kind != "again":
-            places.setdefault(len(rows[0]), set()).add(rows[0].index(value))
+        named = {text for text in texts_of(value) if rows and text in rows[0]}  # the choice, whatever stands beside it
+        if len(rows) == 1 and len(named) == 1 and rows[0].count(name := min(named)) == 1 and probe.kind != "again":
+            places.setdefault(len(rows[0]), set()).add(rows[0].index(name))
             chosen.append((probe, value))
     if len(chosen) >= _ENOUGH and all(len(ats) == 1 for ats in places.values()):
         message = f"`{case.function.name}` chooses by the place in the list alone, whatever stands there"

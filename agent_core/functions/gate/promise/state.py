@@ -5,6 +5,7 @@ each time keeps nothing, whatever the result says of it.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -22,6 +23,8 @@ _CHANGES = frozenset(
     {"append", "add", "insert", "update", "extend", "setdefault", "appendleft", "pop", "popitem", "remove", "discard"}
     | {"clear", "put", "push", "write", "popleft", "extendleft", "difference_update"}
 )
+_IN_PLACE = re.compile(r"\bin[- ]place\b|\b(?:is|are|gets?) (?:itself )?changed by\b|\bmutat(?:es|ed)\b", re.IGNORECASE)
+_NEW = re.compile(r"\b(?:not|without|never|instead of|no) (?:\w+ ){0,3}(?:in[- ]place|mutat|chang)", re.IGNORECASE)
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.AsyncFor)
 
 
@@ -34,8 +37,11 @@ class VanishingStore:
     line: int
 
 
-def vanishing_stores(tree: ast.Module, node: FunctionNode) -> list[VanishingStore]:
-    """Return the stores that a function makes of nothing that came in, and changes outside of any loop."""
+def vanishing_stores(tree: ast.Module, node: FunctionNode, description: str = "") -> list[VanishingStore]:
+    """Return the stores that a function makes of nothing that came in, and changes outside of any loop.
+
+    Where the description says that an argument is changed, a copy of it that is changed in its place is one, too.
+    """
     classes = {child.name for child in nodes_of(tree) if isinstance(child, ast.ClassDef)}
     nodes = nodes_of(node)
     repeated = {
@@ -50,11 +56,14 @@ def vanishing_stores(tree: ast.Module, node: FunctionNode) -> list[VanishingStor
                 stores[name] = VanishingStore(name, kind, getattr(child, "lineno", 0))
     begun = {name: store for name, store in stores.items() if not _is_copy(store, nodes, inputs)}
     vanishing = [judged for store in begun.values() if (judged := _judged(store, nodes, repeated))]
-    return [*vanishing, *_copies(nodes, inputs), *_caches(nodes)]
+    is_in_place = bool(_IN_PLACE.search(description) and not _NEW.search(description))
+    return [*vanishing, *_copies(nodes, inputs, is_in_place=is_in_place), *_caches(nodes)]
 
 
-def _copies(nodes: tuple[ast.AST, ...], inputs: set[str]) -> Iterator[VanishingStore]:
-    """Yield the copies of what came in of which a part is changed, and which nobody looks at any more."""
+def _copies(nodes: tuple[ast.AST, ...], inputs: set[str], *, is_in_place: bool) -> Iterator[VanishingStore]:
+    """Yield the copies of what came in of which a part is changed, and which nobody looks at any more, or which are
+    changed where the argument itself is to be.
+    """
     statements = [child for child in nodes if isinstance(child, ast.stmt)]
     bindings = [(child, *bound) for child in statements for bound in _bound(child)]
     for statement, name, value in bindings:
@@ -64,7 +73,8 @@ def _copies(nodes: tuple[ast.AST, ...], inputs: set[str]) -> Iterator[VanishingS
             continue
         names = {name} | {member for loop in nodes if depth > 1 and (member := _member(loop, name))}
         changing = [child for child in statements if _changed(child, depth) in names]
-        if changing and not _is_looked_at(nodes, names, changing):
+        is_untouched = is_in_place and not any(_changed(child, _DEEP) in inputs - names for child in statements)
+        if changing and (is_untouched or not _is_looked_at(nodes, names, changing)):
             yield VanishingStore(name, "copied", statement.lineno)
 
 
