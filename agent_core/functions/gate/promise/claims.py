@@ -58,7 +58,7 @@ class PromiseClaim:
     @property
     def shown(self) -> str:
         """The promise in its words."""
-        verb = "tell about" if self.verb == "is" else self.verb
+        verb = "tell about" if self.verb == "is" else lemma(self.verb) if self.verb.endswith("s") else self.verb
         return f"{verb} {self.about}".strip()
 
 
