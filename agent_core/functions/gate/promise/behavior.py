@@ -206,6 +206,19 @@ class Behavior:
         return any(changed) and all(holds_row(value, arguments) for arguments, value in rows)
 
     @cached_property
+    def tells_rows(self) -> bool:
+        """True if most of the texts and numbers in a list or mapping that came in are in the result, in an example."""
+        told = [
+            str(leaf) in " ".join(map(str, leaves(value)))
+            for probe, value in self.returned
+            if probe.kind == "example"
+            for argument in probe.arguments.values()
+            if isinstance(argument, list | dict)
+            for leaf in leaves(argument)
+        ]
+        return 2 * sum(told) >= len(told)
+
+    @cached_property
     def says_words(self) -> bool:
         """True if a result has a word of the code that no argument had."""
         return any(

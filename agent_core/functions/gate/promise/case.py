@@ -33,10 +33,14 @@ from .lexicon import forms_of, lexicon, relation_words
 from .memorization import Memorization
 from .probes import NUMBERS, PIECES
 from .reach import FreshCall
-from .state import VanishingStore, vanishing_stores
+from .state import VanishingStore, leaves_alone, vanishing_stores
 from .stated import Stated, unknown_numbers
 
 _FEW, _FIRST, _HANDFUL = 3, 9, 20
+_IN_PLACE = re.compile(r"\bin[- ]place\b|\b(?:is|are|gets?) (?:itself )?changed by\b|\bmutat(?:es|ed)\b", re.IGNORECASE)
+_IN_NO_PLACE = re.compile(
+    r"\b(?:not|without|never|instead of|no) (?:\w+ ){0,3}(?:in[- ]place|mutat|chang)", re.IGNORECASE
+)
 _AS_IT_IS = re.compile(r"\b(?:unchanged|untouched|as (?:it|they) (?:is|are|was|were|came))\b", re.IGNORECASE)
 
 
@@ -87,6 +91,7 @@ class Case:
             or self.is_kept_in_vain
             or self.names_entity
             or self.vanishing
+            or self.spares_argument
             or self.is_held
             or self.returns_rows
             or self.unknown_numbers
@@ -120,9 +125,14 @@ class Case:
     def vanishing(self) -> list[VanishingStore]:
         """The stores that it makes itself, changes, and leaves behind."""
         tree, node = self.draft.tree, self.draft.function
-        if tree is None or node is None:
-            return []
-        return vanishing_stores(tree, node, self.function.description)
+        return vanishing_stores(tree, node) if tree is not None and node is not None else []
+
+    @property
+    def spares_argument(self) -> bool:
+        """True if an argument is to be changed in place, and none is."""
+        node, description = self.draft.function, self.function.description
+        is_said = bool(_IN_PLACE.search(description) and not _IN_NO_PLACE.search(description))
+        return is_said and node is not None and self.takes_rows and leaves_alone(node)
 
     @property
     def is_divided(self) -> bool:

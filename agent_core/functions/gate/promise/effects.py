@@ -52,7 +52,10 @@ def _by_results(case: Case, claim: PromiseClaim) -> Iterator[Finding]:
 
 
 def judge_state(case: Case) -> Iterator[Finding]:
-    """Yield what speaks against a store that begins and ends with the call."""
+    """Yield what speaks against a store that begins and ends with the call, or a change that no argument sees."""
+    if case.spares_argument:
+        message = f"`{case.function.name}` is to change an argument in place, and changes at most a copy of it"
+        yield Finding("claims-effect", message, "change the argument: `rows[:] = …`, or return the new one", case.line)
     if not case.vanishing:
         return
     store, name = case.vanishing[0], case.function.name
@@ -147,6 +150,8 @@ def _works_on_rows(case: Case, claim: PromiseClaim, reported: str) -> bool:
     """Check whether what is kept is a list or mapping that comes in and goes out again."""
     behavior = case.behavior
     is_handed_on = behavior.hands_on or behavior.is_by_content or behavior.updates_rows
+    if case.function.returns == "str" and not behavior.tells_rows:
+        return False
     return claim.is_kept and not reported and case.takes_rows and is_handed_on
 
 

@@ -5,7 +5,6 @@ each time keeps nothing, whatever the result says of it.
 """
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -23,8 +22,12 @@ _CHANGES = frozenset(
     {"append", "add", "insert", "update", "extend", "setdefault", "appendleft", "pop", "popitem", "remove", "discard"}
     | {"clear", "put", "push", "write", "popleft", "extendleft", "difference_update"}
 )
-_IN_PLACE = re.compile(r"\bin[- ]place\b|\b(?:is|are|gets?) (?:itself )?changed by\b|\bmutat(?:es|ed)\b", re.IGNORECASE)
-_NEW = re.compile(r"\b(?:not|without|never|instead of|no) (?:\w+ ){0,3}(?:in[- ]place|mutat|chang)", re.IGNORECASE)
+# What only reads what it is given.
+_READERS = frozenset(
+    {"len", "list", "tuple", "set", "dict", "frozenset", "sorted", "sum", "min", "max", "enumerate", "zip", "reversed"}
+    | {"any", "all", "range", "str", "repr", "print", "iter", "isinstance", "map", "filter", "int", "float", "bool"}
+)
+_READS = frozenset({*dir(str), *dir(tuple), *dir(frozenset), "get", "items", "keys", "values"})
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.AsyncFor)
 
 
@@ -37,11 +40,8 @@ class VanishingStore:
     line: int
 
 
-def vanishing_stores(tree: ast.Module, node: FunctionNode, description: str = "") -> list[VanishingStore]:
-    """Return the stores that a function makes of nothing that came in, and changes outside of any loop.
-
-    Where the description says that an argument is changed, a copy of it that is changed in its place is one, too.
-    """
+def vanishing_stores(tree: ast.Module, node: FunctionNode) -> list[VanishingStore]:
+    """Return the stores that a function makes of nothing that came in, and changes outside of any loop."""
     classes = {child.name for child in nodes_of(tree) if isinstance(child, ast.ClassDef)}
     nodes = nodes_of(node)
     repeated = {
@@ -56,14 +56,46 @@ def vanishing_stores(tree: ast.Module, node: FunctionNode, description: str = ""
                 stores[name] = VanishingStore(name, kind, getattr(child, "lineno", 0))
     begun = {name: store for name, store in stores.items() if not _is_copy(store, nodes, inputs)}
     vanishing = [judged for store in begun.values() if (judged := _judged(store, nodes, repeated))]
-    is_in_place = bool(_IN_PLACE.search(description) and not _NEW.search(description))
-    return [*vanishing, *_copies(nodes, inputs, is_in_place=is_in_place), *_caches(nodes)]
+    return [*vanishing, *_copies(nodes, inputs), *_caches(nodes)]
 
 
-def _copies(nodes: tuple[ast.AST, ...], inputs: set[str], *, is_in_place: bool) -> Iterator[VanishingStore]:
-    """Yield the copies of what came in of which a part is changed, and which nobody looks at any more, or which are
-    changed where the argument itself is to be.
-    """
+def leaves_alone(node: FunctionNode) -> bool:
+    """Check whether nothing of what comes in is changed: no part of an argument, and by nobody who is given one."""
+    nodes, inputs = nodes_of(node), _inputs(node)
+    copies = {name for child in nodes for name, value in _bound(child) if _is_new(value, inputs)}
+    owners = [owner for child in nodes for owner in _touched(child)]
+    return not any(_root(owner) in (inputs if _is_deep(owner) else inputs - copies) for owner in owners)
+
+
+def _is_new(value: ast.expr, inputs: set[str]) -> bool:
+    """Check whether a value is a list or mapping of its own, whatever its members are."""
+    return isinstance(value, ast.ListComp | ast.DictComp | ast.SetComp) or _depth_of_copy(value, inputs) > 0
+
+
+def _is_deep(owner: ast.expr) -> bool:
+    return not isinstance(owner, ast.Name)
+
+
+def _touched(node: ast.AST) -> list[ast.expr]:
+    """Return the values of which a part may be changed here."""
+    match node:
+        case ast.Subscript(value=owner, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=owner, ctx=ast.Store()):
+            return [owner]
+        case ast.AugAssign(target=ast.Name() as name):
+            return [name]
+        case ast.Call(func=ast.Name(id=called)) if called in _READERS:
+            return []
+        case ast.Call(func=ast.Attribute(value=owner, attr=method)) if method in _CHANGES:
+            return [owner]
+        case ast.Call(func=func, args=arguments, keywords=keywords):
+            given = [func.value] if isinstance(func, ast.Attribute) and func.attr not in _READS else []
+            return [*given, *arguments, *(keyword.value for keyword in keywords)]
+        case _:
+            return []
+
+
+def _copies(nodes: tuple[ast.AST, ...], inputs: set[str]) -> Iterator[VanishingStore]:
+    """Yield the copies of what came in of which a part is changed, and which nobody looks at any more."""
     statements = [child for child in nodes if isinstance(child, ast.stmt)]
     bindings = [(child, *bound) for child in statements for bound in _bound(child)]
     for statement, name, value in bindings:
@@ -73,8 +105,7 @@ def _copies(nodes: tuple[ast.AST, ...], inputs: set[str], *, is_in_place: bool) 
             continue
         names = {name} | {member for loop in nodes if depth > 1 and (member := _member(loop, name))}
         changing = [child for child in statements if _changed(child, depth) in names]
-        is_untouched = is_in_place and not any(_changed(child, _DEEP) in inputs - names for child in statements)
-        if changing and (is_untouched or not _is_looked_at(nodes, names, changing)):
+        if changing and not _is_looked_at(nodes, names, changing):
             yield VanishingStore(name, "copied", statement.lineno)
 
 
