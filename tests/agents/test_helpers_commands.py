@@ -56,6 +56,24 @@ def test_a_helper_is_created_changed_deleted_and_restored(root: Path) -> None:
     assert (root / "helpers" / "titles.toml").read_text("utf-8") == text
 
 
+def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(root: Path) -> None:
+    texts = [FINDER.replace("steps = 4", f"steps = {steps}") for steps in (4, 5, 6)]
+    for text in texts[1:]:
+        (root / "new.txt").write_text(text, "utf-8")
+        assert in_json(root, "edit", "vowel_finder", "--file", "new.txt")["admitted"]
+    for back in (2, 1):
+        done = toolwright("helpers", "rollback", "vowel_finder", "--reason", "worse", cwd=root)
+        assert f"✓ vowel_finder was restored: version {back} of 20" in done.stdout
+        assert (root / "helpers" / "vowel_finder.toml").read_text("utf-8") == texts[back - 1]
+    last = toolwright("helpers", "rollback", "vowel_finder", cwd=root)
+    assert (last.returncode, "has no version before version 1" in last.stderr) == (2, True)
+    reasons = [row["reason"] for row in in_json(root, "history", "vowel_finder")["versions"]]
+    assert reasons[-1].startswith("rolled back to version 1 (")
+    assert reasons[-1].endswith("): worse")
+    assert in_json(root, "rollback", "vowel_finder", "3")["back"].startswith("version 3 of 20")
+    assert in_json(root, "rollback", "vowel_finder")["back"].startswith("version 2 of 20")
+
+
 def test_an_unknown_helper_is_told_with_the_nearest(root: Path) -> None:
     done = toolwright("helpers", "show", "vowel_findr", cwd=root)
     assert done.returncode == 2
