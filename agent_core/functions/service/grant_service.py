@@ -5,6 +5,7 @@ call that runs stands still.
 """
 
 import copy
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -86,6 +87,7 @@ class GrantService:
         self._settings = settings
         self._limits = limits
         self._packages = packages
+        self.stood = 0.0  # seconds in which a human was asked
 
     @property
     def approver(self) -> Approver | None:
@@ -99,7 +101,7 @@ class GrantService:
     def during(self, approvals: Approvals | None) -> "GrantService":
         """Return this service as it asks during a turn; for None, outside of any."""
         service = copy.copy(self)
-        service._approvals = approvals or self._approvals
+        service._approvals, service.stood = approvals or self._approvals, 0.0
         return service
 
     async def ungranted(self, snapshot: Snapshot) -> Granted:
@@ -313,6 +315,7 @@ class GrantService:
             return self._approvals.close(question, Decision("no", why, "unavailable"))
         if not self._asks():
             return self._approvals.close(question, Decision("no", by="policy"))
+        began = time.monotonic()
         with standing_still():
             try:
                 decision = await self._approvals.ask(await self.explained(question, having))
@@ -320,6 +323,8 @@ class GrantService:
                     await self.packing.install(having)
             except PackagesError as error:
                 return self._approvals.close(question, Decision("no", str(error), "unavailable"))
+            finally:
+                self.stood += time.monotonic() - began
         return decision
 
 
