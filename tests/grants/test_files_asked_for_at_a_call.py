@@ -196,7 +196,7 @@ async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
     here: Room, sales: Path, how: str
 ) -> None:
     told = await tried(here, human("no"), "data/sales.csv", how)
-    assert "PermissionError: `tries` may not: read data/sales.csv. The user was asked and said no." in told
+    assert "PermissionError: `tries` may not: read data/sales.csv. The question was answered with no." in told
     assert "No such" not in told
 
 

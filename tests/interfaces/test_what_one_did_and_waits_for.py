@@ -90,6 +90,8 @@ def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: 
     with prompt([], tmp_path, columns=110) as (screen, _):
         screen.wait_for("you wrote 3 messages, the last: and @long.md")
         screen.wait(lambda: not any("\\n" in line for line in screen.screen()), "no literal line break")
+        screen.line("/agents")
+        screen.wait_for("3 turns, 1 removed")
 
 
 @pytest.fixture

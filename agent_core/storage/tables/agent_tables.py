@@ -74,7 +74,8 @@ class AgentTables(Tables):
     @query
     def agents(self, session: SqlSession) -> list[AgentRow]:
         """Return the agents that have had a turn."""
-        rows = session.all("select agent, count(*), max(started) from turn group by agent order by agent")
+        counts = "count(*), max(started), count(*) filter (where hidden)"
+        rows = session.all(f"select agent, {counts} from turn group by agent order by agent")
         return [AgentRow(*row) for row in rows]
 
     @query
