@@ -146,6 +146,24 @@ def test_a_file_that_is_named_goes_along_and_a_name_that_is_no_file_does_not(fol
         assert "nobody`" not in model.requests[-1].text
 
 
+def test_a_file_that_is_not_there_is_told_and_what_is_no_files_name_is_not(folder: Path) -> None:
+    message = "compare @nosuch.csv, @data/old.json and @\"my notes\" for @anna with @app.route('/x') @types/node"
+    with prompt([Expect(Say("Seen."), contains("@nosuch.csv"))], folder, columns=120) as (screen, _):
+        screen.line(message)
+        screen.wait_for("Seen.")
+        told = [row.strip() for row in screen.scrolled().split("\n") if "there is no such file" in row]
+    names = ("nosuch.csv", "data/old.json", "my notes")
+    assert told == [f"{name} is not sent: there is no such file" for name in names]
+
+
+def test_a_command_with_a_slash_of_another_keyboard_is_not_sent(folder: Path) -> None:
+    with prompt([Say("Sent.")], folder) as (screen, _):
+        screen.line("／hlep all")
+        screen.wait_for("Did you mean /help? To send it to the model, put a space before it.")
+        screen.line(" ／help")
+        screen.wait_for("Sent.")
+
+
 def test_a_long_file_is_cut_with_a_word(folder: Path) -> None:
     (folder / "long.txt").write_text("x" * 150_000)
     with prompt([Say("Seen.")], folder, columns=120) as (screen, _):
