@@ -150,6 +150,17 @@ def test_the_limit_and_the_description_of_a_block_are_edited_alone_or_with_its_t
     assert (wrong.returncode, "Omit --section." in wrong.stderr) == (2, True)
 
 
+def test_what_became_of_an_empty_block_is_told(kept: Path) -> None:
+    run(kept, "memory", "add", "team", "--limit", "40")
+    told = run(kept, "memory", "edit", "team", "--limit", "300", "--description", "Who leads.")["text"]
+    assert told.split("\n") == [
+        "The limit of `team` is now: 300",
+        "The description of `team` is now: Who leads.",
+        "`team` is still empty.",
+    ]
+    assert run(kept, "memory", "edit", "team", "--limit", "300")["text"] == "Nothing was changed."
+
+
 def test_a_search_needs_no_lock(kept: Path) -> None:
     with lock_agent(prepare_state_dir(kept), "main"):
         found = run(kept, "memory", "search", "heron")
