@@ -164,6 +164,12 @@ def test_a_command_with_a_slash_of_another_keyboard_is_not_sent(folder: Path) ->
         screen.wait_for("Sent.")
 
 
+def test_standard_input_is_no_argument_at_the_prompt_which_reads_it_itself(folder: Path) -> None:
+    with prompt([], folder) as (screen, _):
+        screen.line("/trace slugify -")
+        screen.wait_for("`-` is standard input, which the prompt reads itself.")
+
+
 def test_a_long_file_is_cut_with_a_word(folder: Path) -> None:
     (folder / "long.txt").write_text("x" * 150_000)
     with prompt([Say("Seen.")], folder, columns=120) as (screen, _):
