@@ -131,7 +131,7 @@ def test_a_session_lists_and_takes_back_what_it_did_to_helpers(root: Path) -> No
         (root / "helpers" / "vowel_finder.toml").unlink()
         screen.wait_for("from outside removed: vowel_finder")
         screen.line("/undo all")
-        screen.wait_for("bring the helper vowel_finder back, which human deleted")
+        screen.wait_for("bring the helper vowel_finder back, which you deleted")
         agree(screen)
         screen.wait_for("vowel_finder was restored")
         screen.line("/changes")
