@@ -355,7 +355,7 @@ async def test_a_database_is_read_from_a_copy(here: Room, sales: Path) -> None:
 
 async def test_a_no_is_remembered_for_the_call(here: Room, sales: Path) -> None:
     who = human("no")
-    assert "said no" in await tried(here, who, "data/sales.csv", "many")
+    assert "answered with no" in await tried(here, who, "data/sales.csv", "many")
     assert len(who.asked) == 1
 
 
