@@ -15,6 +15,7 @@ serve: .venv/.serve
 
 # In a workspace of its own, which is gone afterwards.
 demo: .venv/.run
+	@echo "The demo has a folder of its own, which is removed with all that was made in it when you leave."
 	@there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/toolwright init "$$there" >/dev/null 2>&1 && $(BIN)/toolwright -C "$$there" run --model tour
 
 # A part of what is tried, on two cores; `soak` tries all of it. Bytecode first, and kept even where the environment

@@ -1,7 +1,8 @@
 """Texts that go with a message: files that it names as @FILE, or that an option names, each fenced under its name.
 
-An @name that is none stays as it is typed. Only what a user types at a prompt is looked through for such names: what
-comes out of a pipe may be somebody else's text, and must not choose files of this machine.
+An @name that is none stays as it is typed; where it reads like a file's, the user is told. Only what a user types at a
+prompt is looked through for such names: what comes out of a pipe may be somebody else's text, and must not choose files
+of this machine.
 """
 
 import re
@@ -22,6 +23,7 @@ _NOTHING = "It printed nothing."
 _GOES_ALONG = re.compile(
     rf"(?:\n\n(?:`[^\n]+`:|{_ASIDE}[^\n]*`)\n(?:(`{{3,}})\n.*?(?:\n\1(?=\n\n|\Z)|\Z)|{_NOTHING}))+\Z", re.DOTALL
 )
+_LIKE_A_FILE = re.compile(r"[^()<>]*[^()<>./]\.(?:[A-Za-z][A-Za-z0-9]{0,4}|parquet)")
 _AFTER = ".,;:!?)]}'\""
 _TYPING = re.compile(r'(?<![^\s(\[,;])@("?)([^\s"]*)$')
 
@@ -61,9 +63,9 @@ def fence(text: str) -> str:
 
 
 def named_in(message: str) -> list[Attachment]:
-    """Return the files that a message names as @FILE or @"FILE NAME", each once."""
-    paths = dict.fromkeys(path for match in _NAMED.finditer(message) if (path := _path(match)))
-    return [_read(path) for path in paths]
+    """Return the files that a message names as @FILE or @"FILE NAME", each once, also those that are not there."""
+    files = [_read(path) if (path := _path(match)) else _missing(match) for match in _NAMED.finditer(message)]
+    return [*{file.name: file for file in files if file is not None}.values()]
 
 
 def command_block(command: str, failed: str, output: str) -> str:
@@ -106,6 +108,13 @@ def _path(match: re.Match[str]) -> str:
     if match[1]:
         return match[1] if _is_there(match[1]) else ""
     return next((name for name in _shorter(match[2]) if _is_there(name)), "")
+
+
+def _missing(match: re.Match[str]) -> Attachment | None:
+    """Return a file that is not there, if what is named reads like one; a person or a decorator does not."""
+    *_, name = _shorter(match[2] or "")
+    is_meant = match[1] or _LIKE_A_FILE.fullmatch(name)
+    return Attachment(match[1] or name, problem="there is no such file") if is_meant else None
 
 
 def _shorter(name: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ from sandbox.wire.foreign import read_json
 from sandbox.wire.values import BODY, TAG
 
 from .attachments import command_block, named_in, with_blocks
-from .catalogue import needed
+from .catalogue import nearest, needed
 from .conversation import Conversation
 from .render.verdicts import value_lines
 from .slash_shell import run_shell, show
@@ -42,6 +42,7 @@ _ABOUT = re.compile(r"(\?\??)\s*([A-Za-z_]\w*)\s*")
 _NEAR = re.compile(r"(=|\?\??)(?:\s*$|(?=[A-Za-z_]))(.*)", re.DOTALL)
 _SHELL = re.compile(r"!(?![\s!=])")
 _OF_SHELL = re.compile(r"(cd|pushd|popd|export|unset|alias|source|\.)(\s[^;&|\n]*)?")
+_WIDE = re.compile(r"[／∕⁄](?=[A-Za-z])(\w+)(?![／∕⁄/\w])")  # a slash of another keyboard
 _MOST_OUTPUT: Final = 20_000  # characters of what a command printed, for the model
 _MOST_KEPT: Final = 1_000_000
 _LITERALS = (
@@ -68,6 +69,10 @@ def long_form(talk: Conversation, text: str) -> str:
         return f"/{'about' if about[1] == '?' else 'introspect'} {about[2]}"
     if near := _NEAR.fullmatch(text):
         return _looked_up(talk, near[1], near[2].strip())
+    if wide := _WIDE.match(text):
+        meant = nearest(wide[1].lower())
+        fix = f"Did you mean /{meant}?" if meant else "Type /help for the list."
+        raise UsageError(f"A command begins with /, and this with {text[0]}.", fix=f"{fix} {_TO_MODEL}")
     return f"/shell {text[1:].strip()}" if _SHELL.match(text) else text
 
 

@@ -179,15 +179,20 @@ async def _changed(talk: Conversation, kind: _Kind, name: str, *, since_start: b
     there, here = before is not None and bool(before.hash), bool(last.hash)
     if before is not None and there and here and before.hash == last.hash:
         return None
-    what, by, steps = f"{kind.label}{name}", f" ({last.who})", len(live_versions) - len(older) if since_start else 1
+    what, by, steps = f"{kind.label}{name}", _hand(last), len(live_versions) - len(older) if since_start else 1
     if before is None or not there:
-        says = f"made {what}{by}"
-        undoes = f"delete {what}, made by {last.who}"
+        says = f"{by} made {what}"
+        undoes = f"delete {what}, made by {by}"
         return Deed(last.row.at, says, undoes, partial(_unmake, talk, kind, name, steps)) if here else None
     undo = partial(_restore, talk, kind, name, before, steps)
-    change = f"change {what} back to version {before.number} ({before.who}, {before.when})"
-    bring = f"bring {what} back, which {last.who} deleted ({last.when})"
-    return Deed(last.row.at, f"{'changed' if here else 'deleted'} {what}{by}", change if here else bring, undo)
+    change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
+    bring = f"bring {what} back, which {by} deleted ({last.when})"
+    return Deed(last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo)
+
+
+def _hand(version: Version) -> str:
+    """Return who made a version, as the one who reads it is called."""
+    return "you" if version.row.by == "human" else f"the {version.who}"
 
 
 async def _live_versions(talk: Conversation, kind: _Kind, name: str) -> list[Version]:
@@ -217,7 +222,8 @@ async def _block_since_start(talk: Conversation, label: str) -> Deed | None:
     if base.value == last.value or last.agent not in ("", talk.agent.name):
         return None
     undoes = f"restore the block {label} as it was when the session began"
-    return Deed(last.at, f"changed the block {label}", undoes, partial(_restore_block, talk, label, base))
+    by = "you" if last.by == "human" else f"the agent {last.agent}".rstrip()
+    return Deed(last.at, f"{by} changed the block {label}", undoes, partial(_restore_block, talk, label, base))
 
 
 async def _not_undone(talk: Conversation, since: float) -> list[Line]:
@@ -234,7 +240,7 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
     for kind, name in product(_kinds(talk), talk.deeds.touched):
         versions = await _live_versions(talk, kind, name)
         if versions and _is_of_another(talk, versions[-1]):
-            what = f"A change of {kind.label}{name} by {versions[-1].who}"
+            what = f"A change of {kind.label}{name} by {_hand(versions[-1])}"
             before = [str(version.number) for version in versions[:-1] if version.hash][-1:]
             back = " ".join([kind.rollback, name, *before])
             newer.append((versions[-1].row.at, what, f"{back} goes back to the version before"))

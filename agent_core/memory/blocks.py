@@ -130,9 +130,12 @@ class Blocks:
     async def set_up(self, label: str, author: EditAuthor, **changes: Any) -> PlannedEdit:  # Any: the block's fields
         """Plan to change a block's limit, description or another of its fields."""
 
-        def put(memory: Memory) -> None:
-            for name, value in changes.items():
-                setattr(memory[label], name, value)
+        def put(memory: Memory) -> str:
+            block = memory[label]
+            fresh = {name: value for name, value in changes.items() if getattr(block, name) != value}
+            for name, value in fresh.items():
+                setattr(block, name, value)
+            return "\n".join(f"The {name} of `{label}` is now: {value}" for name, value in fresh.items())
 
         return await self._plan(put, author, f"set {', '.join(f'{name}={value}' for name, value in changes.items())}")
 

@@ -221,7 +221,7 @@ async def plan(order: EditRequest, now: StoredMemory, agent: str, clock: Clock) 
         return refused(str(error) if own else f"{type(error).__name__}: {error}", order.author.by)
     if lost_lines := lost(order.seen, now, after):
         return refused(_overtaken(lost_lines, order.seen, now), order.author.by)
-    messages = [_spoken(result), *(_reads_now(after[change.after.label]) for change in changed if change.after)]
+    messages = [_spoken(result), *(_became(change, after[change.after.label]) for change in changed if change.after)]
     writes = tuple(_write(change, order, agent) for change in changed)
     return PlannedEdit(
         "\n".join(filter(None, messages)) or "Nothing was changed.", writes, by=order.author.by, changed=tuple(changed)
@@ -282,6 +282,12 @@ def _spoken(result: Any) -> str:  # Any: what a human's method returned
     if result is None or isinstance(result, str):
         return result or ""
     return json.dumps(result, ensure_ascii=False, default=str)
+
+
+def _became(change: BlockDifference, block: Block) -> str:
+    """Return how a block reads that was changed, be it in its text or in its limit and the like."""
+    was_empty = change.before is not None and not change.before.value
+    return f"`{block.label}` is still empty." if was_empty and not block.text else _reads_now(block)
 
 
 def _reads_now(block: Block) -> str:

@@ -73,7 +73,7 @@ class CallRecord:
         self.repairs: list[str] = []
         self._clock = clock
         self._began = clock.monotonic()
-        self.stood = 0.0  # seconds in which it stood at the debugger
+        self.stood = 0.0  # seconds in which it waited for a human, at the debugger or with a question
         self._announced = False
 
     def read(self, function: Function) -> dict[str, Any] | tuple[Problem, ...]:
@@ -94,7 +94,7 @@ class CallRecord:
         self._began = self._clock.monotonic()
 
     def seconds(self) -> float:
-        """Return how long it has run, without the time for which the user paused it."""
+        """Return how long it has run, without the time in which it waited for a human."""
         return max(0.0, self._clock.monotonic() - self._began - self.stood)
 
     def announce(self) -> None:

@@ -230,7 +230,7 @@ class WorkspaceFunction:
             outcome = InterruptedCall()
         finally:
             watch.close()
-            record.stood = watch.stood
+            record.stood += watch.stood
         size, seconds = max(answers.size_of(outcome), len(record.call.arguments)), record.seconds()
         writes = await aside(
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
@@ -260,5 +260,8 @@ class WorkspaceFunction:
             watch=watch,
             on_output=record.tell_printed,
         )
-        outcome = await requests.run(self.function, arguments, permit)
+        try:
+            outcome = await requests.run(self.function, arguments, permit)
+        finally:
+            record.stood += granting.stood
         return outcome, requests.lacking(outcome, permit), requests.was_refused()

@@ -43,11 +43,12 @@ class Made(Sequence[T]):
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """An agent that has had a turn, with the number of turns and the start of the last one."""
+    """An agent that has had a turn: how many, when the last one began, and how many were removed from the context."""
 
     name: str
     turns: int
     last_at: float
+    hidden: int
 
 
 @dataclass(frozen=True, slots=True)

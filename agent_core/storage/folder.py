@@ -138,7 +138,7 @@ def check_name(agent: str) -> None:
 def busy_agent(agent: str, owner: str = "") -> AgentBusy:
     """Return the error for an agent that somebody else has, or, without an owner, this process itself."""
     if owner:
-        fix = "Use `--agent NAME` for a second conversation, `run --once` for one question, or end that process."
+        fix = "Use an agent of another name for a second conversation, or end that process."
     else:
         fix = "Use the one that is open, or close it first: `aclose`, or the end of its `async with`."
     return AgentBusy(f"Agent `{agent}` is in use by {owner or 'this process, which has opened it before'}.", fix=fix)

@@ -2,24 +2,25 @@
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from agent_core.access.grants import Question
 from agent_core.base.errors import UsageError
+from agent_core.base.json_form import IF_SET
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
-from agent_core.functions.service import Author, FunctionService
+from agent_core.functions.service import Author, FunctionService, history
 from agent_core.registry.source import hash_of
 from agent_core.runtime.agent import Agent
 from sandbox.wire.lines import lines_of
 
 from .helper_file import Helper, path_of, read_helper, written
 from .helper_gate import beyond, failing_examples, near_copies, problems_around
-from .helper_library import HelperLibrary, HelperVersion
+from .helper_library import HelperLibrary
 
 Deed = Literal["created", "changed", "deleted", "restored"]
 _ASKS: Final[Mapping[Deed, str]] = {
@@ -32,13 +33,17 @@ _ASKS: Final[Mapping[Deed, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class HelperVerdict:
-    """The verdict on a helper that was proposed: whether it is in force, and all that was found."""
+    """The verdict on a helper that was proposed: whether it is in force, and all that was found.
+
+    `back` is the version that a rollback was to bring back, with its time.
+    """
 
     name: str
     deed: Deed
     admitted: bool
     problems: tuple[Problem, ...] = ()
     denied: str = ""
+    back: str = field(default="", metadata=IF_SET)
 
     @property
     def text(self) -> str:
@@ -127,14 +132,19 @@ class HelperChanges:
         return HelperVerdict(name, "deleted", admitted=True)
 
     async def rollback(self, name: str, version: str, proposal: Proposal) -> HelperVerdict:
-        """Restore an earlier version of a helper, or a deleted helper; without `version`, the one before.
+        """Restore an earlier version of a helper, or a deleted helper.
+
+        Without `version`, the one before the current one, or before the one that the last rollbacks brought back.
 
         Raises:
             UsageError: there is no such version.
         """
         await self._library.refresh()
-        chosen = _chosen(name, await self._library.history(name), version)
-        return await self._put("restored", name, chosen.text, proposal)
+        target = history.pick(name, await self._library.versions(name), version, goes_back=True)
+        went_back = history.went_back(target, is_there=name in self._library.helpers)  # by which the next one knows it
+        reason = ": ".join(filter(None, (went_back, proposal.reason)))
+        verdict = await self._put("restored", name, target.source, replace(proposal, reason=reason))
+        return replace(verdict, back=f"version {target.number} of {target.when}")
 
     async def _put(self, deed: Deed, name: str, text: str, proposal: Proposal) -> HelperVerdict:
         problems = await self._judge(name, text, proposal)
@@ -179,21 +189,6 @@ class HelperChanges:
 
 def _passes(problems: tuple[Problem, ...] | list[Problem]) -> bool:
     return all(problem.severity == "warns" for problem in problems)
-
-
-def _chosen(name: str, versions: list[HelperVersion], version: str) -> HelperVersion:
-    """Return the version by its number or the beginning of its hash; without one, the last other one with a text."""
-    having = [row for row in versions if row.text]
-    if not version:
-        older = [row for row in having if row.version != versions[-1].version]
-        if older:
-            return older[-1]
-        raise UsageError(f"`{name}` has no version before this one.", fix=f"Next: toolwright helpers history {name}")
-    named = [row for row in having if str(row.number) == version or row.version.startswith(version)]
-    if len({row.version for row in named}) != 1:
-        fix = f"Next: toolwright helpers history {name}"
-        raise UsageError(f"`{name}` has no version {one_line(version, 80)}.", fix=fix)
-    return named[-1]
 
 
 class HelperDesk:

@@ -56,6 +56,24 @@ def test_a_helper_is_created_changed_deleted_and_restored(root: Path) -> None:
     assert (root / "helpers" / "titles.toml").read_text("utf-8") == text
 
 
+def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(root: Path) -> None:
+    texts = [FINDER.replace("steps = 4", f"steps = {steps}") for steps in (4, 5, 6)]
+    for text in texts[1:]:
+        (root / "new.txt").write_text(text, "utf-8")
+        assert in_json(root, "edit", "vowel_finder", "--file", "new.txt")["admitted"]
+    for back in (2, 1):
+        done = toolwright("helpers", "rollback", "vowel_finder", "--reason", "worse", cwd=root)
+        assert f"✓ vowel_finder was restored: version {back} of 20" in done.stdout
+        assert (root / "helpers" / "vowel_finder.toml").read_text("utf-8") == texts[back - 1]
+    last = toolwright("helpers", "rollback", "vowel_finder", cwd=root)
+    assert (last.returncode, "has no version before version 1" in last.stderr) == (2, True)
+    reasons = [row["reason"] for row in in_json(root, "history", "vowel_finder")["versions"]]
+    assert reasons[-1].startswith("rolled back to version 1 (")
+    assert reasons[-1].endswith("): worse")
+    assert in_json(root, "rollback", "vowel_finder", "3")["back"].startswith("version 3 of 20")
+    assert in_json(root, "rollback", "vowel_finder")["back"].startswith("version 2 of 20")
+
+
 def test_an_unknown_helper_is_told_with_the_nearest(root: Path) -> None:
     done = toolwright("helpers", "show", "vowel_findr", cwd=root)
     assert done.returncode == 2
@@ -104,16 +122,16 @@ def test_a_session_lists_and_takes_back_what_it_did_to_helpers(root: Path) -> No
         write(root, "letter_finder", FINDER.replace("many vowels", "few letters"))
         screen.wait_for("from outside loaded: letter_finder")
         screen.line("/changes")
-        screen.wait_for("made the helper letter_finder (human)")
-        screen.wait_for("changed the helper vowel_finder (human)")
+        screen.wait_for("you made the helper letter_finder")
+        screen.wait_for("you changed the helper vowel_finder")
         screen.line("/undo")
-        screen.wait_for("delete the helper letter_finder, made by human")
+        screen.wait_for("delete the helper letter_finder, made by you")
         agree(screen)
         screen.wait_for("deleted the helper letter_finder")
         (root / "helpers" / "vowel_finder.toml").unlink()
         screen.wait_for("from outside removed: vowel_finder")
         screen.line("/undo all")
-        screen.wait_for("bring the helper vowel_finder back, which human deleted")
+        screen.wait_for("bring the helper vowel_finder back, which you deleted")
         agree(screen)
         screen.wait_for("vowel_finder was restored")
         screen.line("/changes")

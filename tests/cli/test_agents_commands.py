@@ -119,4 +119,5 @@ def test_an_agent_that_runs_elsewhere_is_not_deleted(kept: Path) -> None:
     with lock_agent(prepare_state_dir(kept), "main"):
         busy = toolwright("agents", "delete", "main", "-y", cwd=kept)
     assert (busy.returncode, "Agent `main` is in use by process" in busy.stderr) == (1, True)
+    assert "Use `--agent NAME` for a second conversation, `run --once` for one question, or end" in busy.stderr
     assert len(run(kept, "agents", "list")["agents"]) == 1

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.storage import lock_agent, prepare_state_dir
+from agent_core.base.clock import Clock
+from agent_core.storage import lock_agent, open_store, prepare_state_dir
 from tests.cli.support import remembering, run
 from tests.kit.program import toolwright
 from tests.kit.terminal import terminal
+from tests.storage.support import say
 
 
 @pytest.fixture
@@ -148,6 +150,26 @@ def test_the_limit_and_the_description_of_a_block_are_edited_alone_or_with_its_t
     assert run(kept, "memory", "show", "human")["blocks"][0]["limit"] == 400
     wrong = toolwright("memory", "edit", "rules", "--section", "--limit", "10", cwd=kept)
     assert (wrong.returncode, "Omit --section." in wrong.stderr) == (2, True)
+
+
+def test_what_became_of_an_empty_block_is_told(kept: Path) -> None:
+    run(kept, "memory", "add", "team", "--limit", "40")
+    told = run(kept, "memory", "edit", "team", "--limit", "300", "--description", "Who leads.")["text"]
+    assert told.split("\n") == [
+        "The limit of `team` is now: 300",
+        "The description of `team` is now: Who leads.",
+        "`team` is still empty.",
+    ]
+    assert run(kept, "memory", "edit", "team", "--limit", "300")["text"] == "Nothing was changed."
+
+
+async def test_the_best_hit_of_each_search_comes_before_the_far_ones_of_the_other(kept: Path) -> None:
+    async with open_store(prepare_state_dir(kept) / "state.db", clock=Clock()) as store:
+        for text in ("a heron", "that heron again", "one more heron"):
+            await say(store, text)
+    hits = toolwright("memory", "search", "heron", cwd=kept).stdout.split("\n")[:5]
+    passage = next(place for place, hit in enumerate(hits) if "Herons fish at dusk." in hit)
+    assert passage <= 1, hits
 
 
 def test_a_search_needs_no_lock(kept: Path) -> None:

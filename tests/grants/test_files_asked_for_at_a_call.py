@@ -196,7 +196,7 @@ async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
     here: Room, sales: Path, how: str
 ) -> None:
     told = await tried(here, human("no"), "data/sales.csv", how)
-    assert "PermissionError: `tries` may not: read data/sales.csv. The user was asked and said no." in told
+    assert "PermissionError: `tries` may not: read data/sales.csv. The question was answered with no." in told
     assert "No such" not in told
 
 
@@ -355,7 +355,7 @@ async def test_a_database_is_read_from_a_copy(here: Room, sales: Path) -> None:
 
 async def test_a_no_is_remembered_for_the_call(here: Room, sales: Path) -> None:
     who = human("no")
-    assert "said no" in await tried(here, who, "data/sales.csv", "many")
+    assert "answered with no" in await tried(here, who, "data/sales.csv", "many")
     assert len(who.asked) == 1
 
 

@@ -1,17 +1,20 @@
 """A program that uses the library hands in who is asked; the events of a turn tell of each question and answer."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from agent_core import Approver, Decision, Workspace
-from agent_core.base.events import Event, GrantAnswered, GrantAsked
+from agent_core import Approver, Decision, Question, Workspace
+from agent_core.base.events import CallAnswered, Event, GrantAnswered, GrantAsked
 from agent_core.base.json_form import to_json
 from tests.grants.support import Human, human
+from tests.grants.test_files_asked_for_at_a_call import SALES, SUMS
 from tests.interfaces.asking import CALL, DONE, home, made, service
-from tests.kit import Ask, Expect, Script, contains, scripted
+from tests.interfaces.support import create
+from tests.kit import Ask, Expect, Script, Wanted, contains, scripted
 from tests.kit.desk import of
 
 
@@ -39,6 +42,22 @@ async def test_each_question_is_told_with_its_answer_under_one_name(tmp_path: Pa
     assert question.question == answer.question == asked.asked[0].id
     assert events.index(question) < events.index(answer)
     assert (answer.answer, answer.by, answer.word, answer.command) == ("yes", "human", "", "")
+
+
+async def test_the_time_of_a_call_leaves_out_how_long_a_human_thought_about_a_question(tmp_path: Path) -> None:
+    thought_s = 4.0
+
+    async def slow(question: Question) -> Decision:
+        await asyncio.sleep(thought_s if question.moment == "run" else 0)
+        return Decision("once")
+
+    (tmp_path / "sales.csv").write_text(SALES)
+    script: Script = [Ask(create(SUMS, "csv_sum")), Ask(Wanted("csv_sum", {"path": "sales.csv"})), DONE]
+    async with turn(script, tmp_path, slow) as events:
+        [question] = of(GrantAsked, events)
+        _, called = of(CallAnswered, events)
+    assert (question.moment, called.outcome) == ("run", "returned")
+    assert called.seconds < thought_s
 
 
 async def test_the_published_shape_of_a_question_holds_what_a_client_shows(tmp_path: Path) -> None:

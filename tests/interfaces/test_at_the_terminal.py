@@ -146,6 +146,30 @@ def test_a_file_that_is_named_goes_along_and_a_name_that_is_no_file_does_not(fol
         assert "nobody`" not in model.requests[-1].text
 
 
+def test_a_file_that_is_not_there_is_told_and_what_is_no_files_name_is_not(folder: Path) -> None:
+    message = "compare @nosuch.csv, @data/old.json and @\"my notes\" for @anna with @app.route('/x') @types/node"
+    with prompt([Expect(Say("Seen."), contains("@nosuch.csv"))], folder, columns=120) as (screen, _):
+        screen.line(message)
+        screen.wait_for("Seen.")
+        told = [row.strip() for row in screen.scrolled().split("\n") if "there is no such file" in row]
+    names = ("nosuch.csv", "data/old.json", "my notes")
+    assert told == [f"{name} is not sent: there is no such file" for name in names]
+
+
+def test_a_command_with_a_slash_of_another_keyboard_is_not_sent(folder: Path) -> None:
+    with prompt([Say("Sent.")], folder) as (screen, _):
+        screen.line("／hlep all")
+        screen.wait_for("Did you mean /help? To send it to the model, put a space before it.")
+        screen.line(" ／help")
+        screen.wait_for("Sent.")
+
+
+def test_standard_input_is_no_argument_at_the_prompt_which_reads_it_itself(folder: Path) -> None:
+    with prompt([], folder) as (screen, _):
+        screen.line("/trace slugify -")
+        screen.wait_for("`-` is standard input, which the prompt reads itself.")
+
+
 def test_a_long_file_is_cut_with_a_word(folder: Path) -> None:
     (folder / "long.txt").write_text("x" * 150_000)
     with prompt([Say("Seen.")], folder, columns=120) as (screen, _):
@@ -224,8 +248,8 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
         screen.line("/memory edit human Likes tea.")
         screen.wait_for("reads now")
         screen.line("/changes")
-        screen.wait_for("made count_vowels (agent main")
-        screen.wait_for("changed the block human")
+        screen.wait_for("the agent main (scripted) made count_vowels")
+        screen.wait_for("you changed the block human")
         screen.wait_for("and 1 turn: /pop removes the last one.")
         screen.line("/undo 9")
         screen.wait_for("There is no change 9.")
@@ -268,7 +292,7 @@ def test_what_another_agent_did_is_not_undone_here(tmp_path: Path) -> None:
         agree(screen)
         screen.wait_count("/help lists", 2)
         screen.line("/undo")
-        screen.wait_for("A change of count_vowels by agent main")
+        screen.wait_for("A change of count_vowels by the agent main")
         screen.wait_for("Nothing was changed or said in this session.")
         screen.line("/switch main")
         screen.wait_count("/help lists", 3)

@@ -109,6 +109,19 @@ def test_a_one_shot_at_a_terminal_asks_for_the_file(tmp_path: Path) -> None:
     assert 'read = ["data/"]' in entries(tmp_path)
 
 
+def test_a_call_by_hand_that_is_refused_says_what_to_do_to_its_human_and_nothing_to_a_model(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "sums.py").write_text(SUMS)
+    with prompt([], tmp_path, environment=home(tmp_path), columns=120) as (screen, _):
+        screen.line('=csv_sum("data/sales.csv")')
+        screen.wait_for(ASKS)
+        press(screen, "n")
+        screen.wait_for("may not: read data/sales.csv. The question was answered with no.")
+        screen.wait_for("Call it again to be asked again.")
+        screen.wait_for("toolwright functions grant csv_sum --read data/sales.csv")
+        assert "nobody would be asked" not in screen.scrolled()
+
+
 def test_a_call_at_a_terminal_asks_for_the_file(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "sums.py").write_text(SUMS)

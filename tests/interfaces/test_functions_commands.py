@@ -52,6 +52,15 @@ def test_a_function_is_created_called_edited_tested_and_deleted_by_a_script(tmp_
     assert not (tmp_path / "functions" / "words.py").exists()
 
 
+@pytest.mark.parametrize("verb", ["call", "test", "trace"])
+def test_the_arguments_of_a_call_may_come_on_standard_input(grown: Path, verb: str) -> None:
+    command = ("functions", verb, "count_vowels", "--args", "-")
+    done = toolwright(*command, cwd=grown, given='{"text": "queueing"}\n')
+    assert (done.returncode, "5" in done.stdout) == (0, True), done.stderr
+    nothing = toolwright(*command, cwd=grown, given="")
+    assert (nothing.returncode, "was not called" in nothing.stderr) == (2, True), nothing.stderr
+
+
 def test_list_and_show_have_the_published_shapes(grown: Path) -> None:
     (grown / "functions" / "bad.py").write_text("def x(:\n")
     listed = document("functions", "list", cwd=grown)

@@ -134,7 +134,7 @@ def test_a_rollback_of_ones_own_is_a_change_that_undo_takes_back(tmp_path: Path)
         screen.line("/rollback count_vowels 1")
         screen.wait_count("✓ count_vowels", 3)
         screen.line("/undo")
-        screen.wait_for("This would change count_vowels back to version 2 (agent main")
+        screen.wait_for("This would change count_vowels back to version 2 (by the agent main")
         agree(screen)
         screen.wait_gone("This would")
         file = tmp_path / "functions" / "words.py"
@@ -153,7 +153,7 @@ def test_undoing_a_deletion_says_who_deleted_it(tmp_path: Path) -> None:
         agree(screen)
         screen.wait_for("deleted count_vowels")
         screen.line("/undo")
-        screen.wait_for("This would bring count_vowels back, which human deleted (")
+        screen.wait_for("This would bring count_vowels back, which you deleted (")
         screen.line("n")
         screen.wait_for("Nothing was changed.")
 

@@ -1,5 +1,6 @@
 """The tour: a scripted growth session through the real loop, and it says so on every screen."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,14 @@ def test_the_tour_played_by_next_alone_reaches_its_end(tmp_path: Path) -> None:
     seen = played("start", *["next"] * 8, cwd=tmp_path)
     assert f"**Screen 8 of 9 · {LABEL}**" in seen
     assert (tmp_path / "functions" / "tour.py").read_text().count("def ") == 1
+
+
+def test_the_demo_says_that_its_folder_goes_away_when_one_leaves() -> None:
+    root = Path(__file__).parents[2]
+    command = ["make", "--dry-run", "--assume-old=.venv/.run", "demo"]
+    recipe = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    assert "is removed with all that was made in it when you leave." in recipe
+    assert recipe.index("is removed") < recipe.index("--model tour")
 
 
 def test_what_the_tour_makes_is_real_and_was_refused_before_it_was_right(tmp_path: Path) -> None:

@@ -92,6 +92,22 @@ def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: 
         screen.wait(lambda: not any("\\n" in line for line in screen.screen()), "no literal line break")
 
 
+def test_the_list_of_agents_counts_as_the_greeting_does_what_is_left_of_the_conversation(tmp_path: Path) -> None:
+    with prompt([Say("One."), Say("Two.")], tmp_path) as (screen, _):
+        screen.line("first")
+        screen.wait_for("One.")
+        screen.line("second")
+        screen.wait_for("Two.")
+        screen.line("/pop")
+        screen.wait_for("removed from the context: second")
+    with prompt([], tmp_path) as (screen, _):
+        screen.wait_for("you wrote 1 message, the last: first")
+        screen.line("/agents")
+        screen.wait_for("1 turn, 1 removed")
+    (row,) = json.loads(toolwright("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
+    assert (row["turns"], row["hidden_turns"]) == (2, 1)
+
+
 @pytest.fixture
 def grown(tmp_path: Path) -> Path:
     """A workspace with one function, and an editor that changes it."""

@@ -38,9 +38,7 @@ def test_a_second_process_is_told_which_one_has_the_agent(tmp_path: Path, holder
     holder.wait()
     expected = rf"Agent `main` is in use by process {holder.pid} \(since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\)\."
     assert re.fullmatch(expected, caught.value.message)
-    assert caught.value.fix == (
-        "Use `--agent NAME` for a second conversation, `run --once` for one question, or end that process."
-    )
+    assert caught.value.fix == "Use an agent of another name for a second conversation, or end that process."
 
 
 def test_a_lock_ends_with_its_process_however_it_ends(tmp_path: Path, holder: "subprocess.Popen[str]") -> None:

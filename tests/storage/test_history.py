@@ -93,7 +93,7 @@ async def test_the_agents_are_listed_with_their_turns_and_times(store: Store, cl
     await say(store, "a", agent="adam")
     clock.time += 5
     await say(store, "b", agent="adam")
-    assert await store.agents() == [AgentRow("adam", 2, clock.time), AgentRow("zoe", 1, clock.time - 5)]
+    assert await store.agents() == [AgentRow("adam", 2, clock.time, 0), AgentRow("zoe", 1, clock.time - 5, 0)]
 
 
 async def test_a_summary_is_no_part_of_the_conversation_and_is_found_by_its_kind(store: Store) -> None:

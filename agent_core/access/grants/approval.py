@@ -156,16 +156,21 @@ _NO_MORE = (
     " what you need it for."
 )
 _AS_THEY_SAY = "Change it as they say before you try again: for the same code they are not asked again in this turn."
+_ANSWERED_NO = "The question was answered with no."
+_CALL_AGAIN = "Call it again to be asked again. To grant it for good: {}"
+_AGAIN: Mapping[Moment, str] = MappingProxyType({"join": "Do the same again to be asked again."})
 
 
-def denial(question: Question, decision: Decision) -> str:
-    """Return the refusal message for a question."""
+def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> str:
+    """Return the refusal message for a question, for a model, or for the human whose own call `by_hand` it is."""
     lacks = "; ".join(question.missing.sentences())
     new = " in this new version" if question.is_again else ""
     new += f" ({question.changed})" if question.is_again and question.changed else ""
     message = (
         f"`{question.function}` may not{new}: {lacks}." if lacks else f"`{question.function}` needs the user's yes."
     )
+    if by_hand and decision.by == "human":
+        return f"{message} {_ANSWERED_NO}\n{_AGAIN.get(question.moment, _CALL_AGAIN.format(question.command))}"
     return "\n".join([f"{message} {_SAID[decision.by]}".rstrip(), *_next(question, decision)])
 
 

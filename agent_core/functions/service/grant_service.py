@@ -5,6 +5,7 @@ call that runs stands still.
 """
 
 import copy
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -86,6 +87,7 @@ class GrantService:
         self._settings = settings
         self._limits = limits
         self._packages = packages
+        self.stood = 0.0  # seconds in which a human was asked
 
     @property
     def approver(self) -> Approver | None:
@@ -99,7 +101,7 @@ class GrantService:
     def during(self, approvals: Approvals | None) -> "GrantService":
         """Return this service as it asks during a turn; for None, outside of any."""
         service = copy.copy(self)
-        service._approvals = approvals or self._approvals
+        service._approvals, service.stood = approvals or self._approvals, 0.0
         return service
 
     async def ungranted(self, snapshot: Snapshot) -> Granted:
@@ -176,7 +178,8 @@ class GrantService:
         decision = await self._ask(question, state.now | question.missing)
         if decision.answer == "no":
             return CandidateGrants(
-                denied=denial(question, decision), is_human=decision.by in ("human", "earlier", "often")
+                denied=denial(question, decision, by_hand=work.author.by == "human"),
+                is_human=decision.by in ("human", "earlier", "often"),
             )
         giving = Giving(function.name, question.missing, content, who(), state.now) if question.missing else None
         if decision.answer == "once":
@@ -211,7 +214,7 @@ class GrantService:
         if question is not None and (not now.covers(question.missing) or self.packing.lacks(now)):
             question = replace(question, lines=_shown(function, snapshot), caller=caller)
             decision = await self._ask(question, now | question.missing)
-            note = denial(question, decision)
+            note = self._denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or state.entry):
                 return Denied(note)
             if decision.answer == "yes":
@@ -268,11 +271,15 @@ class GrantService:
             return NOTHING, why
         decision = await self._ask(replace(question, granted=await self.book.allowed(target, snapshot)))
         if decision.answer == "no":
-            return NOTHING, denial(question, decision)
+            return NOTHING, self._denial(question, decision)
         given = question.wider if decision.is_wide else grants
         if decision.answer == "yes":
             await self.book.give(target, snapshot, given, who())
         return given, ""
+
+    def _denial(self, question: Question, decision: Decision) -> str:
+        """Return the refusal of a call, which a human made by hand if it is part of no turn."""
+        return denial(question, decision, by_hand=self._approvals.turn is None)
 
     def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
         """Return the handler of a call's requests for files."""
@@ -313,6 +320,7 @@ class GrantService:
             return self._approvals.close(question, Decision("no", why, "unavailable"))
         if not self._asks():
             return self._approvals.close(question, Decision("no", by="policy"))
+        began = time.monotonic()
         with standing_still():
             try:
                 decision = await self._approvals.ask(await self.explained(question, having))
@@ -320,6 +328,8 @@ class GrantService:
                     await self.packing.install(having)
             except PackagesError as error:
                 return self._approvals.close(question, Decision("no", str(error), "unavailable"))
+            finally:
+                self.stood += time.monotonic() - began
         return decision
 
 

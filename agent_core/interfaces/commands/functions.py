@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.ratings import Rated
 
 _MOST = 12
+_ARGUMENTS = "The arguments, as one JSON object; - is standard input."
 
 
 @verb()
@@ -238,9 +239,10 @@ async def delete(door: Door, name: str) -> Result:
 
 @verb(opens=Opens.ASKING)
 @click.argument("name")
-@click.option("--args", "arguments", metavar="JSON", help="Run one call with these arguments instead of the examples.")
+@click.option("--args", "arguments", metavar="JSON", help=f"Run one call instead of the examples. {_ARGUMENTS}")
 async def test(door: Door, name: str, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
+    arguments = None if arguments is None else _read(door, arguments)
     tested = await door.shop.test(name, arguments)
     if arguments is not None and tested.outcome is not None:
         return ended(door, (name, arguments), tested.outcome)
@@ -250,9 +252,10 @@ async def test(door: Door, name: str, arguments: str | None) -> Result:
 
 @verb(opens=Opens.ASKING)
 @click.argument("name")
-@click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
+@click.option("--args", "arguments", metavar="JSON", default="{}", help=_ARGUMENTS)
 async def call(door: Door, name: str, arguments: str) -> Result:
     """Call a function in a worker and print what it returned."""
+    arguments = _read(door, arguments)
     if door.at_prompt:  # which has a line of its own for what runs
         return ended(door, (name, arguments), await door.shop.call(name, arguments))
     with StatusLine() as status:
@@ -261,11 +264,12 @@ async def call(door: Door, name: str, arguments: str) -> Result:
 
 @verb(opens=Opens.ASKING)
 @click.argument("name")
-@click.option("--args", "arguments", metavar="JSON", default="{}", help="The arguments, as one JSON object.")
+@click.option("--args", "arguments", metavar="JSON", default="{}", help=_ARGUMENTS)
 async def trace(door: Door, name: str, arguments: str) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
     from ..render.replays import trace_lines
 
+    arguments = _read(door, arguments)
     data = await door.shop.trace(name, arguments)
     code = 0 if data.outcome.outcome == "returned" else 1
     return Result(data, [*_head(door, (name, arguments)), *trace_lines(data)], code=code)
@@ -282,6 +286,15 @@ async def reload(door: Door) -> Result:
         return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(problems)])
     used = "1 function is" if many == 1 else f"{many} functions are"
     return _changed(change, f"{used} in use. Any command picks up earlier saves when it starts.")
+
+
+def _read(door: Door, arguments: str) -> str:
+    """Return the arguments of a call; `-` stands for what comes on standard input."""
+    if arguments != "-":
+        return arguments
+    if door.at_prompt:
+        raise UsageError("`-` is standard input, which the prompt reads itself.", fix="Give the arguments as JSON.")
+    return door.read("-")
 
 
 def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:

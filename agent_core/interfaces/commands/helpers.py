@@ -113,9 +113,8 @@ async def history(door: Door, name: str) -> Result:
 @click.argument("version", default="")
 @_reason
 async def rollback(door: Door, name: str, version: str, reason: str) -> Result:
-    """Restore an earlier version of a helper, or a deleted one; by default, the version before the current one."""
-    proposal = door.workspace.by_user(reason or f"rollback {version}".strip())
-    verdict = await door.workspace.helper_changes.rollback(name, version, proposal)
+    """Restore an earlier version of a helper, or a deleted one; by default, one version further back each time."""
+    verdict = await door.workspace.helper_changes.rollback(name, version, door.workspace.by_user(reason))
     return _judged(verdict, "was restored")
 
 

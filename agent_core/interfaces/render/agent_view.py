@@ -27,6 +27,7 @@ async def agents_listing(state: WorkspaceState) -> Json:
             {
                 "name": name,
                 "turns": had.turns if had else 0,
+                "hidden_turns": had.hidden if had else 0,
                 "last_at": had.last_at if had else None,
                 "messages": counts.messages,
                 "passages": counts.passages,
@@ -73,7 +74,7 @@ def listing_lines(data: Json, current: str = "") -> list[Line]:
     rows = [
         [
             ("* " if row["name"] == current else "  ") * bool(current) + row["name"],
-            _many(row["turns"], "turn"),
+            _turns(row),
             _many(row["passages"], "passage"),
             day(row["last_at"]),
         ]
@@ -90,7 +91,7 @@ def facts_lines(data: Json) -> list[Line]:
         ["settings", settings or "as the workspace says"],
         [
             "conversation",
-            f"{_many(data['turns'], 'turn')}, {_many(data['messages'], 'message')}, {day(data['last_at'])}",
+            f"{_turns(data)}, {_many(data['messages'], 'message')}, {day(data['last_at'])}",
         ],
         *(["block", _block_line(block)] for block in data["blocks"]),
         *(["section", f"{section['name']} ({section['characters']} characters)"] for section in data["sections"]),
@@ -145,6 +146,12 @@ def _block_line(block: Json) -> str:
 def text_of(value: str | Sequence[str]) -> str:
     """Return the value of a block as one text."""
     return value if isinstance(value, str) else "\n".join(value)
+
+
+def _turns(row: Json) -> str:
+    """Return how many turns the conversation has, and how many are on record alone."""
+    hidden = row["hidden_turns"]
+    return _many(row["turns"] - hidden, "turn") + (f", {hidden} removed" if hidden else "")
 
 
 def _many(count: int, noun: str) -> str:

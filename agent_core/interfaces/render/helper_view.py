@@ -97,7 +97,7 @@ def source_lines(text: str) -> list[Line]:
 def verdict_lines(verdict: HelperVerdict, done: str) -> list[Line]:
     """Return a verdict: whether it passed, and the problems."""
     if verdict.admitted:
-        head = line(("ok", "✓ "), ("name", verdict.name), f" {done}")
+        head = line(("ok", "✓ "), ("name", verdict.name), f" {done}{f': {verdict.back}' if verdict.back else ''}")
     else:
         head = line(("bad", "✗ "), ("name", verdict.name), f" was rejected. {one_line(verdict.denied, 300)}".rstrip())
     return [head, *indented(problem_lines(verdict.problems))]

@@ -176,8 +176,15 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT") -> list[Lin
 
 
 def _merged(searches: Iterable[ResultPage]) -> list[Line]:
-    """Return the hits of each search in their order; of two that come next, the one with more words of the question."""
-    waiting = [deque((coverage(item.text, page.terms), item) for item in page.items) for page in searches]
+    """Return the hits of each search in their order.
+
+    Of two that come next, the one with more words of the question, or else the one that is higher up in its search:
+    what is far from the question in one does not come before what is near it in the other.
+    """
+    waiting = [
+        deque(((coverage(item.text, page.terms), -place), item) for place, item in enumerate(page.items))
+        for page in searches
+    ]
     terms = {term for page in searches for term in page.terms}
     lines = []
     while queues := [queue for queue in waiting if queue]:

@@ -74,7 +74,9 @@ class AgentTables(Tables):
     @query
     def agents(self, session: SqlSession) -> list[AgentRow]:
         """Return the agents that have had a turn."""
-        rows = session.all("select agent, count(*), max(started) from turn group by agent order by agent")
+        rows = session.all(
+            "select agent, count(*), max(started), count(*) filter (where hidden) from turn group by agent order by 1"
+        )
         return [AgentRow(*row) for row in rows]
 
     @query
