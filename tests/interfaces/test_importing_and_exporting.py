@@ -4,6 +4,8 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.support import COUNT_VOWELS
 from tests.kit.program import toolwright
 
@@ -90,3 +92,82 @@ def test_what_has_no_example_is_a_draft_whoever_imports_it_as_if_it_had_been_sav
     listed = json.loads(toolwright("functions", "list", "--json", cwd=tmp_path).stdout)
     standings = {row["name"]: row["standing"] for row in listed["functions"]}
     assert standings == {"area": "draft", "vowels": "trial", "space": "draft", "sounds": "trial"}
+
+
+WITHOUT_HINTS = '''def ratio(first, second):
+    """Divide one number by another.
+
+    Args:
+        first: What is divided.
+        second: What it is divided by.
+
+    >>> ratio(1, 2)
+    0.5
+    >>> ratio(6, 3)
+    2.0
+    """
+    return first / second
+
+
+def nth(items, number):
+    """Return the item at a place.
+
+    Args:
+        items: What to choose from.
+        number: The place, from 0.
+
+    >>> nth([1, 2, 3], 1)
+    2
+    >>> nth("abc", 0)
+    'a'
+    """
+    return items[number]
+
+
+def chunk(items, size):
+    """Cut a list into lists of a size.
+
+    Args:
+        items: What to cut.
+        size: How many go into each.
+
+    >>> chunk([1, 2, 3], 2)
+    [[1, 2], [3]]
+    >>> chunk([4, 5], 1)
+    [[4], [5]]
+    """
+    return [items[start : start + size] for start in range(0, len(items), size)]
+'''
+
+
+@pytest.fixture(scope="module")
+def hintless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that has imported functions without hints."""
+    folder = tmp_path_factory.mktemp("hintless")
+    (folder / "functions").mkdir()
+    (folder / "plain.py").write_text(WITHOUT_HINTS)
+    taken = toolwright("functions", "import", "plain.py", cwd=folder)
+    assert taken.returncode == 0, taken.stdout + taken.stderr
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"),
+    [
+        pytest.param("ratio", {"first": 1.5, "second": 2}, "0.75\n", id="a-fraction"),
+        pytest.param("nth", {"items": ["a", "b"], "number": 1}, "b\n", id="texts"),
+        pytest.param("nth", {"items": [0.5, 1.5], "number": 1}, "1.5\n", id="fractions"),
+        pytest.param("chunk", {"items": ["a", "b", "c"], "size": 2}, '[["a", "b"], ["c"]]\n', id="lists-of-texts"),
+    ],
+)
+def test_a_function_imported_without_hints_takes_what_its_body_takes(
+    hintless: Path, name: str, arguments: dict[str, object], result: str
+) -> None:
+    called = toolwright("functions", "call", name, "--args", json.dumps(arguments), cwd=hintless)
+    assert (called.returncode, called.stdout) == (0, result), called.stderr
+
+
+def test_a_place_is_a_whole_number_although_the_examples_alone_say_so(hintless: Path) -> None:
+    called = toolwright("functions", "call", "nth", "--args", '{"items": [1, 2], "number": 0.5}', cwd=hintless)
+    assert called.returncode != 0
+    assert "expected integer" in called.stdout + called.stderr

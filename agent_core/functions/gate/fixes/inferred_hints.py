@@ -1,7 +1,7 @@
 """Type hints that the examples prove, read from the literal arguments and results of their calls.
 
-A parameter that is a `list[int]` in every example gets that hint. A literal default counts as an example; a single
-example needs the default or the body to agree. None if they prove nothing.
+A parameter that is a `list[int]` in every example gets that hint, or a wider one if the body takes more. A literal
+default counts as an example; a single example needs the default or the body to agree. None if they prove nothing.
 """
 
 import ast
@@ -15,6 +15,7 @@ from ..returns import always_leaves, returned
 from ..tree import FunctionNode, body, bound_names, literal, nodes_of, parameters, parse
 from .hints import default_of, with_hints
 from .view import View
+from .widening import widen, widen_result
 
 _MOST = 50  # examples that are looked at
 
@@ -179,7 +180,8 @@ def infer_hints(view: View) -> str:
     seen = samples(view)
     hints = {parameter.arg: hint for parameter in open_ if (hint := _of_parameter(view, parameter, seen))}
     shown = {sample.call: sample.results[0] for sample in seen if sample.results}
-    result = _of_result(view, shown) if node.returns is None else None
+    hints = widen(view, hints)
+    result = _of_result(view, shown, hints) if node.returns is None else None
     hidden = bound_names(view.tree) | view.known
     hints = {name: hint for name, hint in hints.items() if not _names(hint) & hidden}
     return with_hints(view.text, node, hints, result)
@@ -187,7 +189,7 @@ def infer_hints(view: View) -> str:
 
 def hint_result(view: View, shown: dict[str, object]) -> str:
     """Return the text with the hint that the results of these calls prove, if it has none."""
-    result = _of_result(view, shown) if view.node.returns is None else None
+    result = _of_result(view, shown, {}) if view.node.returns is None else None
     return with_hints(view.text, view.node, {}, result) if result else view.text
 
 
@@ -227,7 +229,7 @@ def _members(hint: str) -> list[str]:
     return [member.strip() for member in members]
 
 
-def _of_result(view: View, shown: dict[str, object]) -> str | None:
+def _of_result(view: View, shown: dict[str, object], hints: dict[str, str]) -> str | None:
     statements = body(view.node)
     answers = list(returned(statements))
     shown = {call: value for call, value in shown.items() if _is_call(view, call)}
@@ -240,6 +242,7 @@ def _of_result(view: View, shown: dict[str, object]) -> str | None:
     spoken = [literal(arm) for answer in answers for arm in _arms(answer.value)]
     values = [*shown.values(), *(value for is_literal, value in spoken if is_literal)]
     hint = hint_of(values if always_leaves(statements) else [*values, None])
+    hint = widen_result(view, hint, hints) if hint else None
     if hint is None or hint == "None" or ("int" in _names(hint) and _may_be_fraction(view, answers)):
         return None
     return None if _names(hint) & (bound_names(view.tree) | view.known) else hint
