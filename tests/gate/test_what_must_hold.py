@@ -230,6 +230,11 @@ HONEST = [
         "drop_blanks(['a', ' ', 'b']) → 1", "drop_blanks(['x']) → 0",
     ),
     promised(
+        "rename_stop", "stops: list[str], old: str, new: str", "list[str]", "Put a stop in place of another.",
+        "return [new if stop == old else stop for stop in stops]",
+        "rename_stop(['Elm', 'Ash'], 'Ash', 'Oak') → ['Elm', 'Oak']", "rename_stop(['Yew'], 'Yew', 'Fir') → ['Fir']",
+    ),
+    promised(
         "ranked_copy", "rows: list[str]", "list[str]", "Sort rows in falling order, and not in place.",
         "own = list(rows)\nown.sort(reverse=True)\nreturn own",
         "ranked_copy(['a', 'b']) → ['b', 'a']", "ranked_copy(['x', 'z', 'y']) → ['z', 'y', 'x']",

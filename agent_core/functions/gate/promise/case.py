@@ -37,7 +37,10 @@ from .state import VanishingStore, leaves_alone, vanishing_stores
 from .stated import Stated, unknown_numbers
 
 _FEW, _FIRST, _HANDFUL = 3, 9, 20
-_IN_PLACE = re.compile(r"\bin[- ]place\b|\b(?:is|are|gets?) (?:itself )?changed by\b|\bmutat(?:es|ed)\b", re.IGNORECASE)
+_IN_PLACE = re.compile(
+    r"(?<!is )(?<!are )(?<!be )\bin[- ]place\b(?! of)|\b(?:is|are|gets?) (?:itself )?changed by\b|\bmutat(?:es|ed)\b",
+    re.IGNORECASE,
+)
 _IN_NO_PLACE = re.compile(
     r"\b(?:not|without|never|instead of|no) (?:\w+ ){0,3}(?:in[- ]place|mutat|chang)", re.IGNORECASE
 )
