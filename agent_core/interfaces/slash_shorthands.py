@@ -25,7 +25,7 @@ from agent_core.context import presentation
 from agent_core.functions.answers import CallReport
 from agent_core.registry.explanation import problems_of
 from agent_core.registry.function import Function
-from sandbox.wire.foreign import read_json
+from sandbox.wire.foreign import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
 from .attachments import command_block, named_in, with_blocks
@@ -147,7 +147,11 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
         fix = matching.did_you_mean(node.func.id, talk.names(), "Type /functions for the list.")
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
     arguments = json.dumps(_arguments(node, function, talk), ensure_ascii=False, default=_as_list)
-    if problems := problems_of(read_json(arguments), function.parameters):  # nothing is read as another type
+    try:
+        given = read_json(arguments)
+    except Malformed as error:  # an infinite number, half a character
+        raise UsageError(f"{function.name} was not called: {error}.", fix=_LITERALS) from error
+    if problems := problems_of(given, function.parameters):  # nothing is read as another type
         reasons = "; ".join(problem.message for problem in problems)
         raise UsageError(f"{function.name} was not called: {one_line(reasons, 400)}.", fix=f"Type ?{function.name}.")
     return function.name, arguments

@@ -45,7 +45,8 @@ def _integer(value: Any) -> int:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError
-    return float(value)
+    number = float(value)
+    return number if number == value else value  # a whole number beyond what a float holds stays as it is
 
 
 def _text(value: Any) -> str:

@@ -1,5 +1,6 @@
 """What somebody may try to get a grant that no human gave: by the file, the state, the name, the path, the code."""
 
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -329,3 +330,13 @@ async def test_what_is_too_large_to_be_looked_through_is_said_in_the_question(
     await here.shop.create("double", PLAIN, "sums")
     question = await here.shop.grants.question("double", here.shop.grants.wanted({"write": ("out",)}))
     assert ("`out/` is too large to be looked through" in plain(question_rows(question, 400))) != is_whole
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
+async def test_what_cannot_be_looked_into_is_said_in_the_question_and_not_called_large(here: Room) -> None:
+    (here.root / "out" / "locked").mkdir(parents=True)
+    (here.root / "out" / "locked").chmod(0)
+    await here.shop.create("double", PLAIN, "sums")
+    question = await here.shop.grants.question("double", here.shop.grants.wanted({"write": ("out",)}))
+    shown = plain(question_rows(question, 400))
+    assert ("`out/locked` cannot be looked into" in shown, "too large" in shown) == (True, False), shown

@@ -64,6 +64,8 @@ AS_IN_PYTHON = {
     '=slugify("A") + "b"': "That is not a call of one function.",
     '=slugify("A"': "That is not a call: '(' was never closed.",
     "=slugify(3)": "slugify was not called: text: expected string, got 3",
+    "=slugify(1e400)": "slugify was not called: expected a finite number, got Infinity",
+    '=slugify("\\ud800")': "slugify was not called: expected whole characters",
     '=slugify("a", sep=["_"])': "sep: expected string, got",
     "=slugify()": "slugify was not called: text: expected string, got nothing.",
     "=slugify": "def slugify(text: str, sep: str='-') -> str",

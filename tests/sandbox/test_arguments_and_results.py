@@ -55,6 +55,8 @@ def _taking(hint: str) -> dict[str, Any]:
         pytest.param("int", 3.0, "3", id="int-from-whole-float"),
         pytest.param("int", 2**60 + 1, str(2**60 + 1), id="large-int"),
         pytest.param("float", 3, "3.0", id="float"),
+        pytest.param("float", 2**60 + 1, str(2**60 + 1), id="whole-number-beyond-a-float"),
+        pytest.param("int | float", 3, "3", id="number-of-either-kind"),
         pytest.param("complex", "1+2j", "(1+2j)", id="complex"),
         pytest.param("bytes", "aGk=", "b'hi'", id="bytes"),
         pytest.param("datetime.date", "2024-05-01", "datetime.date(2024, 5, 1)", id="date"),

@@ -149,9 +149,16 @@ class AccessResolver:
         return not _look(Path(real), writes=writes).is_whole and real in GrantRecord(self.root).read().looked_through
 
     def doubts(self, grants: Grants) -> tuple[str, ...]:
-        """Return warnings about these grants, one line each, for what is too large to be checked."""
-        large = (pair for pair in _paths(grants) if not _look(self.root / pair[1], writes=pair[0] == "write").is_whole)
-        return tuple(f"{fence(item)} is too large to be looked through: {_DANGER[verb]}" for verb, item in large)
+        """Return warnings about these grants, one line each, for what cannot be checked: too large, or not readable."""
+        looks = ((verb, item, _look(self.root / item, writes=verb == "write")) for verb, item in _paths(grants))
+        return tuple(
+            f"{self._unchecked(item, look)}: {_DANGER[verb]}" for verb, item, look in looks if not look.is_whole
+        )
+
+    def _unchecked(self, item: str, look: RepositorySearch) -> str:
+        if look.unread:
+            return f"{fence(os.path.relpath(look.unread, self.root))} cannot be looked into"
+        return f"{fence(item)} is too large to be looked through"
 
     def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         for item in items:

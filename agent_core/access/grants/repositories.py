@@ -37,10 +37,14 @@ _MOST_MADE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class RepositorySearch:
-    """The first repository or workspace, as a path below the folder, and whether the whole folder was checked."""
+    """The first repository or workspace, as a path below the folder, and whether the whole folder was checked.
+
+    `unread` is the first folder in it that this user cannot look into.
+    """
 
     path: str = ""
     is_whole: bool = True
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +85,20 @@ def owner_around(path: Path, root: Path) -> Path | None:
 
 def _search(folder: Path, reach: WalkLimits, target: Callable[[str, set[str]], str]) -> RepositorySearch:
     """Look, level by level, for the first name that the target picks from those of one folder."""
-    level, left, is_whole = [str(folder)], reach.entries, True
+    level, left, unread = [str(folder)], reach.entries, ""
     for _ in range(reach.depth):
         deeper: list[str] = []
         for place in level:
             names, folders, is_read = _entries(place, left)
             if name := target(place, names):
                 return RepositorySearch(str(Path(place, name).relative_to(folder)))
-            is_whole = is_whole and is_read
+            unread = unread or ("" if is_read else place)
             left -= len(names) + _COST_OF_A_FOLDER
             if left <= 0:
                 return RepositorySearch(is_whole=False)
             deeper += folders
         level = deeper
-    return RepositorySearch(is_whole=is_whole and not level)
+    return RepositorySearch(is_whole=not unread and not level, unread="" if level else unread)
 
 
 def is_own(path: str | Path) -> bool:

@@ -180,7 +180,9 @@ def infer_hints(view: View) -> str:
     seen = samples(view)
     hints = {parameter.arg: hint for parameter in open_ if (hint := _of_parameter(view, parameter, seen))}
     shown = {sample.call: sample.results[0] for sample in seen if sample.results}
-    hints = widen(view, hints)
+    names = [parameter.arg for parameter in open_]
+    types = {name: hint_of(one.arguments[name] for one in seen if name in one.arguments) for name in names}
+    hints = widen(view, hints, {name: hint for name, hint in types.items() if hint})
     result = _of_result(view, shown, hints) if node.returns is None else None
     hidden = bound_names(view.tree) | view.known
     hints = {name: hint for name, hint in hints.items() if not _names(hint) & hidden}
@@ -243,7 +245,9 @@ def _of_result(view: View, shown: dict[str, object], hints: dict[str, str]) -> s
     values = [*shown.values(), *(value for is_literal, value in spoken if is_literal)]
     hint = hint_of(values if always_leaves(statements) else [*values, None])
     hint = widen_result(view, hint, hints) if hint else None
-    if hint is None or hint == "None" or ("int" in _names(hint) and _may_be_fraction(view, answers)):
+    if hint is None or hint == "None":
+        return None
+    if "int" in _names(hint) and "float" not in _names(hint) and _may_be_fraction(view, answers):
         return None
     return None if _names(hint) & (bound_names(view.tree) | view.known) else hint
 

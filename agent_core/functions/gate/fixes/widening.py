@@ -1,6 +1,7 @@
 """Inferred hints as wide as the body allows: whole numbers in the examples do not mean that it refuses fractions.
 
-`int` becomes `float`, which takes whole numbers, too; contents that are only moved about lose their type.
+`int` becomes `int | float`: under `float` alone, arguments would be made fractions, and give other results than the
+examples. Contents that are only moved about lose their type.
 """
 
 import ast
@@ -20,11 +21,14 @@ _CONVERTED = frozenset(["tuple", "set", "frozenset"])  # what arguments are made
 _TEXTS = frozenset(["str", "bytes"])
 
 
-def widen(view: View, hints: Mapping[str, str]) -> dict[str, str]:
-    """Return the hints of parameters that had none, each as wide as the body allows."""
+def widen(view: View, hints: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, str]:
+    """Return the hints of parameters that had none, each as wide as the body allows.
+
+    `shown` are the types that the examples of any parameter have, be they enough for a hint or not.
+    """
     if not any(_may_widen(hint) for hint in hints.values()):
         return dict(hints)
-    demands = Demands(view, _all_hints(view, hints))
+    demands = Demands(view, {**shown, **_all_hints(view, hints)})
     return {name: _widened(view, demands, name, hint) for name, hint in hints.items()}
 
 
@@ -56,12 +60,12 @@ def _is_switch(view: View, name: str) -> bool:
 
 
 def _with_fractions(hint: ast.expr) -> ast.expr:
-    """Return a hint with `float` for `int`, except in the keys of a dictionary."""
+    """Return a hint with `int | float` for `int`, except in the keys of a dictionary."""
     match hint:
         case ast.Name(id="int"):
-            return ast.Name("float")
+            return _union([hint, ast.Name("float")])
         case ast.BinOp():
-            return _union([_with_fractions(member) for member in _members(hint)])
+            return _union([part for member in _members(hint) for part in _members(_with_fractions(member))])
         case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[key, item])):
             return ast.Subscript(hint.value, ast.Tuple([key, _with_fractions(item)]))
         case ast.Subscript(slice=ast.Tuple(elts=places)):
