@@ -219,7 +219,6 @@ class Prompt:
         self.search.control.searcher_search_state.text = ""
         self.app.clipboard = InMemoryClipboard()
         self.app.vi_state.named_registers.clear()
-        self.app.invalidate()
 
     def _turn_to_debug(self, is_open: bool) -> None:  # noqa: FBT001  (a callback of one fact)
         self.buffer.cancel_completion()
