@@ -254,7 +254,7 @@ async def _exit(talk: Conversation, words: str) -> None:
 async def _show(talk: Conversation, words: str) -> None:
     calls = talk.log.calls
     if not calls:
-        raise UsageError("No call was made in this session.")
+        raise UsageError(f"No call was made {'since /forget' if talk.log.forgot else 'in this session'}.")
     if words and not (words.isdigit() and 1 <= int(words) <= len(calls)):
         raise UsageError(f"There is no call {words}.", fix=f"Type /show 1 … /show {len(calls)}.")
     call = calls[int(words) - 1 if words else -1]

@@ -25,6 +25,7 @@ from agent_core.runtime.agent import Agent
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.lines import bare_lines
 
+from .after_forgetting import read_anew
 from .catalogue import BY_NAME, ENTRIES, needed
 from .commands.agents import agents
 from .commands.calls import calls
@@ -116,9 +117,10 @@ class PromptDoor:
         try:
             yield
         finally:
-            self._talk.log.calls.clear()
-            self._talk.deeds.messages.clear()
-            await self._talk.switch(self.agent_name)
+            try:
+                await read_anew(self._talk)
+            finally:
+                await self._talk.switch(self.agent_name)
 
     async def ask(self, question: str) -> str | None:
         """Ask nothing: the line is for the next command, which can hold the answer."""
@@ -326,7 +328,10 @@ async def _forget(talk: Conversation, words: str) -> Result:
         choices.append(first)
         words = rest.strip()
         first, _, rest = words.partition(" ")
-    return await run_shell(talk, "memory", "forget", *choices, "--", words.removeprefix("text ").strip())
+    result = await run_shell(talk, "memory", "forget", *choices, "--", words.removeprefix("text ").strip())
+    if result.document and result.document["outcome"] == "nothing":
+        talk.voice.drop_typed()  # the line itself has the text
+    return result
 
 
 async def _log(talk: Conversation, words: str) -> Result:

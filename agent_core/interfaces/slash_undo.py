@@ -25,6 +25,7 @@ from .render.verdicts import verdict_lines
 from .spans import Line, line
 from .undo_log import Deed
 
+_NOT_ALL = "Nothing is left to undo in this session: what /forget took out cannot be brought back."
 _OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
 
 
@@ -49,7 +50,7 @@ async def _undo(talk: Conversation, words: str) -> None:
     last = undo_log.latest([deed async for deed in _deeds(talk)])
     talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
     if last is None:
-        raise UsageError("Nothing was changed or said in this session.", fix=_OLDER)
+        raise UsageError(_NOT_ALL if talk.deeds.forgot else "Nothing was changed or said in this session.", fix=_OLDER)
     await _carry_out(talk, [last])
 
 

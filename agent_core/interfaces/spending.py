@@ -9,6 +9,7 @@ from typing import Any
 from agent_core.base import events
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
+from agent_core.base.matching import MARK
 from agent_core.base.plain_files import read_plain
 from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
@@ -88,6 +89,7 @@ class Spending:
         self.turns: list[TurnCost] = []
         self._most = most
         self.unpriced: set[str] = set()
+        self._events: set[str] = set()  # the names of those that began a turn and said nothing
         self._root = root
         self._prices: dict[str, Price] | None = None
 
@@ -95,7 +97,9 @@ class Spending:
         """Count the usage in an event."""
         match event:
             case events.TurnStarted():
-                self.turns.append(TurnCost(event.agent, (headline(event.message) or event.event)[:_MOST_CHARS]))
+                said = headline(event.message)[:_MOST_CHARS]
+                self._events |= set() if said else {event.event}
+                self.turns.append(TurnCost(event.agent, said or event.event))
                 if 0 < self._most < len(self.turns):
                     self.turns[:2] = [_sum(event.agent, self.turns[:2], "earlier turns")]
             case events.Usage():
@@ -123,6 +127,12 @@ class Spending:
                     estimated=bool(payload.get("estimated")),
                 )
                 self.hear(usage, agent, str(payload.get("model", "")))
+
+    def reread(self, said: Mapping[str, Sequence[str]]) -> None:
+        """Leave of what was said to each agent only what the record has of it, after something was forgotten."""
+        for turn in self.turns:
+            if turn.message not in {"", *self._events} and not any(turn.message in text for text in said[turn.agent]):
+                turn.message = MARK
 
     @property
     def total(self) -> TurnCost:

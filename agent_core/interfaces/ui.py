@@ -47,6 +47,9 @@ class Voice(Protocol):
     def status(self, text: str) -> None:
         """Show a long activity, or nothing once it is done."""
 
+    def drop_typed(self) -> None:
+        """Drop the lines that a key would bring back, but for those on disk: they may hold what was forgotten."""
+
     async def confirm(self, question: str) -> bool:
         """Ask for a yes. Any other answer is a no.
 
@@ -129,6 +132,9 @@ class PlainVoice:
         """Print one line per status."""
         if text:
             self.aloud([line(("dim", text))])
+
+    def drop_typed(self) -> None:
+        """Do nothing: no line is kept here."""
 
     async def confirm(self, question: str) -> bool:
         """Ask for a yes. Where nobody can be asked, an option must have said it."""

@@ -38,8 +38,10 @@ class Deeds:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.began = clock()
         self.touched: dict[str, None] = {}
-        self.messages: list[tuple[float, str, str]] = []
-        """When, to which agent, what: a message, or the event that began a turn."""
+        self.messages: list[tuple[float, str, str, str]] = []
+        """When, to which agent, in which turn, what: a message, or the event that began a turn."""
+        self.forgot = False
+        """Whether something was forgotten since: that is not undone."""
         self.undone: dict[tuple[str, int], int] = {}
         """Versions that undoing brought, which are nothing that was done, and how many before them each cancels."""
         self._clock = clock
@@ -48,7 +50,8 @@ class Deeds:
         """Record what a turn began with, and what it made."""
         match event:
             case events.TurnStarted():
-                self.messages.append((self._clock(), event.agent, headline(event.message) or event.event))
+                said = headline(event.message) or event.event
+                self.messages.append((self._clock(), event.agent, event.turn, said))
             case events.TurnEnded():
                 for names in event.made.values():
                     self.touch(names)
@@ -59,17 +62,26 @@ class Deeds:
 
     def of(self, agent: str) -> list[tuple[float, str]]:
         """Return what was said to one agent, and when."""
-        return [(at, text) for at, name, text in self.messages if name == agent]
+        return [(at, text) for at, name, _, text in self.messages if name == agent]
 
     def unsay(self, agent: str) -> None:
         """Forget the last message to an agent, whose turn was removed."""
-        last = max((at for at, (_, name, _) in enumerate(self.messages) if name == agent), default=None)
+        last = max((at for at, (_, name, *_) in enumerate(self.messages) if name == agent), default=None)
         if last is not None:
             del self.messages[last]
 
     def unsay_all(self, agent: str) -> None:
         """Forget what was said to an agent, whose conversation began anew."""
         self.messages = [row for row in self.messages if row[1] != agent]
+
+    def reread(self, begun: Mapping[str, str]) -> None:
+        """Take from the record what was said, after something was forgotten: what each turn began with, by its id."""
+        self.forgot = True
+        self.messages = [
+            (at, agent, turn, said if said in begun[turn] else begun[turn])
+            for at, agent, turn, said in self.messages
+            if turn in begun
+        ]
 
     def touch(self, names: Iterable[str]) -> None:
         """Record that functions or helpers of these names may have been changed."""

@@ -23,7 +23,8 @@ from agent_core.runtime.turn import messages_of
 from agent_core.storage import Entry, Erasure, MessageGone, Said, Store, TurnsGone
 
 _REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.1")
-_LOGS: Final = {**dict.fromkeys(_REQUESTS, "log of requests"), "history": "input history"}
+_TYPED: Final = ("history", "debug_history")
+_LOGS: Final = {**dict.fromkeys(_REQUESTS, "log of requests"), **dict.fromkeys(_TYPED, "input history")}
 _CRASHES: Final = "crash-*.log"
 _DEBUG: Final = "debug.log"  # of one session: each request in it has the whole conversation
 _ASIDE: Final = ".toolwright/state.db.*-*"
@@ -162,7 +163,7 @@ class Forgetting:
         is_gone = _is_gone(order)
         for name, place in _LOGS.items():
             text = _read(self._folder / name, _MOST_BYTES)
-            entries = _ENTRY.split(text) if name == "history" else text.splitlines(keepends=True)
+            entries = _ENTRY.split(text) if name in _TYPED else text.splitlines(keepends=True)
             left = [entry for entry in entries if not is_gone(entry)]
             if len(left) < len(entries):
                 yield self._folder / name, "".join(left), place, len(entries) - len(left)

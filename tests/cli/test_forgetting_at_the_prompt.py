@@ -7,6 +7,9 @@ from tests.interfaces.asking import agree
 from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Say, Script, Seen
 from tests.kit.program import toolwright
+from tests.kit.terminal import CTRL_C, UP, Terminal
+
+CTRL_R = "\x12"
 
 
 def knows_no_zoltan(seen: Seen) -> str | None:
@@ -54,3 +57,97 @@ def test_it_is_refused_while_another_process_holds_one_of_the_agents(tmp_path: P
             agree(screen)
             screen.wait_for("✓ forgot message")
         assert leave(screen) == 0
+
+
+def say_and_forget(screen: Terminal, message: str, words: str) -> None:
+    """Say two messages, and forget what was said."""
+    for turns, said in enumerate(("good morning", message), 1):
+        screen.line(said)
+        screen.wait_count("∙ 1 step", turns)
+    screen.line(f"/forget {words}")
+    screen.wait_for("input history")
+    agree(screen)
+    screen.wait_for("✓ forgot")
+    screen.wait_for("main · scripted")
+
+
+TWICE: Script = [Say("Hi there."), Say("Noted.")]
+
+
+def test_neither_the_cost_nor_the_calls_of_the_session_show_a_forgotten_text(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt(TWICE, tmp_path, columns=110) as (screen, _):
+        say_and_forget(screen, "my password is hunter2 do not tell", "hunter2")
+        screen.line("/clear")
+        screen.wait_gone("✓ forgot")
+        screen.line("/cost")
+        screen.wait_for("Since ever, main: 2 turns")
+        turns = [row for row in screen.screen() if row.startswith("main ")][:2]
+        assert [("good morning" in row, "[forgotten]" in row) for row in turns] == [(True, False), (False, True)]
+        screen.line("/show")
+        screen.wait_for("No call was made since /forget")
+        assert not any("hunter2" in row for row in screen.screen())
+        assert leave(screen) == 0
+
+
+def test_no_key_brings_back_a_forgotten_text_or_the_line_that_forgot_it(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt(TWICE, tmp_path, columns=110) as (screen, _):
+        say_and_forget(screen, "my password is hunter2 do not tell", "hunter2")
+        screen.line("/clear")
+        screen.wait_gone("✓ forgot")
+        screen.type(UP + UP)
+        screen.wait(lambda: any(row.startswith("› y ") for row in screen.screen()), "the answer to the question")
+        screen.type(UP)
+        screen.wait_for("› good morning")
+        screen.type(CTRL_C + CTRL_R + "hunter")
+        screen.wait_for("hunter")
+        assert not any("hunter2" in row for row in screen.screen())
+
+
+def test_a_line_that_forgets_what_no_record_holds_is_not_found_again_either(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt([], tmp_path, columns=110) as (screen, _):
+        screen.line("/forget giraffe77")
+        screen.wait_for("Nothing in the record holds “giraffe77”.")
+        screen.line("/clear")
+        screen.wait_gone("Nothing in the record")
+        screen.type(UP + UP)
+        screen.wait_for("› /clear")
+        screen.type(CTRL_C + CTRL_R + "giraffe")
+        screen.wait_for("giraffe")
+        assert not any("giraffe77" in row for row in screen.screen())
+
+
+def test_what_was_not_forgotten_is_still_undone(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt(TWICE, tmp_path, columns=110) as (screen, _):
+        say_and_forget(screen, "my giraffe77 is tall", "giraffe77")
+        for number, left in enumerate(("my [forgotten] is tall", "good morning"), 1):
+            screen.line("/undo")
+            screen.wait_for(f"This would remove the message “{left}”")
+            agree(screen)
+            screen.wait_count("removed from the context", number)
+        screen.line("/undo")
+        screen.wait_for("✗ Nothing is left to undo in this session: what /forget took out cannot be brought back.")
+        assert leave(screen) == 0
+
+
+def test_a_turn_that_was_forgotten_is_not_offered_to_be_undone(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt(TWICE, tmp_path, columns=110) as (screen, _):
+        say_and_forget(screen, "my giraffe is tall", "turn last")
+        screen.line("/undo")
+        screen.wait_for("This would remove the message “good morning”")
+        screen.line("n")
+        screen.wait_for("Nothing was changed.")
+        assert leave(screen) == 0
+
+
+def test_what_was_typed_to_the_debugger_is_forgotten_with_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    typed = prepare_state_dir(tmp_path) / "debug_history"
+    typed.write_text("\n# 2026-01-02 10:00:00.000000\n+p 'zoltan'\n\n# 2026-01-02 10:01:00.000000\n+p 1\n")
+    done = toolwright("memory", "forget", "Zoltan", "-y", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert typed.read_text().strip() == "# 2026-01-02 10:01:00.000000\n+p 1"

@@ -171,3 +171,17 @@ def test_a_folder_stays_as_it_is_without_a_yes(tmp_path: Path) -> None:
         screen.wait_for("Next: toolwright init")
         assert screen.exit_code() == 0
     assert list(bare.iterdir()) == []
+
+
+def test_what_was_typed_ahead_of_the_question_for_a_workspace_is_said_not_to_be_sent(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}, columns=110) as screen:
+        screen.wait_for("getting ready")
+        screen.type("y\rhow many vowels?\rand half a")
+        screen.wait_for("Make one here")
+        for text in ("y", "how many vowels?", "and half a"):
+            assert f"not sent: {text}\n" in screen.scrolled()
+        screen.line("")
+        screen.wait_for("Next: toolwright init")
+    assert list(bare.iterdir()) == []

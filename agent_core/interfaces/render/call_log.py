@@ -67,7 +67,15 @@ class CallLog:
 
     def __init__(self) -> None:
         self.calls: list[ShownCall] = []
+        self.forgot = False
+        """Whether calls were dropped because something was forgotten."""
         self._asked: dict[str, str] = {}
+
+    def forget(self) -> None:
+        """Drop all calls: what was forgotten may be in them."""
+        self.forgot = True
+        self.calls.clear()
+        self._asked.clear()
 
     def started(self, event: CallStarted) -> None:
         """Store the arguments until the answer comes."""

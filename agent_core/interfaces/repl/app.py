@@ -135,11 +135,16 @@ class Repl:
 
     def interrupt(self) -> None:
         """Take back what is waiting, and end the running turn."""
-        while not self._lines.empty():
-            first = self._lines.get_nowait().partition("\n")[0]
-            self._say(f"not sent: {shortened(first)}")
+        self._take_back()
         if self._session is not None:
             self._start(self._session.interrupt())
+
+    def _take_back(self, *more: str) -> None:
+        """Say of each line that waits, and of more, that it is not sent."""
+        waiting = [self._lines.get_nowait() for _ in range(self._lines.qsize())]
+        for text in filter(None, (*waiting, *more)):
+            first = text.partition("\n")[0]
+            self._say(f"not sent: {shortened(first)}")
 
     def leave(self) -> None:
         """End the conversation."""
@@ -184,6 +189,7 @@ class Repl:
                     await self._session.take(await self._lines.get())
         except ToolwrightError as error:
             self._failure = error
+            self._take_back(self.prompt.buffer.text.strip())
         finally:
             self.leave()
 

@@ -45,10 +45,11 @@ class DebugLine:
         self.changed: Callable[[bool], None] = lambda is_open: None
         self.stops_evaluation: Callable[[], bool] = lambda: False
         self.left_over: Callable[[str], None] = lambda text: None
+        self._history = KeptHistory(history)
         self.buffer = Buffer(
             completer=DebugWords(self, slash, functions),
             auto_suggest=AutoSuggestFromHistory(),
-            history=KeptHistory(history),
+            history=self._history,
             complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
             multiline=False,
         )
@@ -115,6 +116,11 @@ class DebugLine:
         text = self.buffer.text
         self.buffer.reset(append_to_history=bool(text.strip()))
         self._typed.put_nowait(text)
+
+    def drop_typed(self) -> None:
+        """Drop the commands that were typed, but for those on disk."""
+        self._last = ""
+        self._history.drop(self.buffer)
 
     def end(self) -> None:
         """End the call that is stopped."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.history import History
 
 from agent_core.base.plain_files import add_to, read_end
@@ -30,6 +31,12 @@ class KeptHistory(History):
         except OSError:
             return []
         return [message for message in _messages(text) if len(message) <= MOST_CHARS][::-1]
+
+    def drop(self, buffer: Buffer) -> None:
+        """Drop all messages, in the buffer too; those that are stored are read again. What is being typed stays."""
+        is_typed = buffer.text not in self.get_strings()
+        self._loaded, self._loaded_strings, self._early = False, [], []
+        buffer.reset(buffer.document if is_typed else None)
 
     def store_string(self, string: str) -> None:
         """Store one message; only for this run if the disk is full or not writable, or if it says what to forget."""

@@ -14,11 +14,13 @@ from typing import Protocol
 from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.clipboard import InMemoryClipboard
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, has_focus, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindingsBase, merge_key_bindings
 from prompt_toolkit.key_binding.bindings.auto_suggest import load_auto_suggest_bindings
 from prompt_toolkit.layout import ConditionalContainer, Float, FloatContainer, HSplit, Layout, VerticalAlign, Window
@@ -150,11 +152,13 @@ class Prompt:
         self.browser: OpenTable | None = None
         term, depth = os.environ.get("TERM"), ColorDepth.from_env()
         self.output = SteadyOutput(sys.stdout, _size, term=term, default_color_depth=depth, enable_cpr=False)
+        self._history = KeptHistory(history)
+        self.search = SearchToolbar()
         self.buffer = Buffer(
             completer=completer,
             complete_while_typing=Condition(lambda: completes_while_typing(self.buffer.document.text_before_cursor)),
             auto_suggest=AutoSuggestFromHistory(),
-            history=KeptHistory(history),
+            history=self._history,
             multiline=True,
         )
         self.buffer.on_text_changed += lambda buffer: self.bar.clear_hint()
@@ -205,6 +209,16 @@ class Prompt:
         self.above.flush()
         self.app.renderer.clear()
         self.app.invalidate()
+
+    def drop_typed(self) -> None:
+        """Drop what was typed, searched and cut out; what is on disk is read anew, and what is being typed stays."""
+        self._history.drop(self.buffer)
+        self.debug.drop_typed()
+        self.search.search_buffer.history = InMemoryHistory()
+        self.search.search_buffer.reset()
+        self.search.control.searcher_search_state.text = ""
+        self.app.clipboard = InMemoryClipboard()
+        self.app.vi_state.named_registers.clear()
 
     def _turn_to_debug(self, is_open: bool) -> None:  # noqa: FBT001  (a callback of one fact)
         self.buffer.cancel_completion()
@@ -280,7 +294,7 @@ def _size() -> Size:
 
 
 def _layout(prompt: Prompt) -> Layout:
-    search = SearchToolbar()
+    search = prompt.search
     field, debug = _field(prompt.buffer, search), _field(prompt.debug.buffer, search)
     stands_still = Condition(lambda: prompt.debug.is_open)
     moving = ConditionalContainer(

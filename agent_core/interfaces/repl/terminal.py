@@ -285,6 +285,10 @@ class TerminalVoice:
         self._prompt.live.tell(text)
         self._prompt.app.invalidate()
 
+    def drop_typed(self) -> None:
+        """Drop the lines that were typed, and read those that are on disk anew."""
+        self._prompt.drop_typed()
+
     async def confirm(self, question: str) -> bool:
         """Ask above the input line; the next line typed is the answer."""
         agreement = Agreement()
