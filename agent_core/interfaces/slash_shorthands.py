@@ -23,7 +23,7 @@ from agent_core.base.own_environment import environment, without_secrets
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport
-from agent_core.registry.explanation import problems_of
+from agent_core.registry.arguments import misfits
 from agent_core.registry.function import Function
 from sandbox.wire.foreign import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
@@ -151,7 +151,7 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
         given = read_json(arguments)
     except Malformed as error:  # an infinite number, half a character
         raise UsageError(f"{function.name} was not called: {error}.", fix=_LITERALS) from error
-    if problems := problems_of(given, function.parameters):  # nothing is read as another type
+    if problems := misfits(given, function.parameters, len(arguments)):  # nothing is read as another type
         reasons = "; ".join(problem.message for problem in problems)
         raise UsageError(f"{function.name} was not called: {one_line(reasons, 400)}.", fix=f"Type ?{function.name}.")
     return function.name, arguments

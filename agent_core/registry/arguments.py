@@ -300,12 +300,26 @@ def renamed(raw: str, names: Mapping[str, str]) -> str:
     return json.dumps({**older, **{key: item for key, item in value.items() if key not in names}}, ensure_ascii=False)
 
 
+_TOO_NESTED = Problem(
+    "arguments-invalid", "expected a value that can be checked, got one too nested", WHERE, "send a smaller value"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """Arguments that fit, and what was repaired."""
 
     value: dict[str, Any]
     notes: list[str]
+
+
+def misfits(value: dict[str, Any], schema: Schema, characters: int) -> tuple[Problem, ...]:  # Any: JSON
+    """Return every problem of arguments that are taken as they are, from a text of so many characters."""
+    try:
+        with counted(characters):
+            return problems_of(value, schema)
+    except TooManySteps:
+        return (_TOO_NESTED,)
 
 
 def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> _Read | tuple[Problem, ...]:
@@ -315,8 +329,7 @@ def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> _Read | t
             coerced: dict[str, Any] = coercion.coerce(value, schema)
             problems = problems_of(coerced, schema)
     except TooManySteps:
-        fix = "send a smaller value"
-        return (Problem("arguments-invalid", "expected a value that can be checked, got one too nested", WHERE, fix),)
+        return (_TOO_NESTED,)
     except RecursionError:
         return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", WHERE),)
     return problems or _Read(coerced, coercion.notes)

@@ -119,6 +119,37 @@ def test_what_a_call_returned_stands_for_an_argument_of_the_next(folder: Path) -
             screen.wait_count(shows, before + 1)
 
 
+SEVERAL = '''def scale(width: int | float, unit: str | None = None) -> str:
+    """Return a width twice as large.
+
+    Args:
+        width: The width.
+        unit: Its unit.
+
+    Examples:
+        >>> scale(2, "cm")
+        '4 cm'
+        >>> scale(1.5)
+        '3.0'
+    """
+    return f"{width * 2} {unit or ''}".strip()
+'''
+
+
+def test_an_argument_of_several_kinds_is_taken_as_it_is_typed(folder: Path) -> None:
+    (folder / "functions" / "texts.py").write_text(SEVERAL)
+    shown = {
+        "=scale(4)": "scale(width=4)",
+        '=scale(2.5, "m")': "5.0 m",
+        "=scale([1])": "scale was not called: width",
+    }
+    with prompt([], folder, columns=120) as (screen, _):
+        for typed, says in shown.items():
+            screen.line(typed)
+            screen.wait_for(says)
+        assert "Toolwright failed" not in screen.scrolled()
+
+
 def test_a_message_that_only_looks_like_a_short_form_is_sent(folder: Path) -> None:
     texts = ("= 3?", "!!", "?? why", "= 3 apples", " =y")
     script: Script = [Expect(Say(f"Answer {number}."), contains(text)) for number, text in enumerate(texts)]
