@@ -238,4 +238,6 @@ def by_position(value: Any, schema: Schema) -> list[dict[str, Any]]:  # Any: JSO
     only = list(properties if len(properties) == 1 else required)
     if len(only) == 1:
         meant.append({only[0]: value})
+    elif isinstance(value, list) and not required and next(iter(properties.values())).get("type") == "array":
+        meant.append({next(iter(properties)): value})  # as for `*items`, whose list this may be
     return meant

@@ -119,7 +119,23 @@ def test_what_a_call_returned_stands_for_an_argument_of_the_next(folder: Path) -
             screen.wait_count(shows, before + 1)
 
 
-SEVERAL = '''def scale(width: int | float, unit: str | None = None) -> str:
+SEVERAL = '''def joined(*items: int | str, sep: str = ", ") -> str:
+    """Return items as one text.
+
+    Args:
+        items: The items.
+        sep: What stands between them.
+
+    Examples:
+        >>> joined(1, 2)
+        '1, 2'
+        >>> joined("a", sep="-")
+        'a'
+    """
+    return sep.join(str(item) for item in items)
+
+
+def scale(width: int | float, unit: str | None = None) -> str:
     """Return a width twice as large.
 
     Args:
