@@ -7,6 +7,7 @@ is busy. No flush of the terminal has to win a race for that.
 
 import asyncio
 import getpass
+import os
 import secrets
 import sys
 import termios
@@ -60,7 +61,7 @@ def say(lines: Iterable[Line]) -> None:
 
 def ask(question: str) -> str | None:
     """Return what is typed from now on, stripped, or None at the end of input."""
-    forget_typed()
+    _tell_typed()
     rows = folded([line(question)], screen_columns()) if sys.stderr.isatty() else [line(visible(question))]
     sys.stderr.write(painted(rows, sys.stderr).rstrip("\n") + " ")
     sys.stderr.flush()
@@ -75,6 +76,29 @@ def forget_typed() -> None:
     """Discard what was typed at the terminal and not read yet, even half a line. Input from a pipe is kept."""
     if sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
+def _tell_typed() -> None:
+    """Do the same, and say what it was. Nobody else may be reading, who would see the end of input."""
+    if not sys.stdin.isatty():
+        return
+    typed = _waiting(sys.stdin.fileno()).decode(errors="replace").replace("\r", "\n")
+    lines = typed.split("\n")
+    begun = [line()] if lines[-1] else []  # the terminal shows half a line where the cursor is
+    say([*begun, *(line(("dim", f"  not sent: {one_line(text, 80)}")) for text in lines if text.strip())])
+
+
+def _waiting(terminal: int) -> bytes:
+    """Read all that waits at a terminal, even half a line, which it keeps back otherwise."""
+    before = termios.tcgetattr(terminal)
+    at_once = [*before[:6], [*before[6]]]
+    at_once[3] &= ~termios.ICANON
+    at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
+    termios.tcsetattr(terminal, termios.TCSANOW, at_once)
+    try:
+        return b"".join(iter(lambda: os.read(terminal, 4096), b""))
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
 async def typed_line(mark: str, *, is_fresh: bool = False) -> str | None:

@@ -146,6 +146,8 @@ class _Handler(events.FileSystemEventHandler):
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         paths = [Path(os.fsdecode(path)) for path in (event.src_path, event.dest_path) if path]
         if event.is_directory:
+            if isinstance(event, events.DirDeletedEvent | events.DirMovedEvent) and paths[0] == self._watcher.root:
+                self._watcher.lose()
             self._tell(())  # what is in it is found by looking
         elif not isinstance(event, events.FileCreatedEvent) or sys.platform != "linux" or _is_linked(paths[0]):
             self._tell(paths)
@@ -219,14 +221,21 @@ class Watcher:
 
     def _follow(self) -> None:
         """Watch the folder, or until it has come, the one that it will be in."""
-        there = self.root.is_dir()
-        place = self.root if there else self.root.parent
-        now = place, place.stat().st_ino
-        if now != self._watched:
+        while (now := self._place()) != self._watched:  # once more: it may have come or gone meanwhile
             if self._watch is not None:
                 self._observer.unschedule(self._watch)
-            watch = self._observer.schedule(self._handler, str(place), recursive=there, event_filter=_WANTED)
+            self._watched = self._watch = None
+            place, is_deep = now[0], now[0] == self.root
+            watch = self._observer.schedule(self._handler, str(place), recursive=is_deep, event_filter=_WANTED)
             self._watched, self._watch = now, watch
+
+    def _place(self) -> tuple[Path, int]:
+        place = self.root if self.root.is_dir() else self.root.parent
+        return place, place.stat().st_ino
+
+    def lose(self) -> None:
+        """Follow the folder anew: it went, and the one in its place may have its number."""
+        self._watched = None
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

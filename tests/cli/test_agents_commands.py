@@ -115,6 +115,17 @@ def test_delete_asks_at_a_terminal_and_needs_a_yes_without_one(kept: Path) -> No
     assert run(kept, "agents", "list") == {"agents": []}
 
 
+def test_what_was_typed_ahead_of_a_question_is_no_answer_and_is_shown(kept: Path) -> None:
+    with terminal("agents", "delete", "main", cwd=kept) as screen:
+        screen.type("y\rand half a")
+        screen.wait_for("Delete main with all that it remembers?")
+        shown = [line.strip() for line in screen.screen() if "not sent" in line]
+        assert shown == ["not sent: y", "not sent: and half a"]
+        screen.line("")
+        assert screen.exit_code() == 1
+    assert [row["name"] for row in run(kept, "agents", "list")["agents"]] == ["main"]
+
+
 def test_an_agent_that_runs_elsewhere_is_not_deleted(kept: Path) -> None:
     with lock_agent(prepare_state_dir(kept), "main"):
         busy = toolwright("agents", "delete", "main", "-y", cwd=kept)

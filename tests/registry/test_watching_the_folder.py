@@ -210,7 +210,7 @@ async def test_leaving_the_block_ends_the_iteration_and_the_threads(root: Path) 
 async def test_a_folder_that_comes_later_goes_and_comes_again_is_seen_each_time(tmp_path: Path) -> None:
     root = tmp_path / "later"
     async with Watcher(root, suffix=".toml", rescan_s=3600) as watcher:
-        for text in ("x = 1", "x = 2"):
+        for text in (f"x = {number}" for number in range(6)):  # the next one often has the number of the last one
             root.mkdir()
             (root / "a.toml").write_text(text)
             (root / "a.py").write_text(text)

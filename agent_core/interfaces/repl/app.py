@@ -117,6 +117,7 @@ class Repl:
                 )
             await self._close(conversation)
         if self._failure is not None:
+            self._take_back(*self.prompt.unsent())
             raise self._failure
         number = self._ended_by or (signal.SIGHUP if self.prompt.output.gone else 0)
         return 128 + number if number else 0
@@ -189,7 +190,6 @@ class Repl:
                     await self._session.take(await self._lines.get())
         except ToolwrightError as error:
             self._failure = error
-            self._take_back(self.prompt.buffer.text.strip())
         finally:
             self.leave()
 

@@ -21,6 +21,7 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, has_focus, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.key_binding import KeyBindingsBase, merge_key_bindings
 from prompt_toolkit.key_binding.bindings.auto_suggest import load_auto_suggest_bindings
 from prompt_toolkit.layout import ConditionalContainer, Float, FloatContainer, HSplit, Layout, VerticalAlign, Window
@@ -209,6 +210,14 @@ class Prompt:
         self.above.flush()
         self.app.renderer.clear()
         self.app.invalidate()
+
+    def unsent(self) -> list[str]:
+        """Take what was typed and not sent when the prompt had ended, line by line; prompt_toolkit kept the last keys
+        for a prompt to come.
+        """
+        text = self.buffer.text + "".join(key.data for key in get_typeahead(self.app.input))
+        self.buffer.reset()
+        return [line for line in map(str.strip, text.replace("\r", "\n").split("\n")) if line]
 
     def drop_typed(self) -> None:
         """Drop what was typed, searched and cut out; what is on disk is read anew, and what is being typed stays."""
