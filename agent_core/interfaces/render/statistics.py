@@ -32,7 +32,7 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     """Return how calls went overall, how they failed, and how each version did. Return nothing if there were none."""
     totals = statistics.totals
     if not totals.calls:
-        return [line(("dim", "never called"))]
+        return [line(("dim", "no call on record; those with = and of functions test are not kept"))]
     lines = [line(_counted(totals)), line(("dim", _times(totals)))]
     if kinds := _kinds(statistics.kinds):
         lines.append(line(("dim", "ended otherwise: "), kinds))
@@ -128,7 +128,7 @@ def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
 
 
 def _since(function: "FunctionSummary") -> str:
-    label = "last called" if function.last_called == function.unused_since else "not called since it was added"
+    label = "last called" if function.last_called == function.unused_since else "no call on record since it was added"
     return f"{label} {moment(function.unused_since)[:10]}"
 
 
