@@ -159,7 +159,7 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
 
 def _arguments(node: ast.Call, function: Function, talk: Conversation) -> dict[str, Any]:  # Any: values of JSON
     names = [*function.parameters.get("properties", {})]
-    node = _gathered(node, names, function.rest)
+    node = _gathered(node, names, function.rest, talk)
     if len(node.args) > len(names):
         count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
         raise UsageError(f"{function.name} takes {count}, and {len(node.args)} came.", fix=f"Type ?{function.name}.")
@@ -174,11 +174,13 @@ def _arguments(node: ast.Call, function: Function, talk: Conversation) -> dict[s
     return values
 
 
-def _gathered(node: ast.Call, names: list[str], rest: str) -> ast.Call:
+def _gathered(node: ast.Call, names: list[str], rest: str, talk: Conversation) -> ast.Call:
     """Return a call with the values for `*rest` in one list, unless they came as one."""
     at = names.index(rest) if rest in names else len(names)
     several = node.args[at:]
-    if rest not in names or not several or (len(several) == 1 and not isinstance(several[0], ast.Constant)):
+    if not several or isinstance(several[0], ast.Starred):
+        return node
+    if len(several) == 1 and isinstance(_value(several[0], talk), list | tuple | set):
         return node
     return ast.Call(node.func, [*node.args[:at], ast.List(several, ast.Load())], node.keywords)
 

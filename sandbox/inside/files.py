@@ -25,6 +25,7 @@ _CHANGES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEN
 
 _OWN: Final = f"{Path(__file__).parents[1]}/"
 """Where the sources of the sandbox are, which tracebacks look for."""
+_CALLS_TO_OPEN: Final = 6  # from `linecache` through `tokenize.open` to `named`, with some to spare
 
 
 class Opener:
@@ -38,7 +39,7 @@ class Opener:
         self._copies = 0
 
     def serve(self, channel: Channel, scratch: Path, sources: Collection[str]) -> None:
-        """Ask over this channel from now on, but not for these sources, which tracebacks look for."""
+        """Ask over this channel from now on, but not where a traceback looks for these sources."""
         self._channel = channel
         self._home = self.getcwd()
         self._scratch = self._realpath(os.path.join(self._home, scratch))
@@ -81,7 +82,7 @@ class Opener:
             here = self.getcwd()
         except (TypeError, ValueError, OSError):
             return None
-        if not path or "\0" in path or path in self._sources or path.startswith(_OWN):
+        if not path or "\0" in path or path.startswith(_OWN) or (path in self._sources and _is_for_a_traceback()):
             return None
         whole = os.path.normpath(os.path.join(here, path))
         if os.path.isabs(path) or here != self._home or self.has_left:
@@ -129,6 +130,20 @@ class Opener:
             while piece := source.read(PIECE):
                 target.write(piece)
         return place
+
+
+def _is_for_a_traceback() -> bool:
+    """Return whether a source is looked for to be shown: by `linecache`, or for a thread's error by the interpreter,
+    which has no frame of its own. A function may open its source, too.
+    """
+    caller = sys._getframe(2).f_back
+    if caller is not None and caller.f_globals.get("__name__") == "threading":
+        return True
+    for _ in range(_CALLS_TO_OPEN):
+        if caller is None or caller.f_globals.get("__name__") == "linecache":
+            return caller is not None
+        caller = caller.f_back
+    return False
 
 
 def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:

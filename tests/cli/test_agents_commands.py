@@ -103,6 +103,12 @@ def test_a_file_of_memgpt_becomes_an_agent_named_after_it(tmp_path: Path) -> Non
     assert run(tmp_path, "memory", "show", "human", "--agent", "old-friend")["blocks"][0]["value"] == "h"
 
 
+def test_the_log_of_an_agent_without_a_word_names_those_that_have_some(tmp_path: Path) -> None:
+    assert toolwright("run", "--model", "tour", "--message", "start", cwd=tmp_path).returncode == 0
+    assert "Nothing was said to main. Next: toolwright log --agent tour" in toolwright("log", cwd=tmp_path).stderr
+    assert "**You:** start" in toolwright("log", "--agent", "tour", cwd=tmp_path).stdout
+
+
 def test_delete_asks_at_a_terminal_and_needs_a_yes_without_one(kept: Path) -> None:
     unasked = toolwright("agents", "delete", "main", cwd=kept)
     assert (unasked.returncode, "Give -y to delete without asking." in unasked.stderr) == (2, True)

@@ -200,6 +200,13 @@ async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
     assert "No such" not in told
 
 
+@pytest.mark.parametrize("how", READ)
+async def test_the_file_in_which_a_function_is_written_is_asked_for_as_any_other(here: Room, how: str) -> None:
+    who = human("once")
+    assert (await tried(here, who, "functions/letters.py", how)).startswith(TRIES[:80])
+    assert [question.missing.sentences() for question in who.asked] == [["read functions/letters.py"]]
+
+
 @pytest.mark.parametrize(("how", "verb"), [("enter", "read"), ("temporary", "write")])
 async def test_what_takes_a_grant_of_the_folder_says_so(here: Room, sales: Path, how: str, verb: str) -> None:
     told = await tried(here, human("yes"), "data", how)

@@ -158,6 +158,9 @@ def test_an_argument_of_several_kinds_is_taken_as_it_is_typed(folder: Path) -> N
         "=scale(4)": "scale(width=4)",
         '=scale(2.5, "m")': "5.0 m",
         "=scale([1])": "scale was not called: width",
+        "=joined(-1)": "joined(items=[-1])",
+        '=joined(_, "b")': "joined(items=['-1', 'b'])",
+        "=joined(_)": "joined(items=['-1, b'])",
     }
     with prompt([], folder, columns=120) as (screen, _):
         for typed, says in shown.items():

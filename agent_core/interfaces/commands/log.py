@@ -35,10 +35,17 @@ async def log(door: Door, agent: str, file: str, **options: Any) -> Result:  # A
         entries = [*await store.history(name, with_removed=options["with_removed"]), *await store.streamed(name)]
     turns = turns_of(entries, since, options["last"])
     if not turns:
-        return Result({"agent": name, "turns": []}, hint="Nothing was said.")
+        return Result({"agent": name, "turns": []}, hint=_nothing(name, [other for other in names if other != name]))
     text, document = transcript(name, turns), transcript_document(name, turns)
     if file:
         await asyncio.to_thread(write_file, file, text)
         count = f"{len(turns)} turn{'' if len(turns) == 1 else 's'}"
         return Result({"agent": name, "file": file, "turns": len(turns)}, [line(("ok", "✓ "), f"{count} in {file}")])
     return Result(document, [line(row) for row in text.removesuffix("\n").split("\n")])
+
+
+def _nothing(name: str, others: list[str]) -> str:
+    if not others:
+        return "Nothing was said."
+    there = f"Other agents: {', '.join(others[:20])}. " if len(others) > 1 else ""
+    return f"Nothing was said to {name}. {there}Next: toolwright log --agent {others[0]}"

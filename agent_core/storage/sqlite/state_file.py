@@ -17,7 +17,7 @@ import apsw
 
 from agent_core.base.errors import StorageError
 
-from ..subject import FIX, Misfit
+from ..subject import Misfit
 from ..tables.session import SqlSession
 from ..tables.tables import Tables
 from ..work_threads import WorkThreads
@@ -118,8 +118,8 @@ class StateFile(Tables):
         except SURROUNDINGS as error:
             raise explain(error, self.path) from error
         except OverflowError as error:
-            message = f"A number in the state file `{self.path}` is larger than this program writes: {error}."
-            raise StorageError(message, fix=FIX) from error
+            message = f"A number is larger than `{self.path}` can hold, which ends at 9,223,372,036,854,775,807."
+            raise StorageError(f"{message} Nothing was changed.", fix="Give a smaller one.") from error
         except UnicodeEncodeError as error:
             message = f"A text cannot be stored: {error.reason} at character {error.start}."
             raise StorageError(message, fix="Leave out what is not Unicode text.") from error
