@@ -63,7 +63,7 @@ class Memory(BaseModel):
     def _one_per_label(self) -> "Memory":
         twice = next((label for n, label in enumerate(self.labels) if label in self.labels[:n]), None)
         if twice is not None:
-            raise ValueError(f"there are two blocks `{twice}`, and there can be one per label")
+            raise ValueError(f"there is a block `{twice}` already, and there can be one per label")
         return self
 
     @property

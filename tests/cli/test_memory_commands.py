@@ -121,7 +121,7 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        pytest.param(("human",), "two blocks `human`", id="there-already"),
+        pytest.param(("human",), "there is a block `human` already", id="there-already"),
         pytest.param(("a b",), "`a b` cannot be a label", id="no-label"),
         pytest.param(("big", "--limit", "3", "--value", "abcd"), "1 too many", id="past-its-limit"),
         pytest.param(("vast", "--limit", "9" * 20), "Nothing was changed.\n  Give a smaller one.", id="no-such-limit"),

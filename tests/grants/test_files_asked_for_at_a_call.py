@@ -200,6 +200,11 @@ async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
     assert "No such" not in told
 
 
+async def test_a_tilde_that_stays_in_a_path_is_told(here: Room) -> None:
+    told = await tried(here, human("yes"), "~/notes.txt")
+    assert "`~` is the home folder to `os.path.expanduser` alone, which was not called; give the whole path" in told
+
+
 @pytest.mark.parametrize("how", READ)
 async def test_the_file_in_which_a_function_is_written_is_asked_for_as_any_other(here: Room, how: str) -> None:
     who = human("once")

@@ -30,6 +30,8 @@ from .value import NOTHING, Grants
 MOST_ASKED: Final = 5  # files and folders that one call may have a human asked for
 _MOST_OPEN: Final = 32
 _LONGEST_PATH: Final = 4_096
+_TILDE: Final = "`~` is the home folder to `os.path.expanduser` alone, which was not called; give the whole path"
+_UNREADABLE: Final = "it is too long, or not in a form that a human can read"
 _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20
 _MODES: Final = frozenset({"r", "+r", "w", "+w", "a", "+a", "x", "+x"})
@@ -183,7 +185,7 @@ class FileRequests:
         text = str(real.relative_to(self._root)) if is_inside else str(real)
         item = written("read", f"{text}/" if real.is_dir() and text != "/" else text)
         if item is None or item == UNSAID or (item.rstrip("/") != text.rstrip("/") and item != "./"):
-            why = oddity("read", text) or "it is too long, or not in a form that a human can read"
+            why = oddity("read", text) or (_TILDE if path.startswith("~") else _UNREADABLE)
             raise RequestRefused(f"the path {fence(text, 200)} cannot be granted: {why}")
         return _Asked(real, item, is_inside)
 

@@ -46,7 +46,7 @@ def test_two_memories_of_a_class_share_no_block() -> None:
 
 
 def test_there_is_one_block_per_label() -> None:
-    with pytest.raises(ValidationError, match="two blocks `human`"):
+    with pytest.raises(ValidationError, match="a block `human` already"):
         Memory(blocks=[Block(label="human"), Block(label="human")])
 
 
