@@ -7,11 +7,13 @@ from functools import lru_cache
 
 from agent_core.access.grants import Grants
 from agent_core.access.grants.content import Part, parts_of
+from agent_core.base.problem import Problem
+from agent_core.registry.module_edits import place_function
 
 from .draft import D, Finding
 from .grants import ADVICE, FIXES, Way
 from .tree import context_nodes, parse
-from .uses import Use, modules_of_workspace, needs_of, uses
+from .uses import Use, is_program, modules_of_workspace, needs_of, uses
 
 STAGE = "capability"
 EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
@@ -22,12 +24,28 @@ def capability(draft: D) -> D:
     if draft.tree is None:
         return draft.skip("the code could not be read")
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
-    all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *_through_modules(draft, own)]
+    through = (*_through_its_module(draft, own), *_through_modules(draft, own))
+    all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *through]
     draft = replace(draft, needs=needs_of(all_uses), asking=_lines(all_uses, draft.granted))
     is_imported = draft.policy == "import" and draft.approval_mode == "absent"
     return draft.with_findings(
         STAGE, lacking(all_uses, draft.granted, "importing" if is_imported else draft.approval_mode)
     )
+
+
+def _through_its_module(draft: D, own: frozenset[str]) -> Iterator[Use]:
+    """Yield the packages that the module which a candidate joins imports at its top, for each of its functions."""
+    around = draft.snapshot.modules.get(draft.candidate.module)
+    if around is None or draft.function is None:
+        return
+    is_library = draft.policy == "import"
+    text = place_function(around.text, draft.text, draft.candidate.name, path=around.path, with_statements=is_library)
+    present = imported_at_the_top(draft.text, draft.rules.packages)
+    known = (*draft.rules.packages, *sorted(own))
+    for use in () if isinstance(text, Problem) else uses_at_import(text, known):
+        if use.kind == "packages" and use.item not in present:
+            message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"
+            yield replace(use, finding=replace(use.finding, message=message, line=draft.function.lineno, column=0))
 
 
 def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
@@ -58,11 +76,23 @@ def packages_used(function: Part, texts: tuple[tuple[str, str], ...], listed: tu
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
     """Return the projects that importing a module with this text needs, whichever of its functions is called."""
-    tree = parse(text) if "import" in text else None
-    if not isinstance(tree, ast.Module):
-        return frozenset()
-    body = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return frozenset(needs_of(uses(ast.Module([*body], []), listed)).packages)
+    return frozenset(needs_of(uses_at_import(text, listed)).packages) if "import" in text else frozenset()
+
+
+@lru_cache(maxsize=512)
+def uses_at_import(text: str, listed: tuple[str, ...]) -> tuple[Use, ...]:
+    """Return the uses of what runs when a module with this text is imported."""
+    tree = parse(text)
+    return tuple(uses(ast.Module([*_running(tree.body)], []), listed)) if isinstance(tree, ast.Module) else ()
+
+
+def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements that run at an import: not what functions do, nor what a module does as a program."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _running(node.body)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_program(node):
+            yield node
 
 
 def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "absent") -> list[Finding]:

@@ -125,7 +125,7 @@ class _Text:
     def optional(self) -> frozenset[int]:
         """The imports, by id, without which the text goes on: `try: import …`, or for another Python or system."""
         tries = [node for node in self.nodes if isinstance(node, ast.Try) and any(map(_takes_absence, node.handlers))]
-        others = [node for node in self.nodes if isinstance(node, ast.If) and _ELSEWHERE.search(ast.unparse(node.test))]
+        others = [node for node in self.nodes if isinstance(node, ast.If) and (_is_elsewhere(node) or is_program(node))]
         bodies = [
             statement
             for body in [*(node.body for node in tries), *(node.body for node in others)]
@@ -133,10 +133,24 @@ class _Text:
         ]
         return frozenset(id(node) for statement in bodies for node in nodes_of(statement))
 
+    def reads(self, node: ast.Import | ast.ImportFrom) -> bool:
+        """Check whether the text reads one of the names that an import binds."""
+        bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        return "*" in bound or any(isinstance(other, ast.Name) and other.id in bound for other in self.nodes)
+
     @cached_property
     def names(self) -> Held:
         """The names and the values they are bound to; computed lazily, since most texts do not need it."""
         return name_bindings(self.tree)
+
+
+def _is_elsewhere(node: ast.If) -> bool:
+    return _ELSEWHERE.search(ast.unparse(node.test)) is not None
+
+
+def is_program(node: ast.stmt) -> bool:
+    """Check whether a statement runs only where its module is the program: `if __name__ == "__main__": …`."""
+    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
 
 
 def _takes_absence(handler: ast.ExceptHandler) -> bool:
@@ -230,12 +244,16 @@ def _misplaced(shown: str, node: ast.Import | ast.ImportFrom) -> Use:
     return Use("", "", _finding("workspace-import", message, f"write `from {source} import {names}`", node))
 
 
-def _granted(grant: str, name: str, shown: str, node: ast.AST, text: _Text) -> Iterator[Use]:
+def _granted(grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
     """Yield the uses of a module or name that needs a grant."""
-    if grant == "network" and is_in(name, BROKERED):
+    is_brokered = grant == "network" and is_in(name, BROKERED)
+    is_of_files = grant == "files" and not is_in(name, frozenset({"tempfile"}))
+    if (is_brokered or is_of_files) and not text.reads(node):
+        return  # to import it alone reaches nothing
+    if is_brokered:
         for host in hosts_in(text.nodes, text.names) or [UNSAID]:
             yield _use("network", host, shown, node)
-    elif grant == "files" and not is_in(name, frozenset({"tempfile"})):
+    elif is_of_files:
         kind = "read" if is_in(name, READING) else "write"
         given = _paths_given(name, text)
         if is_in(name, frozenset({"sqlite3"})) and given == [_IN_MEMORY]:

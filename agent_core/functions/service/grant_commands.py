@@ -129,6 +129,9 @@ class GrantCommands:
         if plan.outcome == "refused" and not is_candidate:
             raise WorkspaceError(plan.text)
         assert isinstance(plan.detail, Given | Judgment)
+        snapshot = self._registry.snapshot()
+        if isinstance(plan.detail, Given) and name in snapshot.functions:
+            await self._granting.granted_to(snapshot.functions[name], snapshot, grants)
         return plan.detail
 
     async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> PlannedChange:

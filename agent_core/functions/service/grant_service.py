@@ -6,7 +6,7 @@ call that runs stands still.
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -41,7 +41,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
 from ..gate import Verdict
-from ..gate.capability import imported_at_the_top, lacking, packages_used
+from ..gate.capability import imported_at_the_top, lacking, packages_used, uses_at_import
 from ..gate.draft import unified
 from ..gate.grants import Way
 from ..gate.trial import Granted
@@ -83,6 +83,8 @@ class GrantService:
         self.queue = queue
         self.foreign: Callable[[], frozenset[str]] = frozenset
         """The names of foreign functions, which are called by a grant alone."""
+        self.then: Callable[[Function, Snapshot], Awaitable[None]] | None = None
+        """What is done once a human has granted a function a package."""
         self._approvals = Approvals(queue)
         self._settings = settings
         self._limits = limits
@@ -152,7 +154,7 @@ class GrantService:
         """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
         needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
         question = await self.book.question(function, snapshot, needs, around)
-        return question and replace(question, lines=_shown(function, snapshot))
+        return question and replace(question, lines=_shown(function, snapshot, self._known(snapshot, None)))
 
     async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: ChangeSummary) -> CandidateGrants:
         """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
@@ -212,16 +214,23 @@ class GrantService:
         if question is None and self.packing.lacks(now):
             question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
         if question is not None and (not now.covers(question.missing) or self.packing.lacks(now)):
-            question = replace(question, lines=_shown(function, snapshot), caller=caller)
+            question = replace(question, lines=_shown(function, snapshot, self._known(snapshot, None)), caller=caller)
             decision = await self._ask(question, now | question.missing)
             note = self._denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or state.entry):
                 return Denied(note)
             if decision.answer == "yes":
                 await self.book.give(function, snapshot, question.missing, who())
+                await self.granted_to(function, snapshot, question.missing)
             if decision.answer != "no":  # what it had may have been revoked while they were asked
                 now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
         return self._permit(function, snapshot, now, note)
+
+    async def granted_to(self, function: Function, snapshot: Snapshot, given: Grants) -> None:
+        """Let the examples of a function run that waited for a package, now that a human has granted it."""
+        if self.then is not None and given.packages:
+            with standing_still():
+                await self.then(function, snapshot)
 
     async def lacking(self, function: Function, snapshot: Snapshot) -> frozenset[str]:
         """Return the gate's messages about those uses in its module that a function has no grant for now."""
@@ -238,8 +247,8 @@ class GrantService:
         return await self.book.needed_to_call(snapshot) | self.foreign()
 
     async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
-        """Return what a workspace function needs, by its own text and its helpers; of packages also what it uses of
-        other modules, which no call can ask for any more.
+        """Return what a workspace function needs, by its own text, its helpers and what runs when its module is
+        imported; of packages also what it uses of other modules, which no call can ask for any more.
         """
         guarded = await self.guarded(snapshot)
         text = snapshot.modules[function.module].text
@@ -333,6 +342,24 @@ class GrantService:
         return decision
 
 
+def _shown(
+    function: Function, snapshot: Snapshot, listed: tuple[str, ...] | None = None
+) -> tuple[tuple[int, str], ...]:
+    """Return the lines of a function that need a grant, and those of its module's import, where the packages `listed`
+    need none.
+    """
+    text = snapshot.modules[function.module].text
+    lines, own = bare_lines(text), range(function.line, function.end_line + 1)
+    at_import = () if listed is None else uses_at_import(text, listed)
+    try:
+        inside = [use for use in uses(syntax.parse(text), ()) if use.finding.line in own]
+    except RecursionError:
+        return ()
+    needing = [*(use for use in at_import if not use.is_asked_later), *inside]
+    numbers = dict.fromkeys(use.finding.line for use in needing if use.kind)
+    return tuple((line, lines[line - 1].strip()) for line in numbers)
+
+
 def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
     """Return the snapshot with the candidate's module in it, and the candidate there."""
     if verdict.reading is None:
@@ -342,24 +369,13 @@ def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | 
     return after, function if function is not None and function.module == verdict.module else None
 
 
-def _shown(function: Function, snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
-    """Return the lines of a function that need a grant."""
-    text = snapshot.modules[function.module].text
-    lines, own = bare_lines(text), range(function.line, function.end_line + 1)
-    try:
-        numbers = [use.finding.line for use in uses(syntax.parse(text), ()) if use.kind and use.finding.line in own]
-    except RecursionError:
-        return ()
-    return tuple((line, lines[line - 1].strip()) for line in dict.fromkeys(numbers))
-
-
 @lru_cache(maxsize=2048)
 def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
     parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return NOTHING
     own, _ = parts.candidate(parts.needed([name]))
-    return _needs_of_all((own,), packages, guarded)
+    return _needs_of_all((own,), packages, guarded) | needs_of(uses_at_import(text, packages))
 
 
 def _packages_around(function: Function, snapshot: Snapshot, known: tuple[str, ...]) -> Grants:

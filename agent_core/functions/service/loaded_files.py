@@ -202,7 +202,7 @@ def admission(
         SaveVerdict(
             functions[name].body_hash,
             name,
-            {**_verdict_on(functions[name], verdict), "standing": standing, "confirmed": [*confirmed.get(name, ())]},
+            {**verdict_on(functions[name], verdict), "standing": standing, "confirmed": [*confirmed.get(name, ())]},
         )
         for name, standing in verdict.standings
     ]
@@ -214,7 +214,7 @@ def saved_reading(reading: ModuleReading) -> SaveReading:
     return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))
 
 
-def _verdict_on(function: Function, verdict: ModuleVerdict) -> dict[str, Any]:  # Any: JSON
+def verdict_on(function: Function, verdict: ModuleVerdict) -> dict[str, Any]:  # Any: JSON
     """Return the part of a file's verdict on one of its functions. `line` is its line at that time."""
     own = [
         problem

@@ -35,6 +35,7 @@ from .folder_copy import FolderCopy
 from .grant_commands import GrantCommands
 from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
+from .late_proof import LateProof
 from .loader import Loader
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
@@ -79,6 +80,7 @@ class FunctionService:
         self._pulled = -1
         self._root, self._store, self._gate = root, store, gate
         self.granting = granting
+        granting.then = LateProof(store, gate, granting.packing)
         self._cage = cage
         self.calls, self.replays = CallService(cage, granting, store), Replays(store, registry, cage)
         self._carrier = ChangeExecutor(root, store, registry, granting.book, copy)
