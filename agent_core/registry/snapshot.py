@@ -102,6 +102,18 @@ class Snapshot:
         rejections = {**self.rejections, path: problems} if problems else _without(self.rejections, path)
         return replace(self, rejections=rejections, number=self.number + 1)
 
+    def given_to(self, name: str, module: str) -> "Snapshot":
+        """Return the snapshot with a name held by a module that waits for it; the one that held it waits."""
+        function = next(known for known in self.readings[module].functions if known.name == name)
+        taken = replace(self, functions={**self.functions, name: function})
+        return taken._place(self.readings[self.functions[name].module])._place(self.readings[module])
+
+    def kept_out(self, reading: ModuleReading) -> frozenset[str]:
+        """Return the functions of a file that are not in force, as another has the name, or it is reserved."""
+        held = (self.functions.get(function.name) for function in reading.functions)
+        own = {function.name for function in held if function is not None and function.path == reading.source.path}
+        return frozenset(function.name for function in reading.functions if function.name not in own)
+
     def _place(self, reading: ModuleReading) -> "Snapshot":
         module, path = reading.source.module, reading.source.path
         old = self.readings.get(module)

@@ -11,7 +11,10 @@ Author: TypeAlias = Literal["human", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """A line of a module's history. A removal has an empty `version` and no text. `agent` is the agent of the turn."""
+    """A line of a module's history. A removal has an empty `version` and no text. `agent` is the agent of the turn.
+
+    `kept_out` are functions of the text that another file, or what is built in, kept out: this line is none of theirs.
+    """
 
     module: str
     version: str
@@ -22,6 +25,7 @@ class VersionRow:
     reason: str
     at: float
     agent: str = ""
+    kept_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,10 @@ class ReadingRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveVersion(Write):
-    """Keep a module's source once by its hash, and add a line to the module's history."""
+    """Keep a module's source once by its hash, and add a line to the module's history.
+
+    `kept_out` are the functions of the source that are not in force with it.
+    """
 
     module: str
     version: str
@@ -56,6 +63,7 @@ class SaveVersion(Write):
     turn: str = ""
     reason: str = ""
     model: str = ""
+    kept_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,9 @@ class FunctionStore(Subject, Protocol):
 
     async def manifest(self) -> dict[str, str]:
         """Return the version that each module is at."""
+
+    async def kept_out(self) -> dict[str, frozenset[str]]:
+        """Return the functions that are kept out of each module as it is now, for those with any."""
 
     async def version(self, version: str) -> VersionRow | None:
         """Return the source with that hash, with the line of history that first introduced it."""

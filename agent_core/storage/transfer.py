@@ -43,7 +43,7 @@ def _table(name: str, key: str, columns: str, *, numbered: bool = False) -> _Tab
 _TABLES: Final = (
     _table("text", "hash", "text"),
     _table("manifest", "module", "version"),
-    _table("change", "seq", "module version by turn model reason at", numbered=True),
+    _table("change", "seq", "module version by turn model reason at kept_out", numbered=True),
     _table("verdict", "version function", "verdict at seal"),
     _table("pending", "function", "candidate at seal"),
     _table("intent", "seq", "path version text expected at", numbered=True),

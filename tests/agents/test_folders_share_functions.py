@@ -116,6 +116,30 @@ async def test_a_file_that_a_person_saves_or_removes_reaches_the_other_folder(
     assert not file(two, "maths.py").exists()
 
 
+async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(database: str, tmp_path: Path) -> None:
+    flags = {"storage.url": database, "memory.embedding": "none"}
+    roots = [tmp_path / name for name in ("one", "two")]
+    for root in roots:
+        (root / "functions").mkdir(parents=True)
+    async with Workspace.open(roots[0], flags=flags) as one:
+        file(one, "letters.py").write_text(VOWELS)
+        await knows(one, "count_vowels")
+        file(one, "a.py").write_text("def count_vowels(text: str) -> int:\n    return 0\n")
+        await until(lambda: rejected(one), lambda found: bool(found))
+        join(roots[1], database)
+        async with Workspace.open(roots[1], flags=flags) as two:
+            for workspace in (one, two):
+                assert workspace.workshop.registry.snapshot().functions["count_vowels"].module == "letters"
+                assert [problem.code for problem in workspace.rejected()] == ["name-clash"]
+                assert len(await workspace.workshop.past.versions("count_vowels")) == 1
+            file(one, "letters.py").unlink()
+            for workspace in (one, two):
+                await until(lambda: rejected(workspace), lambda found: not found)  # noqa: B023 - awaited at once
+                assert workspace.workshop.registry.snapshot().functions["count_vowels"].module == "a"
+            found = await two.workshop.past.versions("count_vowels")
+            assert [version.row.module for version in found if version.hash] == ["letters", "a"]
+
+
 async def test_what_changed_while_a_folder_was_closed_is_there_at_its_next_start(database: str, tmp_path: Path) -> None:
     flags = {"storage.url": database, "memory.embedding": "none"}
     roots = [tmp_path / name for name in ("one", "two")]

@@ -14,6 +14,7 @@ NO_SOURCES = {
     "agent_core/base/matching/mention.py": "texts of the record",
     "agent_core/interfaces/client/frame_reader.py": "HTTP",
     "agent_core/interfaces/commands/log.py": "a transcript",
+    "agent_core/interfaces/question.py": "what was typed at a terminal",
     "agent_core/interfaces/slash_shorthands.py": "what a command printed",
     "agent_core/model/offer.py": "a file of the program",
     "agent_core/model/profile.py": "rows of a .jsonl file",

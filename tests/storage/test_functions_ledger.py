@@ -48,6 +48,16 @@ async def test_a_version_that_is_not_the_hash_of_its_source_is_refused(store: St
         await store.apply([SaveVersion("text", V1, TWO)])
 
 
+async def test_what_is_kept_out_of_a_module_is_what_its_newest_line_says(store: Store) -> None:
+    await store.apply(
+        [SaveVersion("text", V1, ONE, kept_out=("f", "g")), SaveVersion("more", V1, ONE, kept_out=("h",))]
+    )
+    assert await store.kept_out() == {"text": {"f", "g"}, "more": {"h"}}
+    assert [row.kept_out for row in await store.module_history("text")] == [("f", "g")]
+    await store.apply([SaveVersion("text", V2, TWO)])
+    assert await store.kept_out() == {"more": {"h"}}
+
+
 async def test_the_history_of_a_module_has_every_change_also_its_return_and_removal(store: Store) -> None:
     await store.apply(saving("text", ONE))
     await store.apply(saving("text", TWO, expected=V1))

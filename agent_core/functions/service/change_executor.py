@@ -10,7 +10,7 @@ the rows, nobody else may write: otherwise the one who comes second takes back w
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,10 +23,11 @@ from agent_core.registry.module_file import remove, save
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import folder_problem
-from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, open_lock
+from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, Write, open_lock
 
 from .folder_copy import FolderCopy
 from .judgment import Judgment
+from .placement import entered
 from .plan import FileChange, PlannedChange
 
 Record = Callable[[PlannedChange], Awaitable[None]]
@@ -103,7 +104,7 @@ class ChangeExecutor:
             await self._store.apply([end])
             raise
         try:
-            await record(replace(plan, writes=(*plan.writes, end)))
+            await record(replace(plan, writes=(*self._entered(plan.writes, change), end)))
         except (StorageError, LostLease):
             undo = replace(change, expected=change.version, text=before.text if before else None)
             with suppress(StaleFile):  # saved by somebody else meanwhile: it is theirs
@@ -115,6 +116,11 @@ class ChangeExecutor:
             await self._copy.note({change.module: change.version})
         self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user")
         return plan
+
+    def _entered(self, writes: Iterable[Write], change: FileChange) -> list[Write]:
+        """Return the writes with what stays kept out of the file."""
+        after = _after(self._registry.snapshot(), change)
+        return [entered(write, change.reading, after) for write in writes]
 
     def _write(self, change: FileChange) -> None:
         if change.text is None:

@@ -135,7 +135,7 @@ def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
     entries: list[Version] = []
     allowance = _for_all()
     for row in rows:
-        source = own_source(row.text, name)
+        source = "" if name in row.kept_out else own_source(row.text, name)
         if source:
             holders[row.module] = source
         elif holders.pop(row.module, None) is None or holders:

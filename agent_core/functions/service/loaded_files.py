@@ -1,11 +1,11 @@
 """The result of taking one file: its good reading, the problems that reject its newest text, and the writes.
 
-Values and pure functions of the loader: how a file's outcome is placed in a snapshot and in rows.
+Values and pure functions of the loader: what a file's outcome writes and tells, apart from its place among the others.
 """
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,18 @@ _WHY_DRAFT = {True: "draft: its examples need what is not granted yet", False: "
 
 @dataclass(frozen=True, slots=True)
 class GoodVersions:
-    """The baseline of a refresh: the good version of each module, and the stored readings by path."""
+    """The baseline of a refresh: the good version of each module, the stored readings by path, and what each module has
+    that is kept out of force.
+    """
 
     manifest: Mapping[str, str]
     readings: Mapping[str, ReadingRow]
+    kept_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def in_force(self, reading: ModuleReading | None) -> ModuleReading | None:
+        """Return a reading without what was kept out of it."""
+        out = self.kept_out.get(reading.source.module) if reading else None
+        return without(reading, out) if reading and out else reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +76,6 @@ def _lacks_import(problems: Iterable[Problem]) -> bool:
 def waiting(snapshot: Snapshot) -> set[str]:
     """Return the files that are rejected because they could not be imported."""
     return {path for path, problems in snapshot.rejections.items() if _lacks_import(problems)}
-
-
-def all_placed(
-    before: Snapshot, results: Collection[LoadedFile], baseline: GoodVersions, finished: frozenset[str]
-) -> tuple[Snapshot, list[Write]]:
-    """Return the snapshot with the results of all files, and the writes for them."""
-    snapshot, writes = before.draft(), list[Write]()
-    moved = {result.module for result in results if result.reading is not None}
-    for file_result in sorted(results, key=lambda result: precedence(result, baseline)):
-        snapshot = placed(snapshot, file_result)
-        file_writes = kept_writes(file_result, snapshot, moved)
-        writes += map(by_agent, file_writes) if file_result.path in finished else file_writes
-    return snapshot.finished() if snapshot.number != before.number else before, writes
 
 
 def import_layers(sources: Mapping[str, object], ground: Snapshot) -> list[set[str]]:
@@ -130,41 +125,6 @@ def stored(row: ReadingRow, source: ModuleSource) -> ModuleReading | None:
         return None  # not what this program wrote: it is read anew
 
 
-def precedence(result: LoadedFile, baseline: GoodVersions) -> tuple[bool, bool, bool, str]:
-    """Return the sort key: deleted files first to make room, then those in the manifest, which win a clash of names."""
-    version = result.reading.source.version if result.reading else None
-    return (
-        not result.is_removed,
-        result.module not in baseline.manifest,
-        version != baseline.manifest.get(result.module or ""),
-        result.path,
-    )
-
-
-def kept_writes(result: LoadedFile, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
-    """Return the writes to keep. The row of a module belongs to the file that holds it: `web.py` or a package."""
-    if result.is_removed and result.module in moved:
-        return [write for write in result.writes if not isinstance(write, SetManifest)]
-    holder = snapshot.modules.get(result.module or "")
-    return result.writes if holder is None or holder.path == result.path else ()
-
-
-def placed(snapshot: Snapshot, result: LoadedFile) -> Snapshot:
-    """Return the snapshot with the result of one file."""
-    if result.is_removed:
-        return snapshot.without_module(result.module or "").with_rejection(result.path, ())
-    if result.reading is not None and _is_news(snapshot, result.path, result.reading):
-        snapshot = snapshot.with_module(result.reading)
-    if result.problems:
-        return snapshot.with_rejection(result.path, result.problems)
-    return snapshot
-
-
-def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
-    """Return whether the reading differs from the one in place, or may settle the problems of its file."""
-    return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
-
-
 def removed_file(path: str, baseline: GoodVersions, before: Snapshot) -> LoadedFile:
     """Return the result for a file that no longer exists."""
     holders = [module for module, source in before.modules.items() if source.path == path]
@@ -197,6 +157,8 @@ def admission(
             SaveVersion(source.module, source.version, source.text, reason="saved"),
             SetManifest(source.module, expected, source.version, reason="saved"),
         )
+    elif source.module in baseline.kept_out:
+        entered = (SaveVersion(source.module, source.version, source.text, reason="its name became free"),)
     functions = {function.name: function for function in verdict.reading.functions}
     verdicts = [
         SaveVerdict(
@@ -245,23 +207,32 @@ def said_of(results: Collection[LoadedFile]) -> RegistryChange:
     )
 
 
-def since(baseline: GoodVersions, results: Collection[LoadedFile], finished: frozenset[str]) -> RegistryChange:
+def since(
+    baseline: GoodVersions, results: Collection[LoadedFile], snapshot: Snapshot, finished: frozenset[str]
+) -> RegistryChange:
     """Return what others changed in the files while no program ran. The first time, it is empty because all is new."""
     before = after = Snapshot.empty()
     reported = [result for result in results if result.path not in finished] if baseline.manifest else []
     for file_result in reported:
-        had = file_result.previous or (_known_of(file_result.path, baseline) if file_result.is_removed else None)
+        had = file_result.previous or (known_of(file_result.path, baseline) if file_result.is_removed else None)
         before = before.with_module(had) if had else before
         if file_result.problems:
             after = after.with_rejection(file_result.path, file_result.problems)
         elif file_result.verdict is not None:
             after = after.with_module(file_result.verdict.reading)
+            after = after.with_rejection(file_result.path, snapshot.rejections.get(file_result.path, ()))
     return difference(before, after, change=said_of(reported))
 
 
-def _known_of(path: str, baseline: GoodVersions) -> ModuleReading | None:
+def known_of(path: str, baseline: GoodVersions) -> ModuleReading | None:
+    """Return what was in force of a file that is removed, as far as it is stored."""
     row = baseline.readings.get(path)
-    return stored(row, ModuleSource(module_at(path), path, "", row.version)) if row else None
+    return baseline.in_force(stored(row, ModuleSource(module_at(path), path, "", row.version))) if row else None
+
+
+def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
+    """Return a reading without these functions."""
+    return replace(reading, functions=tuple(function for function in reading.functions if function.name not in names))
 
 
 def standings(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:

@@ -42,7 +42,6 @@ from .loaded_files import (
     GoodVersions,
     LoadedFile,
     admission,
-    all_placed,
     disagreeing,
     import_layers,
     module_at,
@@ -57,6 +56,7 @@ from .loaded_files import (
     waiting,
 )
 from .package_grants import PackageGrants
+from .placement import all_placed, all_writes, as_placed, freed, rejected_again
 
 _TRIES = 3
 _OUT_OF_REACH: Final = "out of reach"
@@ -156,17 +156,18 @@ class Loader:
 
         The state is that of the registry, unless it is to be the stored one, or another process has taken a file.
         """
-        modules = self._registry.snapshot().modules
-        baseline = GoodVersions({name: source.version for name, source in modules.items()}, {})
+        now = self._registry.snapshot()
+        baseline = GoodVersions({name: source.version for name, source in now.modules.items()}, {})
         async with only_writer(self._state):
             if not stored:
                 sources = await asyncio.to_thread(self._read, paths, baseline)
                 if not await self._has_others(sources.values(), baseline):
-                    return baseline, self._without_refused(sources)
+                    kept_out = await self._store.kept_out() if now.waiting else {}
+                    return replace(baseline, kept_out=kept_out), self._without_refused(sources)
             if self._copy is not None and paths is not None:
                 return await self._pulled(self._copy, paths)
             readings = await self._store.readings()  # before the manifest: what comes in between is only judged anew
-            baseline = GoodVersions(await self._store.manifest(), readings)
+            baseline = GoodVersions(await self._store.manifest(), readings, await self._store.kept_out())
             pulled = await self._copy.pull(baseline.manifest) if self._copy else Pulled()
             return baseline, {**await asyncio.to_thread(self._read, paths, baseline), **pulled.problems}
 
@@ -176,7 +177,7 @@ class Loader:
         pulled = await copy.pull(manifest)
         files = [*paths, *map(self._whole, pulled.paths)]
         names = [*(shown_path(path.relative_to(self._folder)) for path in files), *pulled.problems]
-        baseline = GoodVersions(manifest, await self._store.readings(names))
+        baseline = GoodVersions(manifest, await self._store.readings(names), await self._store.kept_out())
         return baseline, {**await asyncio.to_thread(self._read, files, baseline), **pulled.problems}
 
     def _whole(self, path: str) -> Path:
@@ -206,26 +207,27 @@ class Loader:
         sources = {**sources, **late}
         ground = before if before.readings else await self._last_known(sources, baseline, before)
         results: dict[str, LoadedFile] = {}
-        snapshot, writes, retried = ground, list[Write](), set(sources)
+        snapshot, retried = ground, set(sources)
         while retried:
             for paths in await asyncio.to_thread(import_layers, {path: sources[path] for path in retried}, ground):
                 batch = await asyncio.gather(*(self._take(path, sources[path], baseline, snapshot) for path in paths))
                 results.update({result.path: result for result in batch})
-                snapshot, writes = all_placed(ground, results.values(), baseline, finished)
+                snapshot = all_placed(ground, results.values(), baseline)
             # What it imports may have come in the same moment.
             unfit = {path for path, result in results.items() if result.lacks_import}
             retried = unfit if unfit < retried else set()
         renewed = await self._renewed(snapshot)
         if renewed:
-            snapshot, more = all_placed(snapshot, renewed, baseline, finished)
-            writes += more
-        if writes:
+            snapshot = all_placed(snapshot, renewed, baseline)
+        admitted = await self._freed(snapshot, baseline, results.values())
+        taken = [as_placed(result, snapshot) for result in (*results.values(), *admitted)]
+        if writes := all_writes([*taken, *renewed], snapshot, baseline, finished):
             await self._apply(writes)
         if not before.readings:
-            self.since = since(baseline, results.values(), finished)
-        known_change = replace(said_of(results.values()), rejected=self._still_rejected(results.values()))
-        change = self._registry.swap(snapshot, known_change=known_change)
-        for file_result in results.values():
+            self.since = since(baseline, taken, snapshot, finished)
+        again = (*self._still_rejected(results.values()), *rejected_again(results.values(), before, snapshot))
+        change = self._registry.swap(snapshot, known_change=replace(said_of(taken), rejected=again))
+        for file_result in taken:
             if file_result.verdict is not None:
                 self._then(file_result.verdict)
         return change
@@ -237,7 +239,15 @@ class Loader:
             if isinstance(source, ModuleSource):
                 reading = unchanged(path, source, baseline, empty) or await self._last_good(path, baseline, empty)
                 known += [LoadedFile(path, source.module, reading)] if reading else []
-        return all_placed(empty, known, baseline, frozenset())[0]
+        return all_placed(empty, known, baseline)
+
+    async def _freed(
+        self, snapshot: Snapshot, baseline: GoodVersions, results: Iterable[LoadedFile]
+    ) -> list[LoadedFile]:
+        """Return the results of files with functions that have got the name which kept them out. They are placed."""
+        sources = freed(snapshot, baseline, results) if baseline.kept_out else ()
+        judged = [await self._judged(source, baseline, snapshot) for source in sources]
+        return [result for result in judged if result.verdict is not None]
 
     async def _apply(self, writes: Sequence[Write]) -> None:
         async with only_writer(self._state):  # a file that another process just wrote is its to write down
@@ -332,7 +342,13 @@ class Loader:
         same = unchanged(path, source, baseline, before)
         if same is not None:
             return LoadedFile(path, source.module, same)
-        previous = before.readings.get(source.module) or await self._last_good(path, baseline, before)
+        return await self._judged(source, baseline, before)
+
+    async def _judged(self, source: ModuleSource, baseline: GoodVersions, before: Snapshot) -> LoadedFile:
+        path = source.path
+        previous = baseline.in_force(
+            before.readings.get(source.module) or await self._last_good(path, baseline, before)
+        )
         granted = replace(await self._packing.of_text(source.text), approval_mode="calling")
         verdict = await self._gate.judge_module(source, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,12 @@ class FunctionService:
 
     async def carry_out(self, plan: PlannedChange, record: Record, author: Author) -> PlannedChange:
         """Make a planned change. `record` stores it in one transaction with what must be atomic with it."""
-        return await self._carrier.carry_out(plan, record, author.by)
+        waiting = self.registry.snapshot().waiting
+        done = await self._carrier.carry_out(plan, record, author.by)
+        if waiting and done.change is not None:
+            with suppress(ToolwrightError):  # the next look at the folder does it
+                await self._catch_up(done.change.path)  # what has got a free name is judged
+        return done
 
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:
         """Plan a new function: judged, not yet written."""

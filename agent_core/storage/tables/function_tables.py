@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent_core.base.errors import IntegrityError, StorageError
@@ -32,7 +33,8 @@ _BAD = '"thumb":"bad"'  # as it is dumped
 _PENDING = "select function, candidate, seal from pending"
 _CHANGES = (
     "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at,"
-    " coalesce(t.agent, '') from change c left join text x on x.hash = c.version left join turn t on t.id = c.turn"
+    " coalesce(t.agent, ''), c.kept_out"
+    " from change c left join text x on x.hash = c.version left join turn t on t.id = c.turn"
 )
 
 
@@ -49,6 +51,15 @@ class FunctionTables(Tables):
     def manifest(self, session: SqlSession) -> dict[str, str]:
         """Return the version of each module."""
         return dict(session.all("select module, version from manifest order by module"))
+
+    @query
+    def kept_out(self, session: SqlSession) -> dict[str, frozenset[str]]:
+        """Return what the newest lines of history keep out."""
+        sql = (
+            "select module, kept_out from change c where kept_out <> ''"
+            " and seq = (select max(seq) from change where module = c.module)"
+        )
+        return {module: frozenset(names.split()) for module, names in session.all(sql)}
 
     @query
     def version(self, session: SqlSession, name: str) -> VersionRow | None:
@@ -158,7 +169,8 @@ def _pending(session: SqlSession, rows: list[tuple[Any, ...]]) -> dict[str, dict
 
 
 def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them
-    version_row = VersionRow(*row)
+    *facts, kept_out = row
+    version_row = replace(VersionRow(*facts), kept_out=tuple(kept_out.split()))
     if version_row.version:
         _checked(version_row.version, version_row.text)
     return version_row
@@ -185,8 +197,9 @@ def _save_version(write: SaveVersion, session: SqlSession) -> None:
         raise StorageError(f"Version {write.version[:12]} of `{write.module}` is not the hash of its source.")
     _keep(session, write.version, write.text)
     session.all(
-        "insert into change (module, version, by, turn, model, reason, at) values (?, ?, ?, ?, ?, ?, ?)",
+        "insert into change (module, version, by, turn, model, reason, at, kept_out) values (?, ?, ?, ?, ?, ?, ?, ?)",
         *(write.module, write.version, write.by, write.turn, write.model, write.reason, session.clock.now()),
+        " ".join(write.kept_out),
     )
 
 
