@@ -475,6 +475,18 @@ async def test_the_refusal_names_the_means_and_the_honest_description(gate: Gate
     assert "format_note" in str(problem)
 
 
+@pytest.mark.parametrize(
+    ("says", "quoted"), [("Remember the user's favorite color.", "remember user,"), ("Save Ann's note.", "save ann,")]
+)
+async def test_a_promise_about_what_is_somebodys_is_quoted_in_words(gate: Gate, says: str, quoted: str) -> None:
+    code = promised(
+        "keep_text", "text: str", "str", says, 'return f"Kept {text}"',
+        "keep_text('red') → 'Kept red'", "keep_text('blue') → 'Kept blue'",
+    )  # fmt: skip
+    told = [problem.message.lower() for problem in (await judge(gate, code, "keep_text")).refusals]
+    assert any(f"promises to {quoted}" in message for message in told), told
+
+
 async def test_a_function_with_means_may_promise_an_effect(gate: Gate) -> None:
     code = promised(
         "save_note", "self, text: str", "str", "Save a note.",

@@ -59,7 +59,8 @@ class PromiseClaim:
     def shown(self) -> str:
         """The promise in its words."""
         verb = "tell about" if self.verb == "is" else lemma(self.verb) if self.verb.endswith("s") else self.verb
-        return f"{verb} {self.about}".strip()
+        about = f"{self.about} ".replace(" s ", "'s ").strip().removesuffix("'s")  # cut off after two words
+        return f"{verb} {about}".strip()
 
 
 @dataclass(frozen=True, slots=True)
