@@ -41,6 +41,8 @@ async def test_a_file_of_an_earlier_version_is_indexed_anew(tmp_path: Path) -> N
     for name in NEWER:
         db.execute(f"drop table {name}")
     db.execute("alter table turn drop column streamed")
+    db.execute("drop index change_kept_out")
+    db.execute("alter table change drop column kept_out")
     db.execute("pragma user_version = 10")
     db.close()
     async with Workspace.open(tmp_path, settings=settings) as workspace:
