@@ -207,7 +207,7 @@ def _quarantine(case: Quarantined | None) -> list[str]:
 def _statistics(statistics: FunctionStatistics) -> list[str]:
     totals = statistics.totals
     if not totals.calls:
-        return ["No call of it is on record; tests are not kept."]
+        return ["No calls of it are on record; tests are not recorded."]
     now = next((version.totals.calls for version in statistics.versions if version.present), 0)
     counted = f"Called {totals.calls} times, {now} of them in this version: {totals.returned} returned"
     kinds = [f"{fence(kind.error or kind.outcome, 80)} {kind.calls} ×" for kind in statistics.kinds[:5]]

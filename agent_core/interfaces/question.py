@@ -79,7 +79,10 @@ def forget_typed() -> None:
 
 
 def _tell_typed() -> None:
-    """Do the same, and say what it was. Nobody else may be reading, who would see the end of input."""
+    """Discard what was typed at the terminal, and list it as not sent.
+
+    No other thread may be reading from the terminal: it would see the end of input.
+    """
     if not sys.stdin.isatty():
         return
     typed = _waiting(sys.stdin.fileno()).decode(errors="replace").replace("\r", "\n")

@@ -147,7 +147,7 @@ class _Handler(events.FileSystemEventHandler):
         paths = [Path(os.fsdecode(path)) for path in (event.src_path, event.dest_path) if path]
         if event.is_directory:
             if isinstance(event, events.DirDeletedEvent | events.DirMovedEvent) and paths[0] == self._watcher.root:
-                self._watcher.lose()
+                self._watcher.forget_watch()
             self._tell(())  # what is in it is found by looking
         elif not isinstance(event, events.FileCreatedEvent) or sys.platform != "linux" or _is_linked(paths[0]):
             self._tell(paths)
@@ -233,8 +233,8 @@ class Watcher:
         place = self.root if self.root.is_dir() else self.root.parent
         return place, place.stat().st_ino
 
-    def lose(self) -> None:
-        """Follow the folder anew: it went, and the one in its place may have its number."""
+    def forget_watch(self) -> None:
+        """Have the next look watch the folder anew: it was deleted, and a new one may have the same inode number."""
         self._watched = None
 
     async def __aexit__(

@@ -38,6 +38,13 @@ async def both(database: str, tmp_path: Path) -> AsyncIterator[tuple[Workspace, 
         yield opened[0], opened[1]
 
 
+def two_folders(tmp_path: Path) -> list[Path]:
+    roots = [tmp_path / name for name in ("one", "two")]
+    for root in roots:
+        (root / "functions").mkdir(parents=True)
+    return roots
+
+
 def join(root: Path, database: str) -> None:
     done = toolwright("storage", "join", cwd=root, environment={"TOOLWRIGHT_STORAGE_URL": database})
     assert done.returncode == 0, done.stderr
@@ -118,9 +125,7 @@ async def test_a_file_that_a_person_saves_or_removes_reaches_the_other_folder(
 
 async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(database: str, tmp_path: Path) -> None:
     flags = {"storage.url": database, "memory.embedding": "none"}
-    roots = [tmp_path / name for name in ("one", "two")]
-    for root in roots:
-        (root / "functions").mkdir(parents=True)
+    roots = two_folders(tmp_path)
     async with Workspace.open(roots[0], flags=flags) as one:
         file(one, "letters.py").write_text(VOWELS)
         await knows(one, "count_vowels")
@@ -142,9 +147,7 @@ async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(data
 
 async def test_what_changed_while_a_folder_was_closed_is_there_at_its_next_start(database: str, tmp_path: Path) -> None:
     flags = {"storage.url": database, "memory.embedding": "none"}
-    roots = [tmp_path / name for name in ("one", "two")]
-    for root in roots:
-        (root / "functions").mkdir(parents=True)
+    roots = two_folders(tmp_path)
     async with Workspace.open(roots[0], flags=flags) as one:
         assert (await one.workshop.create("count_vowels", VOWELS)).admitted
     join(roots[1], database)
@@ -159,9 +162,7 @@ async def test_what_changed_while_a_folder_was_closed_is_there_at_its_next_start
 
 async def test_a_save_of_a_module_that_was_changed_elsewhere_is_told_and_kept(database: str, tmp_path: Path) -> None:
     flags = {"storage.url": database, "memory.embedding": "none"}
-    roots = [tmp_path / name for name in ("one", "two")]
-    for root in roots:
-        (root / "functions").mkdir(parents=True)
+    roots = two_folders(tmp_path)
     async with Workspace.open(roots[0], flags=flags) as one:
         assert (await one.workshop.create("count_vowels", VOWELS)).admitted
     join(roots[1], database)

@@ -202,7 +202,9 @@ async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
 
 async def test_a_tilde_that_stays_in_a_path_is_told(here: Room) -> None:
     told = await tried(here, human("yes"), "~/notes.txt")
-    assert "`~` is the home folder to `os.path.expanduser` alone, which was not called; give the whole path" in told
+    assert (
+        "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path" in told
+    )
 
 
 @pytest.mark.parametrize("how", READ)

@@ -150,6 +150,8 @@ async def test_a_no_refuses_the_call_with_the_command_that_grants_it(ready: Path
     async with Workspace.open(ready, approver=human("no")) as workspace:
         found = await workspace.workshop.call("shout", {"text": "a"})
     assert found.outcome == "refused"
+    assert found.error is not None
+    assert "To grant it for good: toolwright functions grant shout --package abacus" in found.error.message
 
 
 async def test_a_package_that_comes_to_the_top_of_the_module_is_asked_for_with_what_was_given(ready: Path) -> None:

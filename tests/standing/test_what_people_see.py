@@ -94,7 +94,7 @@ async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: 
     listed = Wanted("list_functions", {"standing": "quarantined"})
     desk = await workplace(at_desk, [Ask(look), Ask(part(4, 2)), Ask(*failing(3)), Ask(look), Ask(listed)])
     before, *_, after, quarantined = answers(await desk.say("Go."))
-    assert "No call of it is on record" in before
+    assert "No calls of it are on record" in before
     assert "Called 4 times, 4 of them in this version: 1 returned, 3 failed" in after
     assert "`ZeroDivisionError` 3 ×" in after
     assert re.search(r"It computes for \d+ ms a call and has taken \d+ MiB at most\.", after)
@@ -115,7 +115,7 @@ def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_pat
     listed = toolwright("functions", "list", cwd=tmp_path)
     assert "1 function nobody has called for a long time: toolwright functions list --unused" in listed.stderr
     unused = toolwright("functions", "list", "--unused", cwd=tmp_path).stdout
-    assert unused.startswith("part  no call on record since it was added ")
+    assert unused.startswith("part  no calls on record since it was added ")
     assert unused.endswith("  toolwright functions delete part\n")
     assert (tmp_path / "functions" / "parts.py").exists()
 

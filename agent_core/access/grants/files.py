@@ -30,7 +30,7 @@ from .value import NOTHING, Grants
 MOST_ASKED: Final = 5  # files and folders that one call may have a human asked for
 _MOST_OPEN: Final = 32
 _LONGEST_PATH: Final = 4_096
-_TILDE: Final = "`~` is the home folder to `os.path.expanduser` alone, which was not called; give the whole path"
+_TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path"
 _UNREADABLE: Final = "it is too long, or not in a form that a human can read"
 _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20

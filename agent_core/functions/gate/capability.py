@@ -36,12 +36,12 @@ def capability(draft: D) -> D:
 def _through_its_module(draft: D, own: frozenset[str]) -> Iterator[Use]:
     """Yield the packages that the module which a candidate joins imports at its top, for each of its functions."""
     around = draft.snapshot.modules.get(draft.candidate.module)
-    if around is None or draft.function is None:
-        return
+    known = (*draft.rules.packages, *sorted(own))
+    if around is None or draft.function is None or not imported_at_the_top(around.text, known):
+        return  # most modules import none, and need not be put together with the candidate
     is_library = draft.policy == "import"
     text = place_function(around.text, draft.text, draft.candidate.name, path=around.path, with_statements=is_library)
     present = imported_at_the_top(draft.text, draft.rules.packages)
-    known = (*draft.rules.packages, *sorted(own))
     for use in () if isinstance(text, Problem) else uses_at_import(text, known):
         if use.kind == "packages" and use.item not in present:
             message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"

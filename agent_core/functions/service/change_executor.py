@@ -27,7 +27,7 @@ from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, Manif
 
 from .folder_copy import FolderCopy
 from .judgment import Judgment
-from .placement import entered
+from .placement import with_kept_out
 from .plan import FileChange, PlannedChange
 
 Record = Callable[[PlannedChange], Awaitable[None]]
@@ -104,7 +104,7 @@ class ChangeExecutor:
             await self._store.apply([end])
             raise
         try:
-            await record(replace(plan, writes=(*self._entered(plan.writes, change), end)))
+            await record(replace(plan, writes=(*self._with_kept_out(plan.writes, change), end)))
         except (StorageError, LostLease):
             undo = replace(change, expected=change.version, text=before.text if before else None)
             with suppress(StaleFile):  # saved by somebody else meanwhile: it is theirs
@@ -117,10 +117,10 @@ class ChangeExecutor:
         self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user")
         return plan
 
-    def _entered(self, writes: Iterable[Write], change: FileChange) -> list[Write]:
+    def _with_kept_out(self, writes: Iterable[Write], change: FileChange) -> list[Write]:
         """Return the writes with what stays kept out of the file."""
         after = _after(self._registry.snapshot(), change)
-        return [entered(write, change.reading, after) for write in writes]
+        return [with_kept_out(write, change.reading, after) for write in writes]
 
     def _write(self, change: FileChange) -> None:
         if change.text is None:

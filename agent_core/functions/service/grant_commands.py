@@ -131,7 +131,7 @@ class GrantCommands:
         assert isinstance(plan.detail, Given | Judgment)
         snapshot = self._registry.snapshot()
         if isinstance(plan.detail, Given) and name in snapshot.functions:
-            await self._granting.granted_to(snapshot.functions[name], snapshot, grants)
+            await self._granting.prove_after(snapshot.functions[name], snapshot, grants)
         return plan.detail
 
     async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> PlannedChange:

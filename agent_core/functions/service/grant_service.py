@@ -83,8 +83,8 @@ class GrantService:
         self.queue = queue
         self.foreign: Callable[[], frozenset[str]] = frozenset
         """The names of foreign functions, which are called by a grant alone."""
-        self.then: Callable[[Function, Snapshot], Awaitable[None]] | None = None
-        """What is done once a human has granted a function a package."""
+        self.prove: Callable[[Function, Snapshot], Awaitable[None]] | None = None
+        """Runs the examples of a function that waited for a package."""
         self._approvals = Approvals(queue)
         self._settings = settings
         self._limits = limits
@@ -221,16 +221,16 @@ class GrantService:
                 return Denied(note)
             if decision.answer == "yes":
                 await self.book.give(function, snapshot, question.missing, who())
-                await self.granted_to(function, snapshot, question.missing)
+                await self.prove_after(function, snapshot, question.missing)
             if decision.answer != "no":  # what it had may have been revoked while they were asked
                 now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
         return self._permit(function, snapshot, now, note)
 
-    async def granted_to(self, function: Function, snapshot: Snapshot, given: Grants) -> None:
+    async def prove_after(self, function: Function, snapshot: Snapshot, given: Grants) -> None:
         """Let the examples of a function run that waited for a package, now that a human has granted it."""
-        if self.then is not None and given.packages:
+        if self.prove is not None and given.packages:
             with standing_still():
-                await self.then(function, snapshot)
+                await self.prove(function, snapshot)
 
     async def lacking(self, function: Function, snapshot: Snapshot) -> frozenset[str]:
         """Return the gate's messages about those uses in its module that a function has no grant for now."""

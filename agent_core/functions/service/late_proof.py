@@ -1,4 +1,4 @@
-"""The proof of a saved function that waited for a package: its examples run as soon as a human has granted it."""
+"""Saved functions that wait for a package: their examples run as soon as a human has granted it."""
 
 from dataclasses import replace
 

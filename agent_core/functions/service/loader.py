@@ -56,7 +56,7 @@ from .loaded_files import (
     waiting,
 )
 from .package_grants import PackageGrants
-from .placement import all_placed, all_writes, as_placed, freed, rejected_again
+from .placement import all_placed, all_writes, as_placed, modules_with_free_names, rejected_again
 
 _TRIES = 3
 _OUT_OF_REACH: Final = "out of reach"
@@ -219,7 +219,7 @@ class Loader:
         renewed = await self._renewed(snapshot)
         if renewed:
             snapshot = all_placed(snapshot, renewed, baseline)
-        admitted = await self._freed(snapshot, baseline, results.values())
+        admitted = await self._judge_freed(snapshot, baseline, results.values())
         taken = [as_placed(result, snapshot) for result in (*results.values(), *admitted)]
         if writes := all_writes([*taken, *renewed], snapshot, baseline, finished):
             await self._apply(writes)
@@ -241,11 +241,11 @@ class Loader:
                 known += [LoadedFile(path, source.module, reading)] if reading else []
         return all_placed(empty, known, baseline)
 
-    async def _freed(
+    async def _judge_freed(
         self, snapshot: Snapshot, baseline: GoodVersions, results: Iterable[LoadedFile]
     ) -> list[LoadedFile]:
         """Return the results of files with functions that have got the name which kept them out. They are placed."""
-        sources = freed(snapshot, baseline, results) if baseline.kept_out else ()
+        sources = modules_with_free_names(snapshot, baseline, results) if baseline.kept_out else ()
         judged = [await self._judged(source, baseline, snapshot) for source in sources]
         return [result for result in judged if result.verdict is not None]
 

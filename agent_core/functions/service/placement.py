@@ -118,7 +118,9 @@ def as_placed(result: LoadedFile, snapshot: Snapshot) -> LoadedFile:
     )
     return replace(
         result,
-        writes=tuple(entered(write, reading, snapshot) for write in result.writes if not _is_verdict_on(write, own)),
+        writes=tuple(
+            with_kept_out(write, reading, snapshot) for write in result.writes if not _is_verdict_on(write, own)
+        ),
         verdict=verdict,
         standings=standings(verdict),
         disagreeing=disagreeing(verdict),
@@ -130,7 +132,9 @@ def _is_verdict_on(write: Write, functions: Collection[tuple[str, str]]) -> bool
     return isinstance(write, SaveVerdict) and (write.version, write.function) in functions
 
 
-def freed(snapshot: Snapshot, baseline: GoodVersions, results: Iterable[LoadedFile]) -> list[ModuleSource]:
+def modules_with_free_names(
+    snapshot: Snapshot, baseline: GoodVersions, results: Iterable[LoadedFile]
+) -> list[ModuleSource]:
     """Return the files, not judged yet, with functions that were kept out and are in force now."""
     judged = {result.module for result in results if result.verdict is not None}
     return [
@@ -145,7 +149,7 @@ def _has_any(snapshot: Snapshot, module: str, names: Collection[str]) -> bool:
     return any(function is not None and function.module == module for function in held)
 
 
-def entered(write: Write, reading: ModuleReading | None, snapshot: Snapshot) -> Write:
+def with_kept_out(write: Write, reading: ModuleReading | None, snapshot: Snapshot) -> Write:
     """Return the write for a file that was changed, with the functions that are kept out of it."""
     if isinstance(write, SaveVersion) and reading is not None and write.module == reading.source.module:
         return replace(write, kept_out=tuple(sorted(snapshot.kept_out(reading))))
@@ -153,7 +157,7 @@ def entered(write: Write, reading: ModuleReading | None, snapshot: Snapshot) -> 
 
 
 def rejected_again(results: Iterable[LoadedFile], before: Snapshot, snapshot: Snapshot) -> list[Problem]:
-    """Return what is rejected in a file as before, though its text is another."""
+    """Return the problems that files with a new text still have."""
     paths = [result.path for result in results if result.verdict is not None]
     return [
         problem

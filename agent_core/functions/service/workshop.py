@@ -81,7 +81,7 @@ class FunctionService:
         self._pulled = -1
         self._root, self._store, self._gate = root, store, gate
         self.granting = granting
-        granting.then = LateProof(store, gate, granting.packing)
+        granting.prove = LateProof(store, gate, granting.packing)
         self._cage = cage
         self.calls, self.replays = CallService(cage, granting, store), Replays(store, registry, cage)
         self._carrier = ChangeExecutor(root, store, registry, granting.book, copy)

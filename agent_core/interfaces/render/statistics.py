@@ -29,10 +29,10 @@ def quarantine_lines(case: Quarantined, typed: str = COMMAND) -> list[Line]:
 
 
 def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
-    """Return how calls went overall, how they failed, and how each version did. Return nothing if there were none."""
+    """Return how calls went overall, how they failed, and how each version did. If there were none, say so."""
     totals = statistics.totals
     if not totals.calls:
-        return [line(("dim", "no call on record; those with = and of functions test are not kept"))]
+        return [line(("dim", "no calls on record; calls with = and functions test are not recorded"))]
     lines = [line(_counted(totals)), line(("dim", _times(totals)))]
     if kinds := _kinds(statistics.kinds):
         lines.append(line(("dim", "ended otherwise: "), kinds))
@@ -128,7 +128,7 @@ def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
 
 
 def _since(function: "FunctionSummary") -> str:
-    label = "last called" if function.last_called == function.unused_since else "no call on record since it was added"
+    label = "last called" if function.last_called == function.unused_since else "no calls on record since it was added"
     return f"{label} {moment(function.unused_since)[:10]}"
 
 

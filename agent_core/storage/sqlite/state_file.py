@@ -118,7 +118,9 @@ class StateFile(Tables):
         except SURROUNDINGS as error:
             raise explain(error, self.path) from error
         except OverflowError as error:
-            message = f"A number is larger than `{self.path}` can hold, which ends at 9,223,372,036,854,775,807."
+            message = (
+                f"A number is too large for `{self.path}`, which holds whole numbers up to 9,223,372,036,854,775,807."
+            )
             raise StorageError(f"{message} Nothing was changed.", fix="Give a smaller one.") from error
         except UnicodeEncodeError as error:
             message = f"A text cannot be stored: {error.reason} at character {error.start}."
