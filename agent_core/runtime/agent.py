@@ -31,6 +31,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FROM_USER, SUMMARY, Post, Store
 
 from .colleagues import Alone, Colleagues, fits
+from .false_claims import contradiction, false_claims, not_made
 from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
@@ -198,13 +199,22 @@ class Agent:
         """Show the user a message of the running turn, and return the answer for the model.
 
         Raises:
-            UsageError: there is nothing in it to read.
+            UsageError: there is nothing in it to read, or it claims what was not made, for the first time in the turn.
         """
         if not is_readable(message):
             what = "The message is empty, so the user was shown nothing."
             raise UsageError(what, fix="Send the text that they are to read, or send nothing if there is none.")
-        if self._turns.turn is not None:
-            self._turns.turn.say(OwnName(self.name).of(message))
+        turn = self._turns.turn
+        if turn is None:
+            return SENT
+        if (claimed := false_claims(message, turn)) and not turn.is_corrected:
+            turn.is_corrected = True
+            what = f"{not_made(claimed[0])}, so the user was not shown this message."
+            raise UsageError(what, fix="Send one that says only what was done, or make it first.")
+        if told := contradiction(message, turn):
+            turn.say(told)
+            return f"The user was not shown this message, but: {told}"
+        turn.say(OwnName(self.name).of(message))
         return SENT
 
     @property

@@ -194,6 +194,7 @@ class AgentLoop:
             turn.warn(reply.note)
         if not reply.calls:
             return ()
+        turn.show_judged()
         done = await self._dispatcher.run(split.ours, snapshot, turn)
         await self._tell_quarantined(done, turn)
         for call in done:
@@ -224,11 +225,16 @@ class AgentLoop:
             await turn.append([notice(quarantine.told(news))])
 
     async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
+        turn.show_judged()
         entries = [notice(follows.advice)] if follows.advice else []
         if isinstance(follows, GoOn) and follows.heartbeat:
             entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
+        if isinstance(follows, Ended) and follows.is_in_place:
+            entries.append(assistant(Assistant(follows.reply)))
         if entries:
             await turn.append(entries)
+        if isinstance(follows, Ended) and follows.is_in_place:
+            turn.emit(events.Text(turn=turn.id, step=turn.step, text=follows.reply))
 
 
 def _without_answer(turn: Turn, reply: Reply) -> Ended | None:

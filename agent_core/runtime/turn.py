@@ -65,6 +65,7 @@ class Turn:
     )
     completed_changes: dict[str, list[str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)  # the functions of which a call did not fail
     style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
     verify: bool = False  # whether its first reply must have a thought and a message
@@ -89,7 +90,9 @@ class Turn:
     own_name: OwnName | None = None
     company: Company | None = None
     client: ClientFunctions = NO_CLIENT
+    is_corrected: bool = False  # whether a message that claimed what was not made was returned to its writer
     handed: bool = False  # whether calls are open for the client
+    _unjudged: str = ""  # what has come of a reply that may claim what was rejected
     _spent: list[Entry] = field(default_factory=list)  # usage that is not on disk yet
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -194,11 +197,11 @@ class Turn:
         """Show the user a piece of the reply; `kind` is what its text is."""
         match piece:
             case TextPiece():
-                if text := self.own_name.piece(piece.text) if self.own_name else piece.text:
-                    self.emit(kind(turn=self.id, step=self.step, text=text))
+                self._tell_text(self.own_name.piece(piece.text) if self.own_name else piece.text, kind)
             case ThoughtPiece():
                 self.emit(events.Thought(turn=self.id, step=self.step, text=piece.text))
             case CallPiece() if piece.name != SEND:  # whose text is a message, shown when it is sent
+                self.show_judged()
                 self.emit(
                     events.Writing(
                         turn=self.id, step=self.step, place=piece.place, name=piece.name, arguments=piece.arguments
@@ -211,8 +214,25 @@ class Turn:
 
     def tell_rest(self, kind: type[events.Text | events.Thought]) -> None:
         """Show the user what of a reply was held back, because it could have been the agent's name."""
-        if self.own_name is not None and (text := self.own_name.rest()):
+        if self.own_name is not None:
+            self._tell_text(self.own_name.rest(), kind)
+
+    def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
+        """Show a piece of text, or keep it until the reply is judged: one after a rejection may claim otherwise."""
+        if kind is events.Text and self.refused:
+            self._unjudged += text
+        elif text:
             self.emit(kind(turn=self.id, step=self.step, text=text))
+
+    def show_judged(self) -> None:
+        """Show what was kept until the reply was judged."""
+        text, self._unjudged = self._unjudged, ""
+        if text:
+            self.emit(events.Text(turn=self.id, step=self.step, text=text))
+
+    def withhold(self) -> None:
+        """Let what was kept until the reply was judged be shown to nobody."""
+        self._unjudged = ""
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
         """Show the user that the model's server reads the prompt, and how far it is, if it tells."""

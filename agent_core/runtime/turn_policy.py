@@ -6,13 +6,11 @@ that reaches nobody is not lost: its writer is notified once; if nothing is sent
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
 from agent_core.base.untrusted import one_line
@@ -21,6 +19,7 @@ from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
 from .call_record import Done
+from .false_claims import contradiction, false_claims, not_made
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
@@ -33,14 +32,8 @@ MAX_SAME_ANSWERS = 5
 MAX_CUTS = 3
 MAX_REMINDERS = 2
 
-_CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined)\b[^.!?\n`]{0,40}`(\w+)`")
-_CHANGED = "edited|changed|updated|fixed|corrected|rewrote|rewritten|replaced|improved|modified"
-_CHANGE_CLAIM = re.compile(rf"\bI(?:'ve| have)? (?:just )?(?:{_CHANGED})\b[^.!?\n`]{{0,40}}`(\w+)`")
-_VAGUE_CLAIM = re.compile(
-    rf"\bI(?:'ve| have)? (?:just )?(?:made|created|wrote|written|defined|{_CHANGED}) "
-    r"(?:an?|the|this|that|your) (?:new )?(?:function|tool)\b"
-)
-_CALL_CLAIM = re.compile(r"\bI(?:'ve| have)? (?:just )?(?:called|ran|run|used|executed)\b[^.!?\n`]{0,40}`(\w+)`")
+UNSHOWN: Final = "The user was not shown that reply, but the next one."
+OVERRULED: Final = "The model's reply said otherwise, and is not shown: the log has it."
 _AGAIN = "Ask again; at the prompt: /retry."
 _SHORTER = "Write it much shorter, or do it in parts"
 
@@ -56,7 +49,7 @@ class GoOn:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """The end of a turn; `warning`, and what to do about it (`fix`), are for the user, `advice` is for the model's next
-    turn.
+    turn. A reply that `is_in_place` is the program's, which the user is shown in place of the model's.
     """
 
     reason: Reason
@@ -64,6 +57,7 @@ class Ended:
     warning: str = ""
     advice: str = ""
     fix: str = ""
+    is_in_place: bool = False
 
     @property
     def why(self) -> str:
@@ -97,7 +91,6 @@ class DirectReplyPolicy:
     _reminders: int = 0
     _runs: dict[_Same, int] = field(default_factory=dict)
     _times: Counter[_Same] = field(default_factory=Counter)
-    _answered: set[str] = field(default_factory=set)  # the functions of which a call did not fail
 
     def speaking(self, *, by_function: bool) -> "DirectReplyPolicy":
         """Return the policy for the way in which the agent now reaches the user: this one, unless that has changed."""
@@ -129,9 +122,10 @@ class DirectReplyPolicy:
         reply = step.reply
         if reply.finish == "length":
             return self._after_cut(reply)
-        for objection, advice in _objections(reply, self.turn, self._answered):
+        for objection, advice in _objections(reply, self.turn):
             if objection not in self._advised:
                 self._advised.add(objection)
+                self.turn.withhold()
                 return GoOn(advice)
         if step.more_waits:
             return GoOn()
@@ -145,11 +139,10 @@ class DirectReplyPolicy:
         return self._replied(reply)
 
     def _replied(self, reply: Reply) -> Ended:
-        """Return the end of a turn by a reply; one that keeps claiming what was not done is contradicted."""
-        if self.turn.refused and (claimed := _claimed(reply, self.turn, self._answered)):
-            told = f"`{claimed[0]}` was not made in this turn"
-            self.turn.emit(events.Text(turn=self.turn.id, step=self.turn.step, text=f"\n\n[{told}.]"))
-            return Ended("replied", f"{reply.text}\n\n[{told}.]", warning=f"{told}, whatever the reply says.")
+        """Return the end of a turn by a reply. For one that keeps claiming what was not done stands what is so."""
+        if told := contradiction(reply.text, self.turn):
+            self.turn.withhold()
+            return Ended("replied", told, warning=OVERRULED, advice=UNSHOWN, is_in_place=True)
         return Ended("replied", reply.text)
 
     def _after_no_call(self) -> GoOn | Ended:
@@ -170,7 +163,7 @@ class DirectReplyPolicy:
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update(set(map(_identity, done)))
-        self._answered.update(result.call.name for result in done if not result.failed)
+        self.turn.answered.update(result.call.name for result in done if not result.failed)
         refused = [result for result in done if result.outcome == "refused"]
         again = {_identity(result): result.call.name for result in refused if self._is_again(result)}
         self.withheld = frozenset(again.values())
@@ -231,7 +224,7 @@ def _cut_advice(cut: Sequence[str]) -> str:
     return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
 
 
-def _objections(reply: Reply, turn: Turn, called: Collection[str]) -> Iterator[tuple[str, str]]:
+def _objections(reply: Reply, turn: Turn) -> Iterator[tuple[str, str]]:
     """Yield why a reply without a call must not end the turn yet: a name for it, and the text for the model."""
     if not reply.text.strip():
         yield "empty", "Your reply was empty. Answer the user, or call a function."
@@ -240,9 +233,9 @@ def _objections(reply: Reply, turn: Turn, called: Collection[str]) -> Iterator[t
         yield "refused", _advice_on_refused(turn.refused)
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
-    if claimed := _claimed(reply, turn, called):
-        message = f"`{claimed[0]}` was not made in this turn"
-        if claimed[0] in called:
+    if claimed := false_claims(reply.text, turn):
+        message = not_made(claimed[0])
+        if claimed[0] in turn.answered:
             yield (
                 "claimed",
                 f"{message}: it was there, and you called it. Reply again with the same result, and say that.",
@@ -250,18 +243,6 @@ def _objections(reply: Reply, turn: Turn, called: Collection[str]) -> Iterator[t
             return
         advice = "Reply again and say only what was done; if the user wants a new function, make it."
         yield "claimed", f"{message}. {advice}"
-
-
-def _claimed(reply: Reply, turn: Turn, called: Collection[str]) -> list[str]:
-    """Return the functions that a reply says were made, or called though their making was rejected, and were not."""
-    created_names = {name for names in turn.completed_changes.values() for name in names}
-    made = _CLAIM.findall(reply.text)
-    made += [name for name in _CALL_CLAIM.findall(reply.text) if name in turn.refused and name not in called]
-    made += [name for name in _CHANGE_CLAIM.findall(reply.text) if name in turn.refused]
-    claims = [name for name in made if name not in created_names]
-    named = [name for name in claims if f"def {name}(" not in reply.text]  # what is only shown was written, too
-    is_vague = not created_names and _VAGUE_CLAIM.search(reply.text) is not None
-    return named or ([*turn.refused] if is_vague else [])
 
 
 def _advice_on_written(name: str) -> str:
@@ -310,7 +291,10 @@ class SendMessagePolicy(DirectReplyPolicy):
         if reply.finish != "length" and (self.turn.function_messages or not self.turn.is_asked):
             return GoOn() if step.more_waits else self._handed_back()
         follows = DirectReplyPolicy._after_reply(self, step)
-        self._unheard = reply.text if reply.text.strip() and not written_calls(reply.text) else self._unheard
+        if isinstance(follows, Ended) and follows.is_in_place:
+            self._unheard = follows.reply
+        elif reply.text.strip() and not written_calls(reply.text) and not contradiction(reply.text, self.turn):
+            self._unheard = reply.text
         if isinstance(follows, GoOn):
             return follows
         if follows.reason == "replied" and not self._was_told:

@@ -2,11 +2,12 @@
 
 import pytest
 
-from agent_core.base.events import FunctionsChanged, Text, Warned
+from agent_core.base.events import CallStarted, FunctionsChanged, Text, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import VOWELS, answers, ended, of
 
+ONLY_PRINTS = 'def lights_off(room: str) -> None:\n    """Turn off the lights of a room."""\n    print(room)\n'
 FLAWED = VOWELS.replace("    5\n", "    4\n")
 
 
@@ -124,17 +125,35 @@ async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_des
         "I have fixed `lights_off` for you.",
     ],
 )
-async def test_a_claim_that_is_kept_up_after_a_rejection_is_contradicted_to_the_user(
+async def test_a_claim_that_is_kept_up_after_a_rejection_reaches_nobody_and_what_is_so_does(
     at_desk: OpenDesk, text: str
 ) -> None:
-    only_prints = 'def lights_off(room: str) -> None:\n    """Turn off the lights of a room."""\n    print(room)\n'
     claim = Say(text)
     told = (contains("`lights_off` was rejected"), contains("`lights_off` was not made in this turn"))
-    desk = await at_desk([create(only_prints, "lights_off"), claim, *(Expect(claim, part) for part in told)])
+    next_turn = Expect(Say("It cannot."), contains("The user was not shown that reply"), contains("In the way: "))
+    making = create(ONLY_PRINTS, "lights_off")
+    desk = await at_desk([making, claim, *(Expect(claim, part) for part in told), next_turn])
     events = await desk.say("Turn off the lights in my living room.")
-    assert ended(events).reply == f"{claim.text}\n\n[`lights_off` was not made in this turn.]"
-    assert "`lights_off` was not made in this turn" in of(Warned, events)[-1].message
-    assert "".join(event.text for event in of(Text, events)).endswith(ended(events).reply)
+    reply = ended(events).reply
+    assert reply.startswith("`lights_off` was not made in this turn. In the way: ")
+    assert "".join(event.text for event in of(Text, events)) == reply
+    assert "The model's reply said otherwise" in of(Warned, events)[-1].message
+    assert ended(await desk.say("Are they off?")).reply == "It cannot."
+
+
+async def test_what_is_said_next_to_a_call_is_shown_before_the_call_also_after_a_rejection(at_desk: OpenDesk) -> None:
+    again = Ask(*create(VOWELS).calls, text="I mend its example.")
+    desk = await at_desk([create(FLAWED), again, Say("I made `count_vowels`.")])
+    events = await desk.say("Make it.")
+    shown = [event for event in events if isinstance(event, Text | CallStarted)]
+    assert [type(event) for event in shown] == [CallStarted, Text, CallStarted, Text]
+    assert ended(events).reply == "I made `count_vowels`."
+
+
+async def test_a_reply_that_is_taken_back_after_a_rejection_is_not_shown(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), Say("They are off!"), Say("I cannot do that.")])
+    events = await desk.say("Turn off the lights in my living room.")
+    assert "".join(event.text for event in of(Text, events)) == "I cannot do that."
 
 
 async def test_a_function_that_is_only_shown_in_the_chat_is_no_claim(at_desk: OpenDesk) -> None:
