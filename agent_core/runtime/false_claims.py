@@ -12,17 +12,22 @@ _NAME: Final = r"\b[^.!?\n`]{0,40}`(\w+)`"
 _CLAIM: Final = re.compile(rf"{_DEED}(?:{_MADE}){_NAME}")
 _CHANGE_CLAIM: Final = re.compile(rf"{_DEED}(?:{_CHANGED}){_NAME}")
 _CALL_CLAIM: Final = re.compile(rf"{_DEED}(?:called|ran|run|used|executed){_NAME}")
+_ANNOUNCED: Final = re.compile(
+    rf"\bI (?:now )?(?:make|create|write|define|edit|change|update|fix|correct|rewrite){_NAME}"
+)
 _VAGUE_CLAIM: Final = re.compile(
     rf"{_DEED}(?:{_MADE}|{_CHANGED}) (?:an?|the|this|that|your) (?:new )?(?:function|tool)\b"
 )
 
 
 def false_claims(text: str, turn: Turn) -> list[str]:
-    """Return the functions that a text says were made, or called though their making was rejected, and were not."""
+    """Return the functions that a text says were made and were not; of those that were rejected also what it says was
+    changed, called, or is being made now, by a text that calls nothing.
+    """
     created_names = turn.made
     made = _CLAIM.findall(text)
     made += [name for name in _CALL_CLAIM.findall(text) if name in turn.refused and name not in turn.answered]
-    made += [name for name in _CHANGE_CLAIM.findall(text) if name in turn.refused]
+    made += [name for said in (_CHANGE_CLAIM, _ANNOUNCED) for name in said.findall(text) if name in turn.refused]
     claims = [name for name in made if name not in created_names]
     named = [name for name in claims if f"def {name}(" not in text]  # what is only shown was written, too
     is_vague = not created_names and _VAGUE_CLAIM.search(text) is not None

@@ -58,3 +58,12 @@ async def test_what_imports_nothing_that_is_there_is_rejected_once_more(root: Pa
     async with Workspace.open(root) as workspace:
         assert workspace.workshop.names() == []
         assert "import-fails" in {problem.code for problem in workspace.workshop.rejected()}
+
+
+async def test_of_a_file_that_cannot_be_imported_only_what_keeps_it_out_is_told(root: Path) -> None:
+    bare = "import json\n\n\ndef shout(text):\n    return text.upper()\n"
+    async with Workspace.open(root) as workspace:
+        await workspace.workshop.saved(write(root, mine=bare))
+        assert workspace.workshop.names() == ["shout"]
+        await workspace.workshop.saved(write(root, mine=bare.replace("json", "json.nowhere")))
+        assert {problem.code for problem in workspace.workshop.rejected()} == {"import-fails"}

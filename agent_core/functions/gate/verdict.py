@@ -191,6 +191,11 @@ class ModuleVerdict:
     policy: Policy = "human"
     previous: ModuleReading | None = None
 
+    @property
+    def in_the_way(self) -> tuple[Problem, ...]:
+        """The problems that keep a rejected file out; what would only be a warning is told once it is in."""
+        return tuple(problem for problem in self.problems if problem.severity == "refuses") or self.problems
+
     def to_json(self) -> dict[str, Any]:
         """Return the published shape for a whole module."""
         return {

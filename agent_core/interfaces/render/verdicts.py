@@ -146,10 +146,9 @@ class Legend:
         self._counts.update(fix.code for fix in verdict.fixes)
 
     def lines(self) -> list[Line]:
-        """Return a line for each code, with how often it was there."""
-        rows = [
-            problem_line(replace(row, message=row.message + self._often(code))) for code, row in self._problems.items()
-        ]
+        """Return a line for each code, with how often it was there: first those that keep something out."""
+        problems = sorted(self._problems.items(), key=lambda problem: problem[1].severity == "warns")
+        rows = [problem_line(replace(row, message=row.message + self._often(code))) for code, row in problems]
         rows += [
             line(("warn", "~ "), code, f": {words}", ("dim", self._often(code))) for code, words in self._fixes.items()
         ]
