@@ -17,7 +17,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import ToolwrightError
-from agent_core.base.untrusted import whole_characters
+from agent_core.base.untrusted import shorten, whole_characters
 from sandbox.wire.lines import bare_lines
 
 from .cli_context import workspace_option
@@ -48,6 +48,7 @@ _COMMANDS = {
 
 _SELDOM = {"worker", "calls", "mcp", "tokens", "state", "storage", "schema"}
 _MOST_NAMED = 3  # commands that take an option
+_LONGEST = 300
 
 _START = (
     ("toolwright run --model tour", "See it work, without a model."),
@@ -137,11 +138,25 @@ def _misused(error: click.ClickException, *, as_json: bool) -> int:
     if isinstance(error, click.NoSuchOption) and context and (takers := _takers(context, error.option_name)):
         of = f" These take it: {', '.join(takers)}." if len(takers) <= _MOST_NAMED else ""
         message = f"No such option '{error.option_name}'."
-        fix = f"Put {error.option_name} at the end of the line, after the command.{of}"
+        fix = f"Put it after a command: {path} COMMAND {error.option_name}.{of}"
+    elif isinstance(error, click.NoSuchCommand) and context and (places := _places(context, error.command_name)):
+        message, fix = f"No such command '{error.command_name}'.", f"It is in a group: {' or '.join(places)}."
     elif "unexpected extra argument" in error.message and context and (option := _text_option(context.command)):
         fix = f"Put the text after {option}, in quotes. {fix}"
-    tell("usage", message, fix, as_json=as_json)
+    tell("usage", shorten(message, _LONGEST), fix, as_json=as_json)
     return USAGE
+
+
+def _places(context: click.Context, name: str) -> list[str]:
+    """Return the groups of a group that have a command of a name, each with it."""
+    group = context.command
+    names = group.list_commands(context) if isinstance(group, click.Group) else []
+    groups = {each: group.get_command(context, each) for each in names if isinstance(group, click.Group)}
+    return [
+        f"{context.command_path} {each} {name}"
+        for each, command in groups.items()
+        if isinstance(command, click.Group) and name in command.list_commands(context)
+    ]
 
 
 def _takers(context: click.Context, option: str) -> list[str]:

@@ -125,7 +125,8 @@ class DirectReplyPolicy:
         for objection, advice in _objections(reply, self.turn):
             if objection not in self._advised:
                 self._advised.add(objection)
-                self.turn.withhold()
+                if contradiction(reply.text, self.turn):
+                    self.turn.withhold()
                 return GoOn(advice)
         if step.more_waits:
             return GoOn()

@@ -70,7 +70,7 @@ def test_an_option_before_its_command_is_said_to_belong_after_it(
 ) -> None:
     done = toolwright(*arguments, cwd=tmp_path)
     said = done.stdout + done.stderr
-    assert (done.returncode, "at the end of the line, after the command." in said, takers in said) == (2, True, True)
+    assert (done.returncode, "Put it after a command: toolwright " in said, takers in said) == (2, True, True)
     assert "Did you mean" not in said
 
 

@@ -130,3 +130,7 @@ def test_the_tour_goes_on_where_nobody_can_be_asked(tmp_path: Path) -> None:
     seen = played("start", VOWELS, GRANT, cwd=tmp_path)
     assert "If nobody can be asked, the answer is no." in seen
     assert not (tmp_path / "functions" / "tour_files.py").exists()
+
+
+def test_a_word_with_a_hyphen_is_taken_whole(tmp_path: Path) -> None:
+    assert 'There are 7 vowels in "Señora-queue"' in played("how many vowels are in Señora-queue?", cwd=tmp_path)

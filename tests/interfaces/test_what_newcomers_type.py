@@ -55,9 +55,21 @@ def test_json_may_stand_before_the_command(grown: Path, before: tuple[str, ...])
     assert [each["name"] for each in found["functions"]] == ["count_vowels"]
 
 
+def test_a_command_without_its_group_is_shown_with_it(grown: Path) -> None:
+    done = toolwright("grants", cwd=grown)
+    assert (done.returncode, "toolwright functions grants" in done.stderr) == (2, True), done.stderr
+
+
+def test_an_argument_too_many_that_is_long_is_not_repeated_whole(grown: Path) -> None:
+    done = toolwright("functions", "call", "count_vowels", "x" * 5_000, cwd=grown)
+    assert (done.returncode, len(done.stderr) < 600) == (2, True), len(done.stderr)
+
+
 def test_an_option_between_group_and_command_is_sent_to_the_end(grown: Path) -> None:
     done = toolwright("functions", "-C", ".", "list", cwd=grown)
-    assert (done.returncode, "Put -C at the end of the line" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "Put it after a command: toolwright functions COMMAND -C" in done.stderr) == (2, True), (
+        done.stderr
+    )
 
 
 def test_a_reload_with_nothing_new_says_what_is_in_use(grown: Path) -> None:

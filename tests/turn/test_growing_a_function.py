@@ -151,10 +151,18 @@ async def test_what_is_said_next_to_a_call_is_shown_before_the_call_also_after_a
     assert ended(events).reply == "I made `count_vowels`."
 
 
-async def test_a_reply_that_is_taken_back_after_a_rejection_is_not_shown(at_desk: OpenDesk) -> None:
-    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), Say("They are off!"), Say("I cannot do that.")])
+async def test_a_claim_that_is_taken_back_after_a_rejection_is_not_shown(at_desk: OpenDesk) -> None:
+    claim = Say("I made `lights_off`, and they are off!")
+    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), claim, Say("I cannot do that.")])
     events = await desk.say("Turn off the lights in my living room.")
     assert "".join(event.text for event in of(Text, events)) == "I cannot do that."
+
+
+async def test_a_reply_that_claims_nothing_is_shown_also_if_another_is_asked_for(at_desk: OpenDesk) -> None:
+    honest = Say("A function cannot reach your lamps, so nothing was done. ")
+    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), honest, Say("It was not done, as said.")])
+    events = await desk.say("Turn off the lights in my living room.")
+    assert "".join(event.text for event in of(Text, events)) == f"{honest.text}It was not done, as said."
 
 
 async def test_a_function_that_is_only_shown_in_the_chat_is_no_claim(at_desk: OpenDesk) -> None:
