@@ -283,7 +283,7 @@ ENTRIES = (
         "summarize", "", "Summarize the older part of the conversation now; nothing leaves recall.", shows=NEVER
     ),
     CommandEntry("memorywarning", "", "Tell the agent now that its context is filling up.", shows=NEVER),
-    CommandEntry("heartbeat", "", "Let the agent think and act without a message.", shows=NEVER),
+    CommandEntry("heartbeat", "[WHY]", "Let the agent think and act without a message.", shows=NEVER),
     CommandEntry(
         "agents",
         "[tree | watch | pause NAME | resume NAME | stop NAME | answer NAME TEXT | route NAME TO]",

@@ -187,6 +187,8 @@ async def command(talk: Conversation, text: str) -> None:
         return
     talk.commanded = frozenset(text.split()[1:])
     try:
+        if words and not BY_NAME[name].usage:
+            raise UsageError(f"/{name} takes nothing after it, so it was not run.", fix=f"Type /{name} alone.")
         check_source(name, words, is_trusted=talk.voice.is_trusted)
         await run(talk, words)
         talk.deeds.touch(text.split()[1:2])

@@ -150,16 +150,16 @@ class Snapshot:
         holder = self.functions.get(name)
         return holder is not None and holder.module == module
 
+    def clash(self, name: str, module: str, where: Place) -> Problem | None:
+        """Return what keeps a function of another module out: its name is taken."""
+        return _name_clash(self.functions.get(name), name, module, where)
+
     def _refusal(self, function: Function, functions: Mapping[str, Function]) -> Problem | None:
         where = Place(function.path, function.line)
         if function.name in self.reserved:
             message = f"`{function.name}` is the name of a function that is built in"
             return Problem("reserved-name", message, where, "give the function another name")
-        holder = functions.get(function.name)
-        if holder is None or holder.module == function.module:
-            return None
-        message = f"`{function.name}` is already the function at {holder.path}:{holder.line}, which stays"
-        return Problem("name-clash", message, where, "rename one of the two, or remove one")
+        return _name_clash(functions.get(function.name), function.name, function.module, where)
 
     def _admit_waiting(self, freed: Iterable[str]) -> "Snapshot":
         snapshot = self
@@ -168,6 +168,13 @@ class Snapshot:
             if modules:
                 snapshot = snapshot._place(snapshot.readings[modules[0]])
         return snapshot
+
+
+def _name_clash(holder: Function | None, name: str, module: str, where: Place) -> Problem | None:
+    if holder is None or holder.module == module:
+        return None
+    message = f"`{name}` is already the function at {holder.path}:{holder.line}, which stays"
+    return Problem("name-clash", message, where, "rename one of the two, or remove one")
 
 
 def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping[str, tuple[str, ...]]:

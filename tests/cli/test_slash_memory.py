@@ -157,6 +157,16 @@ def test_a_heartbeat_and_a_memory_warning_give_the_agent_a_turn(kept: Path) -> N
         screen.wait_for("I keep it short.")
 
 
+def test_a_command_that_takes_nothing_is_not_run_with_something(kept: Path) -> None:
+    with prompt([Say("Good.")], kept, columns=110) as (screen, _):
+        screen.line("talk")
+        screen.wait_for("∙ 1 step")
+        screen.line("/pop 2")
+        screen.wait_for("/pop takes nothing after it, so it was not run.")
+        screen.line("/pop")
+        screen.wait_for("removed from the context: talk")
+
+
 def test_the_oldest_part_is_summarised_when_the_human_asks_for_it(kept: Path) -> None:
     with prompt([Repeat(Say("Good."))], kept, columns=110) as (screen, model):
         for n in range(3):

@@ -83,3 +83,19 @@ def test_a_file_of_a_package_finds_its_neighbors_though_it_is_given_alone(tmp_pa
     done = toolwright("functions", "check", "lib/inner/letters.py", "--policy", "human", cwd=tmp_path)
     assert "added to inner.letters" in done.stdout
     assert "import-fails" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "beside", ["", COUNT_VOWELS.replace("_vowels", "_them") + "\n\n"], ids=["alone", "beside-another"]
+)
+def test_a_function_whose_name_another_file_has_is_refused_by_the_check_as_by_the_folder(
+    tmp_path: Path, beside: str
+) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "first.py").write_text(COUNT_VOWELS)
+    assert toolwright("functions", "list", cwd=tmp_path).returncode == 0
+    (tmp_path / "functions" / "second.py").write_text(beside + COUNT_VOWELS)
+    done = toolwright("functions", "check", "functions", "--policy", "human", cwd=tmp_path)
+    assert (done.returncode, "✗ count_vowels refused: name-clash" in done.stdout) == (1, True), done.stdout
+    assert "is already the function at functions/first.py:" in done.stdout
+    assert done.stdout.count("refused: ") == 1

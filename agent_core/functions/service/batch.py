@@ -51,7 +51,8 @@ class BatchOperations:
 
             async def judge_granted(job: ReviewJob) -> list[Judgment]:
                 granted = await self.packing.of_text(job.text) if job.is_installed else UNGRANTED
-                return await judge(replace(job, granted=granted) if granted != UNGRANTED else job)
+                verdicts = await judge(replace(job, granted=granted) if granted != UNGRANTED else job)
+                return [file_checks.placed(verdict, snapshot) for verdict in verdicts] if job.is_installed else verdicts
 
             await file_checks.check(jobs, judge_granted, tell)
 

@@ -202,6 +202,14 @@ def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> 
     return ReviewJob(path.as_posix(), policy, file=source, is_installed=True)
 
 
+def placed(verdict: Judgment, snapshot: Snapshot) -> Judgment:
+    """Return the verdict on a function of the workspace's own folder: one whose name another file has is rejected."""
+    problem = snapshot.clash(verdict.name, verdict.module, Place(verdict.path, verdict.line))
+    if problem is None:
+        return verdict
+    return replace(verdict, admitted=False, standing="", problems=(problem, *verdict.problems))
+
+
 def _module_name(path: Path, folder: Path | None) -> str:
     inside = path.resolve().relative_to(folder.resolve()) if folder else Path(path.name)
     module = module_of(inside)
