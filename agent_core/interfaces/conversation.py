@@ -193,6 +193,10 @@ class Conversation:
             await self.turn(None, listener)
         await self.settle_later()
 
+    async def opening(self, options: RunOptions) -> str:
+        """Return what is sent before the user's first message, if anything: nothing before what /retry sends again."""
+        return "" if _was_cut_off(await self.agent.history()) else options.opening
+
     @asynccontextmanager
     async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
         """Give the agent its timed heartbeats while the block runs, and let the others work behind it."""

@@ -50,7 +50,7 @@ async def each_line(options: RunOptions) -> bool:
         model = await _ready(talk)
         if sys.stdin.isatty() and not options.as_json:
             voice.aloud(greeting(model, await talk.agent.user_texts()))
-            await _open_with(talk, options.opening)
+            await _open_with(talk, await talk.opening(options))
         with ctrl_c(group, talk.interrupt):
             await talk.guarded(_before(talk, options, heard))
         typed.start()

@@ -145,3 +145,18 @@ def program(code: str, *arguments: str, cwd: Path) -> Iterator[Terminal]:
         yield screen
     finally:
         screen.close()
+
+
+def test_the_tour_leaves_a_turn_that_was_cut_off_to_be_sent_again(tmp_path: Path) -> None:
+    with terminal("run", "--model", "tour", cwd=tmp_path) as screen:
+        screen.wait_for("Screen 1 of 9")
+        screen.line("how many functions are in tour.py?")
+        screen.wait_for("functions_in_tour asks")
+        os.kill(screen.process.pid, signal.SIGKILL)
+        screen.exit_code()
+    with terminal("run", "--model", "tour", cwd=tmp_path) as screen:
+        screen.wait_for("/retry sends its message again")
+        screen.line("/retry")
+        screen.wait_for("functions_in_tour asks")
+        assert not any("Screen 1 of 9" in row for row in screen.screen())
+        screen.line("no")

@@ -55,6 +55,9 @@ class PromptConversation(Protocol):
     async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
         """Return what of a kind can be typed after a word, each with its description, for completion."""
 
+    async def opening(self, options: RunOptions) -> str:
+        """Return the message that is sent before the user's first, if any."""
+
     def answers(self, text: str) -> bool:
         """Return whether the line answered an open question."""
 
@@ -184,8 +187,8 @@ class Repl:
             gc.enable()
             async with loader.session(self._options, self.prompt) as self._session:
                 gc.freeze()
-                if self._options.opening:
-                    self.send(self._options.opening)
+                if opening := await self._session.opening(self._options):
+                    self.send(opening)
                 while not self._session.left:
                     await self._session.take(await self._lines.get())
         except ToolwrightError as error:

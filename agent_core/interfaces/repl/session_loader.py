@@ -44,6 +44,10 @@ class LoadedSession:
         """Return what of a kind can be typed after a word, each with its description, for completion."""
         return await offered(self._talk, kind, first)
 
+    async def opening(self, options: RunOptions) -> str:
+        """Return the message that is sent before the user's first, if any."""
+        return await self._talk.opening(options)
+
     def answers(self, text: str) -> bool:
         """Return whether the line answered an open question."""
         return self._voice.answers(text)
