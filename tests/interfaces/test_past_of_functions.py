@@ -35,6 +35,15 @@ def test_a_script_looks_at_the_past_of_a_function_and_goes_back(grown: Path) -> 
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
 
 
+def test_a_deleted_function_comes_back_to_the_file_that_it_was_deleted_from(grown: Path) -> None:
+    toolwright("functions", "list", cwd=grown)
+    (grown / "functions" / "words.py").rename(grown / "functions" / "letters.py")
+    toolwright("functions", "list", cwd=grown)
+    toolwright("functions", "delete", "count_vowels", cwd=grown)
+    assert functions(grown, "rollback", "count_vowels")["admitted"]
+    assert [path.name for path in (grown / "functions").glob("*.py")] == ["letters.py"]
+
+
 def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(grown: Path) -> None:
     file = grown / "functions" / "words.py"
     texts = [COUNT_VOWELS.replace("aeiou", letters) for letters in ("aeiou", "aeiouy", "aeiouäöü")]

@@ -176,7 +176,7 @@ class VersionHistory:
         before = self._ground.registry.snapshot()
         function = before.functions.get(name)
         conflict.require_read(name, author, own_text(name, before) or "")
-        module = function.module if function else target.row.module
+        module = function.module if function else versions[-1].row.module  # that it was deleted from
         snapshot = await self._ground.settled(module, name, before)
         if function is not None and function.body_hash == target.hash:
             text = f"`{name}` is at version {target.number} already, so nothing was changed."
