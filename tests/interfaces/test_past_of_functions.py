@@ -44,6 +44,17 @@ def test_a_deleted_function_comes_back_to_the_file_that_it_was_deleted_from(grow
     assert [path.name for path in (grown / "functions").glob("*.py")] == ["letters.py"]
 
 
+def test_a_function_that_is_deleted_and_imported_again_has_both_in_its_history(grown: Path) -> None:
+    (grown / "words.py").write_text(COUNT_VOWELS)
+    (grown / "functions" / "words.py").rename(grown / "functions" / "letters.py")
+    toolwright("functions", "list", cwd=grown)
+    toolwright("functions", "delete", "count_vowels", cwd=grown)
+    toolwright("functions", "import", "words.py", cwd=grown)
+    versions = functions(grown, "history", "count_vowels")["versions"]
+    assert [each["what"] for each in versions] == ["created", "deleted", "restored"]
+    assert [each["module"] for each in versions] == ["letters", "letters", "words"]
+
+
 def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(grown: Path) -> None:
     file = grown / "functions" / "words.py"
     texts = [COUNT_VOWELS.replace("aeiou", letters) for letters in ("aeiou", "aeiouy", "aeiouäöü")]

@@ -19,6 +19,8 @@ from agent_core.registry.tree import survey
 from agent_core.storage import VersionRow
 from sandbox.wire.lines import bare_lines, lines_of
 
+SAVED = "saved"  # the reasons of changes that the user made in the files
+REMOVED = "the file was removed"
 SHORT = 8
 _MOST_NAMED = 12
 _LONGEST_NUMBER = 6  # digits: more of them are the beginning of a hash
@@ -148,10 +150,11 @@ def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
 
 
 def _moved(versions: Sequence[Version], source: str, row: VersionRow) -> bool:
-    """Return whether an apparent deletion was the first half of a move to another module."""
+    """Return whether an apparent deletion was the first half of a move to another module, in the user's own files."""
     return (
         len(versions) > 1
         and not versions[-1].hash
+        and (versions[-1].row.reason in (SAVED, REMOVED) and row.reason == SAVED)
         and (versions[-2].source, False) == (source, versions[-1].row.module == row.module)
     )
 

@@ -20,6 +20,7 @@ from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
 from ..gate import Disagreement, ModuleVerdict
 from . import change_texts
+from .history import REMOVED, SAVED
 
 _NO_STAMP = (0, 0, 0)
 _WHY_DRAFT = {True: "draft: its examples need what is not granted yet", False: "draft: it has no examples"}
@@ -132,7 +133,7 @@ def removed_file(path: str, baseline: GoodVersions, before: Snapshot) -> LoadedF
     if module in before.modules and not holders:
         return LoadedFile(path, is_removed=True, writes=(DropReading(path),))  # another file holds the module
     version = baseline.manifest.get(module)
-    forget = (SetManifest(module, version, None, reason="the file was removed"),) if version else ()
+    forget = (SetManifest(module, version, None, reason=REMOVED),) if version else ()
     return LoadedFile(path, module, is_removed=True, writes=(*forget, DropReading(path)))
 
 
@@ -154,8 +155,8 @@ def admission(
     entered: tuple[Write, ...] = ()
     if expected != source.version:
         entered = (
-            SaveVersion(source.module, source.version, source.text, reason="saved"),
-            SetManifest(source.module, expected, source.version, reason="saved"),
+            SaveVersion(source.module, source.version, source.text, reason=SAVED),
+            SetManifest(source.module, expected, source.version, reason=SAVED),
         )
     elif source.module in baseline.kept_out:
         entered = (SaveVersion(source.module, source.version, source.text, reason="its name became free"),)
