@@ -48,7 +48,7 @@ _COMMANDS = {
 
 _SELDOM = {"worker", "calls", "mcp", "tokens", "state", "storage", "schema"}
 _MOST_NAMED = 3  # commands that take an option
-_LONGEST = 300
+_LONGEST = 300  # characters of an error that are shown
 
 _START = (
     ("toolwright run --model tour", "See it work, without a model."),

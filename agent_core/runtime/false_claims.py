@@ -18,12 +18,20 @@ _ANNOUNCED: Final = re.compile(
 _VAGUE_CLAIM: Final = re.compile(
     rf"{_DEED}(?:{_MADE}|{_CHANGED}) (?:an?|the|this|that|your) (?:new )?(?:function|tool)\b"
 )
+_CONFESSED: Final = re.compile(
+    r"\b(?:rejected|refused|failed|not (?:been )?(?:made|created|added|admitted|changed|saved)"
+    r"|(?:could|can|did|does|do)(?:n't|n’t| not) (?:make|create|add|change|pass|work"
+    r"|be (?:made|created|added|changed)))\b"
+)
 
 
 def false_claims(text: str, turn: Turn) -> list[str]:
     """Return the functions that a text says were made and were not; of those that were rejected also what it says was
-    changed, called, or is being made now, by a text that calls nothing.
+    changed, called, or is being made now, by a text that calls nothing. One that also says that it did not succeed is
+    left as it is.
     """
+    if turn.refused and _CONFESSED.search(text):
+        return []
     created_names = turn.made
     made = _CLAIM.findall(text)
     made += [name for name in _CALL_CLAIM.findall(text) if name in turn.refused and name not in turn.answered]

@@ -158,6 +158,15 @@ async def test_a_claim_that_is_taken_back_after_a_rejection_is_not_shown(at_desk
     assert "".join(event.text for event in of(Text, events)) == "I cannot do that."
 
 
+@pytest.mark.parametrize("why", ["was rejected: it only prints", "could not be added", "does not work yet"])
+async def test_a_reply_that_says_it_did_not_succeed_is_no_claim(at_desk: OpenDesk, why: str) -> None:
+    honest = Say(f"I wrote `lights_off`, but it {why}.")
+    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), honest, honest])
+    events = await desk.say("Turn off the lights in my living room.")
+    assert ended(events).reply == honest.text
+    assert of(Warned, events) == []
+
+
 async def test_a_reply_that_claims_nothing_is_shown_also_if_another_is_asked_for(at_desk: OpenDesk) -> None:
     honest = Say("A function cannot reach your lamps, so nothing was done. ")
     desk = await at_desk([create(ONLY_PRINTS, "lights_off"), honest, Say("It was not done, as said.")])
