@@ -45,6 +45,7 @@ _OF_SHELL = re.compile(r"(cd|pushd|popd|export|unset|alias|source|\.)(\s[^;&|\n]
 _WIDE = re.compile(r"[／∕⁄](?=[A-Za-z])(\w+)(?![／∕⁄/\w])")  # a slash of another keyboard
 _MOST_OUTPUT: Final = 20_000  # characters of what a command printed, for the model
 _MOST_KEPT: Final = 1_000_000
+_QUIET_S: Final = 0.5
 _LITERALS = (
     'Arguments are literals, such as =slugify("A b", 3, sep="-"), and results that are kept: `_` is the last one.'
 )
@@ -114,13 +115,24 @@ async def _call(talk: Conversation, words: str) -> None:
     kept_as, words = named.groups() if named else ("", words)
     if keyword.iskeyword(kept_as):
         raise UsageError(f"`{kept_as}` is a word of Python's, and no name.", fix="Type =x = NAME(…).")
-    name, arguments = _typed_call(talk, words)
     async with talk.command():
+        await _take_saved(talk)
+        name, arguments = _typed_call(talk, words)
         talk.tried = name, len(talk.log.calls)
         shown = await run_shell(talk, "functions", "test", f"--args={arguments}", "--", name)
         if isinstance(shown.document, CallReport) and shown.document.outcome == "returned":
             talk.results |= dict.fromkeys(("_", kept_as) if kept_as else ("_",), shown.document)
         await show(talk, shown)
+
+
+async def _take_saved(talk: Conversation) -> None:
+    """Wait until what was saved before is judged: it is what the user means, and checking it can take seconds."""
+    text = "  what was saved is checked first…"
+    told = asyncio.get_running_loop().call_later(_QUIET_S, talk.voice.lines, [line(("dim", text))])
+    try:
+        await asyncio.shield(talk.workspace.workshop.reload())
+    finally:
+        told.cancel()
 
 
 def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:

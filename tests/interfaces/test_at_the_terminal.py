@@ -384,3 +384,34 @@ def test_a_new_agent_of_the_memgpt_style_speaks_first_unless_the_user_does(
             screen.wait_for("Good morning.")
         time.sleep(1)
         assert len(model.requests) == asked
+
+
+SLOW_TO_CHECK = '''\
+import time
+
+
+def waits(n: int) -> int:
+    """Add thousands to a number after a while.
+
+    Args:
+        n: The number.
+
+    >>> waits(1)
+    4001
+    >>> waits(2)
+    4002
+    """
+    time.sleep(0.6)
+    return n + 4000
+'''
+
+
+def test_a_call_typed_right_after_a_save_is_of_what_was_saved(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt([], tmp_path, columns=110) as (screen, _):
+        screen.wait_for("sandbox full")
+        for text, result in ((SLOW_TO_CHECK, "4007"), (SLOW_TO_CHECK.replace("400", "500"), "5007")):
+            (tmp_path / "functions" / "mine.py").write_text(text)
+            screen.line("=waits(7)")
+            screen.wait_for(result)
+        assert "what was saved is checked first…" in screen.scrolled()
