@@ -112,6 +112,8 @@ class WorkerApi:
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 outcome = await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
                 self.refusals.extend(files.refusals if files else ())
+                if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
+                    self._given(False)  # a package that it may not import is not there
                 return outcome
 
     def was_refused(self) -> bool:

@@ -159,6 +159,30 @@ async def test_the_error_that_the_docstring_leaves_out_is_named(at_desk: OpenDes
     assert finding.proposal == "document"
 
 
+NEEDS_GRANTS = '''\
+def lines_in(path: str) -> int:
+    """Count the lines of a file."""
+    with open(path, encoding="utf-8") as lines:
+        return sum(1 for _ in lines)
+
+
+def table(rows: int) -> int:
+    """Count the rows of a table."""
+    import numpy
+    return len(numpy.zeros(rows))
+'''
+
+
+async def test_a_grant_that_is_missing_is_no_limit_and_no_failure_of_the_function(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("needs.py", NEEDS_GRANTS)
+    await desk.workspace.workshop.reload()
+    (desk.functions.parent / "notes.txt").write_text("a\n")
+    for name, arguments in (("lines_in", {"path": "notes.txt"}), ("table", {"rows": 2})) * 2:
+        await desk.workspace.workshop.call(name, arguments)
+    assert {*(await report_of(desk))[1]} == {"missing-examples"}
+
+
 async def test_what_nobody_calls_is_proposed_to_be_retired(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))], standing__retire_days=0.000000001)
     desk.put("pages.py", FETCH)

@@ -40,7 +40,6 @@ _LONGEST_CALL: Final = 120
 _ENDS: Final = {
     "timed_out": "ran out of time",
     "killed": "was stopped at a limit of the sandbox",
-    "refused": "was refused",
 }
 
 
