@@ -143,7 +143,12 @@ class WorkerApi:
             self._given(given != NOTHING)
             return given, why
 
-        return paths.files_of(function, permit, want)
+        files = paths.files_of(function, permit, want)
+        files.is_typed = self._is_typed
+        return files
+
+    def _is_typed(self) -> bool:
+        return self.watch is not None and self.watch.is_halted
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Answer one request, which is already masked.
@@ -236,7 +241,7 @@ class WorkerApi:
 
     def _given(self, is_given: bool) -> bool:  # noqa: FBT001 - it is passed on
         """Return the same, and note for the record that a grant was missing."""
-        if self.watch is not None and not is_given:
+        if self.watch is not None and not is_given and not self._is_typed():
             self.watch.was_denied = True
         return is_given
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent_core.access.grants.addresses import UnconfirmedAddress, confirm
 from agent_core.base.errors import ModelError, UsageError
+from agent_core.base.matching import MARK
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.model.request import FunctionShown
 from agent_core.runtime.model_session import SUMMARIZING
@@ -52,6 +53,9 @@ async def _new(talk: Conversation, words: str) -> None:
 async def _retry(talk: Conversation, words: str) -> None:
     if await talk.agent.ends_with_a_file():
         raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
+    if MARK in (await talk.agent.user_texts() or [""])[-1]:
+        what = "Something of the last message was forgotten, so it is not sent again."
+        raise UsageError(what, fix="Type anew what you want to say.")
     removed = await popped(talk)
     while removed is not None and not removed.is_message:  # a heartbeat's turn after it goes with it
         talk.voice.lines([removed_line(removed)])

@@ -32,6 +32,8 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         agree(screen)
         screen.wait_for("✓ forgot “zoltan”")
         screen.wait_for("main · scripted")
+        screen.line("/retry")
+        screen.wait_for("Something of the last message was forgotten, so it is not sent again.")
         screen.line("hello?")
         screen.wait_for("Hello again.")
         screen.line("/forget turn last")

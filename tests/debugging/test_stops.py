@@ -52,8 +52,8 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
     arm(workspace)
     lines = ("p __import__('os').environ", "p open('/proc/1/environ').read()", "p open('/etc/passwd').read()")
     room_of(workspace).seat.debugger = typist = Typist(*lines, "c")
-    await workspace.workshop.call("sum_up", {"numbers": [1]})
-    assert len(typist.said) == 3
+    report = await workspace.workshop.call("sum_up", {"numbers": [1]})
+    assert (len(typist.said), report.lacks) == (3, "")  # what was typed is no request of the function's
     assert not any("a-secret-of-the-host" in said for said in typist.said)
     assert all("***" in said for said in typist.said[1:])
 

@@ -10,7 +10,7 @@ import itertools
 import os
 import shlex
 import sys
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -74,7 +74,8 @@ class FileRequests:
         self._want = want
         self._given = NOTHING  # at this call
         self._noes: dict[Grants, str] = {}
-        self.refusals: dict[str, None] = {}  # in their order, each once
+        self.refusals: dict[str, None] = {}  # of the function's own requests, in their order, each once
+        self.is_typed: Callable[[], bool] = lambda: False  # whether what comes now was typed by a user at a debugger
         self._questions = 0
         self._one_at_a_time = asyncio.Lock()
         self._streams: dict[int, _Stream] = {}
@@ -101,7 +102,7 @@ class FileRequests:
         try:
             return await self._answer(name, arguments)
         except RequestRefused as refusal:
-            if len(self.refusals) < MOST_ASKED:
+            if len(self.refusals) < MOST_ASKED and not self.is_typed():
                 self.refusals[str(refusal)] = None
             raise
         except OSError as error:

@@ -264,6 +264,11 @@ class Watch:
         if not self._halts:
             self.seat.one_at_a_time.release()
 
+    @property
+    def is_halted(self) -> bool:
+        """True if the call stands at the debugger: what it does now, the user has typed."""
+        return bool(self._halts)
+
     def note(self, snapshot: Snapshot) -> str:
         """Return what the breakpoints recorded and what a human changed, for a model; empty if nothing."""
         changes = stop.changes(self.changes, self.stood)
