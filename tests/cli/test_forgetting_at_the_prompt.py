@@ -32,8 +32,6 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         agree(screen)
         screen.wait_for("✓ forgot “zoltan”")
         screen.wait_for("main · scripted")
-        screen.line("/retry")
-        screen.wait_for("Something of the last message was forgotten, so it is not sent again.")
         screen.line("hello?")
         screen.wait_for("Hello again.")
         screen.line("/forget turn last")
@@ -43,6 +41,20 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         assert leave(screen) == 0
     state = [path for path in (tmp_path / ".toolwright").rglob("*") if path.is_file()]
     assert [path.name for path in state if b"zoltan" in path.read_bytes().lower()] == []
+
+
+def test_a_message_of_which_something_was_forgotten_is_not_sent_again(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt([Say("Hi.")], tmp_path, columns=110) as (screen, _):
+        screen.line("this is Zoltan")
+        screen.wait_for("1 step")
+        screen.line("/forget message last")
+        screen.wait_for("To forget: message")
+        agree(screen)
+        screen.wait_for("✓ forgot message")
+        screen.line("/retry")
+        screen.wait_for("Something of the last message was forgotten, so it is not sent again.")
+        assert leave(screen) == 0
 
 
 def test_it_is_refused_while_another_process_holds_one_of_the_agents(tmp_path: Path) -> None:

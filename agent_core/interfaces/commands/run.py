@@ -102,11 +102,11 @@ def _complete(options: RunOptions) -> RunOptions:
     message = options.message
     if message == "-" or (message is None and options.once and "-" not in options.files and not sys.stdin.isatty()):
         message = _read_message()
+    fix = "Give --message TEXT, or the text on standard input."
     if message is None and (options.once or options.files):
-        fix = "Give --message TEXT, or the text on standard input."
         raise click.UsageError(f"{'--once' if options.once else '--file'} needs a message. {fix}")
     if message is not None and not message.strip():
-        raise click.UsageError("The message is empty.")
+        raise click.UsageError(f"The message is empty. {fix}")
     if message is not None and options.files:
         from ..attachments import added
 
