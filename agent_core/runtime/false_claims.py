@@ -18,6 +18,11 @@ _ANNOUNCED: Final = re.compile(
 _VAGUE_CLAIM: Final = re.compile(
     rf"{_DEED}(?:{_MADE}|{_CHANGED}) (?:an?|the|this|that|your) (?:new )?(?:function|tool)\b"
 )
+_PROMISED: Final = re.compile(
+    r"\b(?:I(?:['’]ll| will|['’]m going to| am going to| need to| have to)|let['’]s|let me) (?:now |then )?"
+    r"(?:make|create|write|define|edit|change|update|fix|correct|rewrite|call|try|do)\b",
+    re.IGNORECASE,
+)
 _CONFESSED: Final = re.compile(
     r"\b(?:rejected|refused|failed|not (?:been )?(?:made|created|added|admitted|changed|saved)"
     r"|(?:could|can|did|does|do)(?:n't|n’t| not) (?:make|create|add|change|pass|work"
@@ -45,6 +50,14 @@ def false_claims(text: str, turn: Turn) -> list[str]:
 def not_made(name: str) -> str:
     """Return the sentence that contradicts a claim, without its period."""
     return f"`{name}` was not made in this turn"
+
+
+def unkept(text: str, turn: Turn) -> str:
+    """Return what the user is told below a last text that announces more work on what was rejected; empty if it does
+    not.
+    """
+    names = [*turn.refused] if _PROMISED.search(text) else []
+    return f"{not_made(names[-1])}, and the turn has ended." if names else ""
 
 
 def contradiction(text: str, turn: Turn) -> str:

@@ -19,7 +19,7 @@ from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
 from .call_record import Done
-from .false_claims import contradiction, false_claims, not_made
+from .false_claims import contradiction, false_claims, not_made, unkept
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
@@ -144,7 +144,8 @@ class DirectReplyPolicy:
         if told := contradiction(reply.text, self.turn):
             self.turn.withhold()
             return Ended("replied", told, warning=OVERRULED, advice=UNSHOWN, is_in_place=True)
-        return Ended("replied", reply.text)
+        warning = unkept(reply.text, self.turn)
+        return Ended("replied", reply.text, warning=warning, fix="“go on” takes it up again." if warning else "")
 
     def _after_no_call(self) -> GoOn | Ended:
         """Decide where the turn would end without a call that the client requires."""

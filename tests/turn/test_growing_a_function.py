@@ -158,6 +158,19 @@ async def test_a_claim_that_is_taken_back_after_a_rejection_is_not_shown(at_desk
     assert "".join(event.text for event in of(Text, events)) == "I cannot do that."
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["I will make a function to turn them off and call it again.", "Let's fix the code.", "I'll try another way."],
+)
+async def test_what_a_last_reply_only_announces_is_said_not_to_have_come(at_desk: OpenDesk, text: str) -> None:
+    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), Say(text), Say(text)])
+    events = await desk.say("Turn off the lights in my living room.")
+    assert ended(events).reply == text
+    (warned,) = of(Warned, events)
+    assert warned.message == "`lights_off` was not made in this turn, and the turn has ended."
+    assert "“go on”" in warned.fix
+
+
 @pytest.mark.parametrize("why", ["was rejected: it only prints", "could not be added", "does not work yet"])
 async def test_a_reply_that_says_it_did_not_succeed_is_no_claim(at_desk: OpenDesk, why: str) -> None:
     honest = Say(f"I wrote `lights_off`, but it {why}.")
