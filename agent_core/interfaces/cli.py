@@ -149,22 +149,24 @@ def _misused(error: click.ClickException, *, as_json: bool) -> int:
 
 def _places(context: click.Context, name: str) -> list[str]:
     """Return the groups of a group that have a command of a name, each with it."""
-    group = context.command
-    names = group.list_commands(context) if isinstance(group, click.Group) else []
-    groups = {each: group.get_command(context, each) for each in names if isinstance(group, click.Group)}
     return [
         f"{context.command_path} {each} {name}"
-        for each, command in groups.items()
+        for each, command in _subcommands(context).items()
         if isinstance(command, click.Group) and name in command.list_commands(context)
     ]
 
 
 def _takers(context: click.Context, option: str) -> list[str]:
     """Return the commands of a group that take an option."""
+    return [name for name, command in _subcommands(context).items() if option in _options(command)]
+
+
+def _subcommands(context: click.Context) -> dict[str, click.Command]:
     group = context.command
-    names = group.list_commands(context) if isinstance(group, click.Group) else []
-    commands = {name: group.get_command(context, name) for name in names if isinstance(group, click.Group)}
-    return [name for name, command in commands.items() if command and option in _options(command)]
+    if not isinstance(group, click.Group):
+        return {}
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: command for name, command in commands.items() if command is not None}
 
 
 def _text_option(command: click.Command) -> str:

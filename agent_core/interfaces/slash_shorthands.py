@@ -116,7 +116,7 @@ async def _call(talk: Conversation, words: str) -> None:
     if keyword.iskeyword(kept_as):
         raise UsageError(f"`{kept_as}` is a word of Python's, and no name.", fix="Type =x = NAME(…).")
     async with talk.command():
-        await _take_saved(talk)
+        await _wait_for_saves(talk)
         name, arguments = _typed_call(talk, words)
         talk.tried = name, len(talk.log.calls)
         shown = await run_shell(talk, "functions", "test", f"--args={arguments}", "--", name)
@@ -125,9 +125,9 @@ async def _call(talk: Conversation, words: str) -> None:
         await show(talk, shown)
 
 
-async def _take_saved(talk: Conversation) -> None:
-    """Wait until what was saved before is judged: it is what the user means, and checking it can take seconds."""
-    text = "  what was saved is checked first…"
+async def _wait_for_saves(talk: Conversation) -> None:
+    """Load files that were saved and not checked yet: a call typed after a save means the saved code."""
+    text = "  checking saved files first…"
     told = asyncio.get_running_loop().call_later(_QUIET_S, talk.voice.lines, [line(("dim", text))])
     try:
         await asyncio.shield(talk.workspace.workshop.reload())

@@ -1,4 +1,4 @@
-"""What a text for the user claims of the turn's functions, and is not so: the record of the turn decides."""
+"""False claims about functions in a text for the user, found by comparing it with the record of the turn."""
 
 import re
 from typing import Final
@@ -52,10 +52,8 @@ def not_made(name: str) -> str:
     return f"`{name}` was not made in this turn"
 
 
-def unkept(text: str, turn: Turn) -> str:
-    """Return what the user is told below a last text that announces more work on what was rejected; empty if it does
-    not.
-    """
+def announced_work(text: str, turn: Turn) -> str:
+    """Return a warning if a turn's last text announces more work on a function that was rejected, or an empty text."""
     names = [*turn.refused] if _PROMISED.search(text) else []
     return f"{not_made(names[-1])}, and the turn has ended." if names else ""
 

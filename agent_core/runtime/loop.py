@@ -229,11 +229,11 @@ class AgentLoop:
         entries = [notice(follows.advice)] if follows.advice else []
         if isinstance(follows, GoOn) and follows.heartbeat:
             entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
-        if isinstance(follows, Ended) and follows.is_in_place:
+        if isinstance(follows, Ended) and follows.replaces_reply:
             entries.append(assistant(Assistant(follows.reply)))
         if entries:
             await turn.append(entries)
-        if isinstance(follows, Ended) and follows.is_in_place:
+        if isinstance(follows, Ended) and follows.replaces_reply:
             turn.emit(events.Text(turn=turn.id, step=turn.step, text=follows.reply))
 
 

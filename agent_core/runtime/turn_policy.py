@@ -19,7 +19,7 @@ from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
 from .call_record import Done
-from .false_claims import contradiction, false_claims, not_made, unkept
+from .false_claims import announced_work, contradiction, false_claims, not_made
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
@@ -49,7 +49,7 @@ class GoOn:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """The end of a turn; `warning`, and what to do about it (`fix`), are for the user, `advice` is for the model's next
-    turn. A reply that `is_in_place` is the program's, which the user is shown in place of the model's.
+    turn. If it `replaces_reply`, `reply` is from the program, and is shown instead of the model's.
     """
 
     reason: Reason
@@ -57,7 +57,7 @@ class Ended:
     warning: str = ""
     advice: str = ""
     fix: str = ""
-    is_in_place: bool = False
+    replaces_reply: bool = False
 
     @property
     def why(self) -> str:
@@ -140,11 +140,11 @@ class DirectReplyPolicy:
         return self._replied(reply)
 
     def _replied(self, reply: Reply) -> Ended:
-        """Return the end of a turn by a reply. For one that keeps claiming what was not done stands what is so."""
+        """Return the end of a turn by a reply. One that repeats a false claim is replaced by a correction."""
         if told := contradiction(reply.text, self.turn):
             self.turn.withhold()
-            return Ended("replied", told, warning=OVERRULED, advice=UNSHOWN, is_in_place=True)
-        warning = unkept(reply.text, self.turn)
+            return Ended("replied", told, warning=OVERRULED, advice=UNSHOWN, replaces_reply=True)
+        warning = announced_work(reply.text, self.turn)
         return Ended("replied", reply.text, warning=warning, fix="“go on” takes it up again." if warning else "")
 
     def _after_no_call(self) -> GoOn | Ended:
@@ -293,7 +293,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         if reply.finish != "length" and (self.turn.function_messages or not self.turn.is_asked):
             return GoOn() if step.more_waits else self._handed_back()
         follows = DirectReplyPolicy._after_reply(self, step)
-        if isinstance(follows, Ended) and follows.is_in_place:
+        if isinstance(follows, Ended) and follows.replaces_reply:
             self._unheard = follows.reply
         elif reply.text.strip() and not written_calls(reply.text) and not contradiction(reply.text, self.turn):
             self._unheard = reply.text

@@ -414,4 +414,4 @@ def test_a_call_typed_right_after_a_save_is_of_what_was_saved(tmp_path: Path) ->
             (tmp_path / "functions" / "mine.py").write_text(text)
             screen.line("=waits(7)")
             screen.wait_for(result)
-        assert "what was saved is checked first…" in screen.scrolled()
+        assert "checking saved files first…" in screen.scrolled()

@@ -192,9 +192,9 @@ class ModuleVerdict:
     previous: ModuleReading | None = None
 
     @property
-    def in_the_way(self) -> tuple[Problem, ...]:
-        """The problems that keep a rejected file out; what would only be a warning is told once it is in."""
-        return tuple(problem for problem in self.problems if problem.severity == "refuses") or self.problems
+    def refusals(self) -> tuple[Problem, ...]:
+        """The problems that keep the file out."""
+        return tuple(problem for problem in self.problems if problem.severity == "refuses")
 
     def to_json(self) -> dict[str, Any]:
         """Return the published shape for a whole module."""

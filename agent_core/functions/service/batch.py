@@ -52,7 +52,9 @@ class BatchOperations:
             async def judge_granted(job: ReviewJob) -> list[Judgment]:
                 granted = await self.packing.of_text(job.text) if job.is_installed else UNGRANTED
                 verdicts = await judge(replace(job, granted=granted) if granted != UNGRANTED else job)
-                return [file_checks.placed(verdict, snapshot) for verdict in verdicts] if job.is_installed else verdicts
+                if not job.is_installed:
+                    return verdicts
+                return [file_checks.with_name_clash(verdict, snapshot) for verdict in verdicts]
 
             await file_checks.check(jobs, judge_granted, tell)
 

@@ -202,8 +202,8 @@ def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> 
     return ReviewJob(path.as_posix(), policy, file=source, is_installed=True)
 
 
-def placed(verdict: Judgment, snapshot: Snapshot) -> Judgment:
-    """Return the verdict on a function of the workspace's own folder: one whose name another file has is rejected."""
+def with_name_clash(verdict: Judgment, snapshot: Snapshot) -> Judgment:
+    """Return the verdict on a function of the workspace's own folder, rejected if another file has its name."""
     problem = snapshot.clash(verdict.name, verdict.module, Place(verdict.path, verdict.line))
     if problem is None:
         return verdict

@@ -352,7 +352,7 @@ class Loader:
         granted = replace(await self._packing.of_text(source.text), approval_mode="calling")
         verdict = await self._gate.judge_module(source, before, "human", previous=previous, granted=granted)
         if not verdict.admitted:
-            kept = await self._keep_last_good(path, verdict.in_the_way, baseline, before)
+            kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, baseline, before)
             return replace(kept, rejected_version=source.version)
         verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
         writes = admission(path, source, verdict, baseline, await self._confirmed(previous, verdict))
