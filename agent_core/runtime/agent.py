@@ -31,7 +31,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FROM_USER, SUMMARY, Post, Store
 
 from .colleagues import Alone, Colleagues, fits
-from .false_claims import contradiction, false_claims, not_made
+from .false_claims import contradiction, false_claim
 from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
@@ -207,9 +207,9 @@ class Agent:
         turn = self._turns.turn
         if turn is None:
             return SENT
-        if (claimed := false_claims(message, turn)) and not turn.is_corrected:
+        if (claim := false_claim(message, turn)) and not turn.is_corrected:
             turn.is_corrected = True
-            what = f"{not_made(claimed[0])}, so the user was not shown this message."
+            what = f"{claim.denial}, so the user was not shown this message."
             raise UsageError(what, fix="Send one that says only what was done, or make it first.")
         if told := contradiction(message, turn):
             turn.say(told)

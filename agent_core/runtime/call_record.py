@@ -22,6 +22,7 @@ from agent_core.registry.function import Function
 from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SendMessage, SetThread, Write
 from sandbox import Refused
 
+from .false_claims import Reach
 from .turn import Turn, call_started, result
 
 MOST_CHARS = 4 << 20
@@ -70,6 +71,9 @@ class CallRecord:
         self.step = turn.step
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
+        self.reach: Reach | None = (
+            "world"  # how far its effects can go, if it does not fail; None tells of nothing done
+        )
         self.repairs: list[str] = []
         self._clock = clock
         self._began = clock.monotonic()
@@ -240,6 +244,8 @@ class CallRecord:
         """Report the answer."""
         if not self._announced:
             self.announce()
+        if word == "returned" and self.reach is not None:
+            self.turn.reached.add(self.reach)
         self.turn.emit(
             events.CallAnswered(
                 turn=self.turn.id,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agent_core.access.grants import Denied, Permit
+from agent_core.access.grants import NOTHING, Denied, Permit
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.matching import nearest
@@ -247,6 +247,7 @@ class WorkspaceFunction:
         """Return the outcome of the call, what it may have lacked, and whether it was refused something."""
         turn, room = record.turn, self.room
         await record.begin(self.version)
+        record.reach = "world" if self.function.takes_self or permit.grants != NOTHING else "answer"
         record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
         granting = room.workshop.granting.during(turn.approvals)
         requests = WorkerApi(

@@ -1,11 +1,21 @@
-"""False claims about functions in a text for the user, found by comparing it with the record of the turn."""
+"""False claims in a text for the user, found by comparing it with the record of the turn.
+
+A claim is of a function (made, changed, called) or of an effect ("I've emailed your boss"), read in English.
+"""
 
 import re
-from typing import Final
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
 
-from .turn import Turn
+from agent_core.base.untrusted import one_line
 
-_DEED: Final = r"\bI(?:'ve| have)? (?:just )?"
+from .effect_claims import admits_nothing, asks_effect, effect_claims
+
+Reach = Literal["answer", "memory", "world"]
+"""How far the effects of a call can go: no farther than its answer, to what is kept here, or anywhere."""
+
+_DEED: Final = r"\bI(?:['’]ve| have)? (?:just )?"
 _MADE: Final = "made|created|wrote|written|defined"
 _CHANGED: Final = "edited|changed|updated|fixed|corrected|rewrote|rewritten|replaced|improved|modified"
 _NAME: Final = r"\b[^.!?\n`]{0,40}`(\w+)`"
@@ -17,6 +27,8 @@ _ANNOUNCED: Final = re.compile(
 )
 _VAGUE_CLAIM: Final = re.compile(
     rf"{_DEED}(?:{_MADE}|{_CHANGED}) (?:an?|the|this|that|your) (?:new )?(?:function|tool)\b"
+    r"|(?:\b(?:function|tool|it)|`\w+`)(?:['’]s| is)(?: now)? (?:ready|available|working|in place)\b",
+    re.IGNORECASE,
 )
 _PROMISED: Final = re.compile(
     r"\b(?:I(?:['’]ll| will|['’]m going to| am going to| need to| have to)|let['’]s|let me) (?:now |then )?"
@@ -28,12 +40,90 @@ _CONFESSED: Final = re.compile(
     r"|(?:could|can|did|does|do)(?:n't|n’t| not) (?:make|create|add|change|pass|work"
     r"|be (?:made|created|added|changed)))\b"
 )
+_NO_MEANS: Final = "[claims-effect]"
 
 
-def false_claims(text: str, turn: Turn) -> list[str]:
-    """Return the functions that a text says were made and were not; of those that were rejected also what it says was
-    changed, called, or is being made now, by a text that calls nothing. One that also says that it did not succeed is
-    left as it is.
+class TurnFacts(Protocol):
+    """What a turn knows of what happened in it."""
+
+    @property
+    def request(self) -> str:
+        """The user's message."""
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """The answers of the gate, by the names of the functions that were rejected and not made since."""
+
+    @property
+    def answered(self) -> Set[str]:
+        """The functions of which a call did not fail."""
+
+    @property
+    def reached(self) -> Set[Reach]:
+        """How far the calls that did not fail could reach."""
+
+    @property
+    def made(self) -> frozenset[str]:
+        """The functions that were created or changed."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if no work of another turn or agent is part of it."""
+
+    @property
+    def is_suspect(self) -> bool:
+        """True if its texts are judged before they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class FalseClaim:
+    """A claim that the turn's record contradicts: the sentence that says so, without its period, and the function that
+    was not made, if it is known.
+    """
+
+    denial: str
+    name: str = ""
+
+
+def false_claim(text: str, turn: TurnFacts, *, is_last: bool = True) -> FalseClaim | None:
+    """Return the first false claim of a text: of a function that was not made (of one that was rejected, also that it
+    was changed or called, or is being made by a text that calls nothing), or of an effect that no call can have had.
+
+    The last text of a turn may be one by its silence, too.
+    """
+    names = _claimed_functions(text, turn)
+    if names:
+        return FalseClaim(f"`{names[0]}` was not made in this turn", names[0])
+    if sentence := _claimed_effect(text, turn):
+        denial = f"Nothing that was called in this turn could have done this: “{one_line(sentence, 80)}”"
+        return FalseClaim(denial, next(reversed([*turn.refused]), ""))
+    if is_last and (name := _concealed_rejection(text, turn)):
+        return FalseClaim(f"`{name}` was not made in this turn, and nothing was done", name)
+    return None
+
+
+def announced_work(text: str, turn: TurnFacts) -> str:
+    """Return a warning if a turn's last text announces more work on a function that was rejected, or an empty text."""
+    names = [*turn.refused] if _PROMISED.search(text) else []
+    return f"`{names[-1]}` was not made in this turn, and the turn has ended." if names else ""
+
+
+def contradiction(text: str, turn: TurnFacts, *, is_last: bool = True) -> str:
+    """Return what the user is told in place of a text that claims what was rejected, or an effect that they asked for
+    and that nothing can have had: that it was not done, and what is in the way, if that is known. Empty if the text
+    claims nothing of the kind.
+    """
+    claim = false_claim(text, turn, is_last=is_last) if turn.is_suspect else None
+    if claim is None:
+        return ""
+    _, _, findings = turn.refused.get(claim.name, "").partition("\n- ")
+    in_the_way = findings.partition("\n")[0].strip()
+    return f"{claim.denial}. In the way: {in_the_way}" if in_the_way else f"{claim.denial}."
+
+
+def _claimed_functions(text: str, turn: TurnFacts) -> list[str]:
+    """Return the functions that a text says were made and were not. One that also says that it did not succeed is left
+    as it is.
     """
     if turn.refused and _CONFESSED.search(text):
         return []
@@ -47,24 +137,28 @@ def false_claims(text: str, turn: Turn) -> list[str]:
     return named or ([*turn.refused] if is_vague else [])
 
 
-def not_made(name: str) -> str:
-    """Return the sentence that contradicts a claim, without its period."""
-    return f"`{name}` was not made in this turn"
+def _claimed_effect(text: str, turn: TurnFacts) -> str:
+    """Return the first sentence of a text that claims an effect which no call of the turn can have had, or nothing.
 
-
-def announced_work(text: str, turn: Turn) -> str:
-    """Return a warning if a turn's last text announces more work on a function that was rejected, or an empty text."""
-    names = [*turn.refused] if _PROMISED.search(text) else []
-    return f"{not_made(names[-1])}, and the turn has ended." if names else ""
-
-
-def contradiction(text: str, turn: Turn) -> str:
-    """Return what the user is told in place of a text that claims what was rejected: that it was not made, and what is
-    in the way, if that is known. Empty if the text claims nothing of the kind.
+    After a rejection, or where an effect was asked for, any wording counts (`Done!`); otherwise only what tells of a
+    deed of this moment.
     """
-    claimed = false_claims(text, turn) if turn.refused else []
-    if not claimed:
+    if "world" in turn.reached or not (turn.refused or turn.is_whole):
         return ""
-    _, _, findings = turn.refused.get(claimed[0], "").partition("\n- ")
-    in_the_way = findings.partition("\n")[0].strip()
-    return f"{not_made(claimed[0])}. In the way: {in_the_way}" if in_the_way else f"{not_made(claimed[0])}."
+    has_kept = bool(turn.made) or "memory" in turn.reached
+    has_done = has_kept or bool(turn.reached)
+    claims = effect_claims(text, is_strict=not turn.is_suspect)
+    return next(
+        (claim.sentence for claim in claims if not (has_done if claim.is_bare else claim.is_kept and has_kept)), ""
+    )
+
+
+def _concealed_rejection(text: str, turn: TurnFacts) -> str:
+    """Return the function that was to have an effect, if it was rejected, nothing was done, and a text is silent about
+    that: however it is worded, who asked for the effect believes that it happened.
+    """
+    is_nothing_done = turn.refused and not turn.made and not turn.reached
+    if not is_nothing_done or not text.strip() or not admits_nothing(text) or _PROMISED.search(text):
+        return ""
+    names = [name for name, why in turn.refused.items() if _NO_MEANS in why or asks_effect(turn.request)]
+    return names[-1] if names else ""

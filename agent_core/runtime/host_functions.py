@@ -108,7 +108,9 @@ class OfferedHostFunction:
             text = f"`{name}` failed inside the program itself, and nothing was changed. Tell the user."
             return await record.close(Refused("internal error"), text)
         if isinstance(plan, str):
+            record.reach = None
             return await record.close(None, plan)
+        record.reach = "world" if isinstance(plan, PlannedMessage) else "memory"
         if isinstance(plan, PlannedEdit | PlannedMessage):
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 

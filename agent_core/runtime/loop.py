@@ -194,7 +194,7 @@ class AgentLoop:
             turn.warn(reply.note)
         if not reply.calls:
             return ()
-        turn.show_judged()
+        turn.show_judged(is_last=False)
         done = await self._dispatcher.run(split.ours, snapshot, turn)
         await self._tell_quarantined(done, turn)
         for call in done:
@@ -225,7 +225,7 @@ class AgentLoop:
             await turn.append([notice(quarantine.told(news))])
 
     async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
-        turn.show_judged()
+        turn.show_judged(is_last=True)
         entries = [notice(follows.advice)] if follows.advice else []
         if isinstance(follows, GoOn) and follows.heartbeat:
             entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))

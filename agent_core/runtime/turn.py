@@ -27,6 +27,8 @@ from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, 
 from . import identity
 from .account import Account
 from .client_calls import NO_CLIENT, ClientFunctions
+from .effect_claims import asks_effect
+from .false_claims import Reach, contradiction
 from .identity import OwnName
 from .message_protocol import DIRECT, MessageProtocol, moment
 
@@ -66,6 +68,7 @@ class Turn:
     completed_changes: dict[str, list[str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)  # the functions of which a call did not fail
+    reached: set[Reach] = field(default_factory=set)  # how far those calls could reach
     style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
     verify: bool = False  # whether its first reply must have a thought and a message
@@ -129,6 +132,24 @@ class Turn:
     def approvals(self) -> Approvals:
         """The questions about grants that come up in this turn."""
         return Approvals(self.queue, self, self.noes)
+
+    @property
+    def request(self) -> str:
+        """The last message of the user, or of the agent that speaks for them."""
+        return self.history.last_request()
+
+    @property
+    def is_suspect(self) -> bool:
+        """True if a text may claim what did not happen, and is judged before it is shown: a function was rejected, or
+        the user asked for an effect that no call can have had yet.
+        """
+        return bool(self.refused) or ("world" not in self.reached and self.is_whole and asks_effect(self.request))
+
+    @property
+    def is_whole(self) -> bool:
+        """True if no work of another attempt, turn or agent is part of it, as far as it can be told."""
+        is_own = self.thread in ("", self.id) and not self.works_for and not self.client.is_client
+        return is_own and self.is_asked and self.attempt == 1
 
     @property
     def is_handed_back(self) -> bool:
@@ -201,7 +222,7 @@ class Turn:
             case ThoughtPiece():
                 self.emit(events.Thought(turn=self.id, step=self.step, text=piece.text))
             case CallPiece() if piece.name != SEND:  # whose text is a message, shown when it is sent
-                self.show_judged()
+                self.show_judged(is_last=False)
                 self.emit(
                     events.Writing(
                         turn=self.id, step=self.step, place=piece.place, name=piece.name, arguments=piece.arguments
@@ -218,21 +239,17 @@ class Turn:
             self._tell_text(self.own_name.rest(), kind)
 
     def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
-        """Show a piece of text, or keep it until the reply is judged: one after a rejection may claim otherwise."""
-        if kind is events.Text and self.refused:
+        """Show a piece of text, or keep it until the reply is judged."""
+        if kind is events.Text and (self._unjudged or self.is_suspect):
             self._unjudged += text
         elif text:
             self.emit(kind(turn=self.id, step=self.step, text=text))
 
-    def show_judged(self) -> None:
-        """Show what was kept until the reply was judged."""
+    def show_judged(self, *, is_last: bool) -> None:
+        """Show what was kept until here, unless it claims what did not happen. `is_last`: no call follows it."""
         text, self._unjudged = self._unjudged, ""
-        if text:
+        if text and not contradiction(text, self, is_last=is_last):
             self.emit(events.Text(turn=self.id, step=self.step, text=text))
-
-    def withhold(self) -> None:
-        """Let what was kept until the reply was judged be shown to nobody."""
-        self._unjudged = ""
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
         """Show the user that the model's server reads the prompt, and how far it is, if it tells."""

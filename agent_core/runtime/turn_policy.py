@@ -19,7 +19,7 @@ from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
 from .call_record import Done
-from .false_claims import announced_work, contradiction, false_claims, not_made
+from .false_claims import announced_work, contradiction, false_claim
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
@@ -125,8 +125,6 @@ class DirectReplyPolicy:
         for objection, advice in _objections(reply, self.turn):
             if objection not in self._advised:
                 self._advised.add(objection)
-                if contradiction(reply.text, self.turn):
-                    self.turn.withhold()
                 return GoOn(advice)
         if step.more_waits:
             return GoOn()
@@ -142,8 +140,9 @@ class DirectReplyPolicy:
     def _replied(self, reply: Reply) -> Ended:
         """Return the end of a turn by a reply. One that repeats a false claim is replaced by a correction."""
         if told := contradiction(reply.text, self.turn):
-            self.turn.withhold()
             return Ended("replied", told, warning=OVERRULED, advice=UNSHOWN, replaces_reply=True)
+        if claim := false_claim(reply.text, self.turn):
+            return Ended("replied", reply.text, warning=f"{claim.denial}.")
         warning = announced_work(reply.text, self.turn)
         return Ended("replied", reply.text, warning=warning, fix="“go on” takes it up again." if warning else "")
 
@@ -235,16 +234,13 @@ def _objections(reply: Reply, turn: Turn) -> Iterator[tuple[str, str]]:
         yield "refused", _advice_on_refused(turn.refused)
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
-    if claimed := false_claims(reply.text, turn):
-        message = not_made(claimed[0])
-        if claimed[0] in turn.answered:
-            yield (
-                "claimed",
-                f"{message}: it was there, and you called it. Reply again with the same result, and say that.",
-            )
+    if claim := false_claim(reply.text, turn):
+        if claim.name in turn.answered:
+            again = "it was there, and you called it. Reply again with the same result, and say that."
+            yield "claimed", f"{claim.denial}: {again}"
             return
         advice = "Reply again and say only what was done; if the user wants a new function, make it."
-        yield "claimed", f"{message}. {advice}"
+        yield "claimed", f"{claim.denial}. {advice}"
 
 
 def _advice_on_written(name: str) -> str:

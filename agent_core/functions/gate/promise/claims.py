@@ -102,6 +102,25 @@ def promise_of(name: str, description: str, parameters: Schema, returns: str = "
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
 
 
+def deed_of(clause: str, *, is_strict: bool = True) -> PromiseClaim | None:
+    """Return the effect that a clause beginning with a verb in any form tells of, such as `emailed your boss`.
+
+    If it `is_strict`, only one that is beyond doubt.
+    """
+    verb, _, rest = clause.partition(" ")
+    for text in (clause, f"{lemma(verb)} {rest}"):  # `backed up` is one verb in its base form only
+        words = tuple(_stripped(_words(text)))
+        promise = Promise((), words, frozenset())
+        deeds = [deed for deed in (_deed(words, promise), _placed(promise, _NOTHING_GIVEN)) if deed]
+        deed = max(deeds, key=lambda deed: deed.weight, default=None)
+        if deed is not None and (deed.weight == 2 or not is_strict):
+            return deed
+    return None
+
+
+_NOTHING_GIVEN: Schema = {"properties": {}}
+
+
 def _words(text: str) -> list[str]:
     return joined([word.lower() for word in _WORDS.findall(text)])
 

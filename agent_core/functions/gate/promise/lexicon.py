@@ -132,6 +132,9 @@ _IRREGULAR = {
         "schedule": "scheduled scheduling",
         "archive": "archived",
         "eject": "ejected",
+        "cancel": "cancelled cancelling",
+        "dial": "dialled dialling",
+        "control": "controlled controlling",
     }.items()
     for form in forms.split()
 }

@@ -1,0 +1,185 @@
+"""Replies that say something was done in the world, in turns in which nothing could have done it, and honest ones."""
+
+import pytest
+
+from agent_core.base.events import Text, Warned
+from tests.conftest import OpenDesk
+from tests.gate.support import promised
+from tests.grants.support import human
+from tests.kit import Ask, Expect, Say, Step, Wanted, contains
+from tests.kit.desk import answers, ended, of
+from tests.style.support import memgpt, send
+from tests.turn.test_growing_a_function import FLAWED, ONLY_PRINTS, create
+
+HOLLOW = create(ONLY_PRINTS, "lights_off")
+FORMATS = promised(
+    "format_report", "recipient: str, report: str", "str", "Format a report as the text of a message.",
+    'return f"Dear {recipient}, {report}"',
+    "format_report('Ann', 'All done') → 'Dear Ann, All done'", "format_report('Bo', 'Late') → 'Dear Bo, Late'",
+)  # fmt: skip
+SAVES = promised(
+    "save_note", "self, note: str", "str", "Save a note in memory.",
+    'self.memory.append("notes", note)\nreturn f"Saved: {note}"', "save_note('tea') → 'Saved: tea'",
+)  # fmt: skip
+FORMATTED = Ask(Wanted("format_report", {"recipient": "Ann", "report": "Late"}))
+COULD_NOT = "Nothing that was called in this turn could have done this"
+CLAIMS = [
+    "Done! I've emailed your boss.",
+    "Done.",
+    "All set!",
+    "Your boss has been emailed, as you wanted.",
+    "The lights are off now.",
+    "I turned the lights off.",
+    "No problem: the message was sent.",
+    "Email sent to your boss!",
+    "I checked the room and switched the lamp off.",
+    "The first attempt failed, but I've booked the table now.",
+    "I'm turning off the lights now.",
+    "Your boss will receive the email shortly.",
+    "We have successfully cancelled your subscription.",
+    "I managed to lock the door.",
+    "I've added it to your calendar.",
+    "I texted Ann.",
+]
+HONEST = [
+    "I cannot send emails.",
+    "No email has been sent.",
+    "The lights weren't turned off.",
+    "Once you grant it, the lights are switched off at night.",
+    "I've written the text:\n\nDear boss,\nI have sent you the report.",
+    'Write to her: "I have booked the table."',
+    "I tried to turn off the lights, but no function can reach them.",
+    "Shall I say that the table has been booked?",
+    "I've tested the function, and the tests say that it does nothing.",
+    "It would say that the email was sent.",
+    "You can send it yourself: copy the text.",
+]
+
+
+@pytest.mark.parametrize("text", CLAIMS)
+async def test_a_claimed_effect_that_is_kept_up_after_a_rejection_reaches_nobody(at_desk: OpenDesk, text: str) -> None:
+    told = (contains("`lights_off` was rejected"), contains(COULD_NOT))
+    desk = await at_desk([HOLLOW, Say(text), *(Expect(Say(text), part) for part in told)])
+    events = await desk.say("Do it.")
+    reply = ended(events).reply
+    assert reply.startswith(f"{COULD_NOT}: “")
+    assert "In the way: " in reply
+    assert "".join(event.text for event in of(Text, events)) == reply
+    assert "The model's reply said otherwise" in of(Warned, events)[-1].message
+
+
+@pytest.mark.parametrize("text", HONEST)
+async def test_an_honest_account_after_a_rejection_is_shown_as_it_is(at_desk: OpenDesk, text: str) -> None:
+    desk = await at_desk([HOLLOW, Say(text), Expect(Say(text), contains("`lights_off` was rejected"))])
+    events = await desk.say("Do it.")
+    assert ended(events).reply == text
+    assert of(Warned, events) == []
+
+
+@pytest.mark.parametrize("text", ["I've emailed your boss.", "Your table has been booked.", "I've noted that for you."])
+async def test_an_effect_claimed_without_a_call_gets_one_more_step(at_desk: OpenDesk, text: str) -> None:
+    desk = await at_desk([Say(text), Expect(Say("I have no function for that."), contains(COULD_NOT))])
+    assert ended(await desk.say("Do it.")).reply == "I have no function for that."
+
+
+async def test_a_claim_without_a_rejection_is_shown_with_a_warning_below_if_it_is_kept_up(at_desk: OpenDesk) -> None:
+    claim = Say("I've emailed your boss.")
+    desk = await at_desk([claim, claim])
+    events = await desk.say("What a day.")
+    assert ended(events).reply == "I've emailed your boss."
+    (warned,) = of(Warned, events)
+    assert warned.message == f"{COULD_NOT}: “I've emailed your boss.”."
+
+
+@pytest.mark.parametrize("text", ["Done! I've emailed your boss.", "The message was sent.", "It's on its way."])
+async def test_a_claim_of_what_the_user_asked_for_reaches_nobody_also_if_nothing_was_tried(
+    at_desk: OpenDesk, text: str
+) -> None:
+    desk = await at_desk([Say(text), Expect(Say(text), contains(COULD_NOT))])
+    events = await desk.say("Please email my boss that I am late.")
+    assert ended(events).reply.startswith(COULD_NOT)
+    assert "".join(event.text for event in of(Text, events)) == ended(events).reply
+
+
+SILENT = ["Your tweet is live!", "See you at Luigi's at eight.", "The taxi comes in six minutes."]
+
+
+@pytest.mark.parametrize("text", SILENT)
+async def test_a_reply_that_is_silent_about_the_rejection_of_an_effect_reaches_nobody(
+    at_desk: OpenDesk, text: str
+) -> None:
+    desk = await at_desk([HOLLOW, *[Say(text)] * 3, Expect(Say("Sorry."), contains("was not shown that reply"))])
+    reply = ended(await desk.say("Book a table for two and post it.")).reply
+    assert reply.startswith("`lights_off` was not made in this turn, and nothing was done. In the way: ")
+    assert ended(await desk.say("So?")).reply == "Sorry."
+
+
+@pytest.mark.parametrize("text", ["It has 3 vowels.", "The answer is 42."])
+async def test_a_reply_without_a_claim_stands_after_a_rejection_where_no_effect_was_asked_for(
+    at_desk: OpenDesk, text: str
+) -> None:
+    desk = await at_desk([create(FLAWED), Say(text), Say(text)])
+    assert ended(await desk.say("How many are there?")).reply == text
+
+
+@pytest.mark.parametrize("text", ["Yes, I've emailed her.", "I've already booked it.", "I have sent it yesterday."])
+async def test_what_is_told_of_earlier_is_no_claim_of_this_turn(at_desk: OpenDesk, text: str) -> None:
+    desk = await at_desk([Say(text)])
+    assert ended(await desk.say("Did you?")).reply == text
+
+
+@pytest.mark.parametrize("hollow", [[HOLLOW], []], ids=["after-a-rejection", "at-once"])
+async def test_a_function_that_only_computes_makes_no_claim_of_an_effect_true(
+    at_desk: OpenDesk, hollow: list[Step]
+) -> None:
+    honest = "I've formatted the report for Ann; send it yourself."
+    claim = Say("I've formatted it and emailed your boss.")
+    refused = [Expect(claim, contains("was rejected"))] * len(hollow)
+    desk = await at_desk(
+        [
+            *hollow,
+            create(FORMATS, "format_report"),
+            FORMATTED,
+            claim,
+            *refused,
+            Expect(Say(honest), contains(COULD_NOT)),
+        ]
+    )
+    events = await desk.say("Email the report to my boss.")
+    assert answers(events)[-1] == '"Dear Ann, Late"'
+    assert ended(events).reply == honest
+
+
+async def test_what_a_function_with_means_did_may_be_told(at_desk: OpenDesk) -> None:
+    save = Ask(Wanted("save_note", {"note": "tea"}))
+    desk = await at_desk([create(SAVES, "save_note"), save, Say("I've saved your note.")])
+    desk.workspace.workshop.granting.approver = human("yes")
+    assert ended(await desk.say("Save a note: tea.")).reply == "I've saved your note."
+
+
+async def test_a_kept_fact_is_kept_and_no_email(at_desk: OpenDesk) -> None:
+    keep = Ask(Wanted("archival_memory_insert", {"content": "The boss is Ann."}))
+    told = Expect(Say("Noted."), contains(COULD_NOT))
+    desk = await at_desk([keep, Say("I've noted that."), keep, Say("I've noted that and emailed Ann."), told])
+    assert ended(await desk.say("My boss is Ann.")).reply == "I've noted that."
+    assert ended(await desk.say("My boss is Ann. Email her.")).reply == "Noted."
+
+
+async def test_a_claim_next_to_the_call_of_what_was_rejected_is_not_shown(at_desk: OpenDesk) -> None:
+    call = Ask(Wanted("lights_off", {"room": "kitchen"}), text="`lights_off` is ready: I call it.")
+    desk = await at_desk([HOLLOW, call, Say("I could not."), Say("I could not.")])
+    events = await desk.say("Turn off the lights.")
+    assert "is ready" not in "".join(event.text for event in of(Text, events))
+
+
+async def test_what_is_said_next_to_another_try_is_shown(at_desk: OpenDesk) -> None:
+    again = Ask(*HOLLOW.calls, text="I mend its description.")
+    desk = await at_desk([HOLLOW, again, *[Say("I could not.")] * 2])
+    events = await desk.say("Book a table.")
+    assert "I mend its description." in "".join(event.text for event in of(Text, events))
+
+
+async def test_a_message_that_claims_an_effect_goes_back_to_its_writer_once(at_desk: OpenDesk) -> None:
+    honest = Expect(send("I could not."), contains("so the user was not shown this message"))
+    desk = await memgpt(at_desk, [send("Your boss has been emailed."), honest])
+    assert ended(await desk.say("Email my boss.")).reply == "I could not."
