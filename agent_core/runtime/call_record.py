@@ -71,9 +71,7 @@ class CallRecord:
         self.step = turn.step
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
-        self.reach: Reach | None = (
-            "world"  # how far its effects can go, if it does not fail; None tells of nothing done
-        )
+        self.reach: Reach | None = "world"  # if it does not fail; None for what only looks something up here
         self.repairs: list[str] = []
         self._clock = clock
         self._began = clock.monotonic()

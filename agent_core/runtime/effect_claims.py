@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from agent_core.base.language import language_of
 from agent_core.functions.gate.promise.claims import PromiseClaim, deed_of
 from agent_core.functions.gate.promise.lexicon import lemma, lexicon
 
@@ -89,6 +90,7 @@ _ABOUT_CODE: Final = frozenset(["function", "tool", "code", "test", "example", "
 _STATES: Final = {"on": "turn on", "off": "turn off", "open": "open"}
 _THAT: Final = re.compile(r"(?<=\w) +(?:that|this|those|these) (?=\w)", re.I)
 _MOST_CHARS, _OF_SENTENCE = 20_000, 400
+_TELLING: Final = 5  # so many words have one that tells the language
 _WORD: Final = re.compile(r"\w+")
 _UNCHANGED: Final = frozenset(["set", "reset", "put", "shut", "cast"])  # as the past of the verb
 _IRREGULAR: Final = {
@@ -148,8 +150,10 @@ def asks_effect(request: str) -> bool:
 
 
 def admits_nothing(text: str) -> bool:
-    """Check whether a text says of nothing that it was not done, and neither asks for something nor offers it."""
-    return not (_ADMITTED.search(text) or _SHOWN.search(text))
+    """Check whether an English text says of nothing that it was not done, and neither asks for nor offers anything."""
+    language = language_of(text)
+    is_english = language == "en" or (not language and text.isascii() and len(text.split()) < _TELLING)
+    return is_english and not (_ADMITTED.search(text) or _SHOWN.search(text))
 
 
 def _clauses(sentence: str, *, is_strict: bool) -> Iterator[str]:

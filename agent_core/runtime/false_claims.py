@@ -40,7 +40,7 @@ _CONFESSED: Final = re.compile(
     r"|(?:could|can|did|does|do)(?:n't|n’t| not) (?:make|create|add|change|pass|work"
     r"|be (?:made|created|added|changed)))\b"
 )
-_NO_MEANS: Final = "[claims-effect]"
+_NO_MEANS: Final = re.compile(r"\[claims-(?:effect|knowledge)\]")
 
 
 class TurnFacts(Protocol):
@@ -98,7 +98,7 @@ def false_claim(text: str, turn: TurnFacts, *, is_last: bool = True) -> FalseCla
         denial = f"Nothing that was called in this turn could have done this: “{one_line(sentence, 80)}”"
         return FalseClaim(denial, next(reversed([*turn.refused]), ""))
     if is_last and (name := _concealed_rejection(text, turn)):
-        return FalseClaim(f"`{name}` was not made in this turn, and nothing was done", name)
+        return FalseClaim(f"`{name}` was not made in this turn, and nothing was done or looked up", name)
     return None
 
 
@@ -154,11 +154,11 @@ def _claimed_effect(text: str, turn: TurnFacts) -> str:
 
 
 def _concealed_rejection(text: str, turn: TurnFacts) -> str:
-    """Return the function that was to have an effect, if it was rejected, nothing was done, and a text is silent about
-    that: however it is worded, who asked for the effect believes that it happened.
+    """Return the function that was to have an effect or to know something from outside, if it was rejected, nothing was
+    done, and a text is silent about that: however it is worded, who asked for it believes that it happened.
     """
     is_nothing_done = turn.refused and not turn.made and not turn.reached
     if not is_nothing_done or not text.strip() or not admits_nothing(text) or _PROMISED.search(text):
         return ""
-    names = [name for name, why in turn.refused.items() if _NO_MEANS in why or asks_effect(turn.request)]
+    names = [name for name, why in turn.refused.items() if _NO_MEANS.search(why) or asks_effect(turn.request)]
     return names[-1] if names else ""

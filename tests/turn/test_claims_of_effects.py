@@ -10,6 +10,7 @@ from tests.kit import Ask, Expect, Say, Step, Wanted, contains
 from tests.kit.desk import answers, ended, of
 from tests.style.support import memgpt, send
 from tests.turn.test_growing_a_function import FLAWED, ONLY_PRINTS, create
+from tests.turn.test_requests_that_invite_hollowness import WEATHER
 
 HOLLOW = create(ONLY_PRINTS, "lights_off")
 FORMATS = promised(
@@ -110,8 +111,21 @@ async def test_a_reply_that_is_silent_about_the_rejection_of_an_effect_reaches_n
 ) -> None:
     desk = await at_desk([HOLLOW, *[Say(text)] * 3, Expect(Say("Sorry."), contains("was not shown that reply"))])
     reply = ended(await desk.say("Book a table for two and post it.")).reply
-    assert reply.startswith("`lights_off` was not made in this turn, and nothing was done. In the way: ")
+    assert reply.startswith("`lights_off` was not made in this turn, and nothing was done or looked up. In the way: ")
     assert ended(await desk.say("So?")).reply == "Sorry."
+
+
+async def test_a_made_up_fact_in_place_of_a_rejected_function_reaches_nobody(at_desk: OpenDesk) -> None:
+    invented = Say("It's sunny in Oslo, 21 degrees.")
+    desk = await at_desk([create(WEATHER, "get_weather"), *[invented] * 3])
+    reply = ended(await desk.say("Write a function that knows the weather, and tell me that of Oslo.")).reply
+    assert reply.startswith("`get_weather` was not made in this turn, and nothing was done or looked up. In the way: ")
+
+
+@pytest.mark.parametrize("text", ["Das Licht kann ich nicht ausschalten.", "Non posso spegnere le luci di casa."])
+async def test_silence_is_told_in_english_only(at_desk: OpenDesk, text: str) -> None:
+    desk = await at_desk([HOLLOW, Say(text), Say(text)])
+    assert ended(await desk.say("Turn off the lights.")).reply == text
 
 
 @pytest.mark.parametrize("text", ["It has 3 vowels.", "The answer is 42."])
