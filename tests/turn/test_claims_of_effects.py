@@ -6,7 +6,7 @@ from agent_core.base.events import Text, Warned
 from tests.conftest import OpenDesk
 from tests.gate.support import promised
 from tests.grants.support import human
-from tests.kit import Ask, Expect, Say, Step, Wanted, contains
+from tests.kit import Ask, Cut, Expect, Say, Step, Wanted, contains
 from tests.kit.desk import answers, ended, of
 from tests.style.support import memgpt, send
 from tests.turn.test_growing_a_function import FLAWED, ONLY_PRINTS, create
@@ -184,6 +184,12 @@ async def test_a_claim_next_to_the_call_of_what_was_rejected_is_not_shown(at_des
     desk = await at_desk([HOLLOW, call, Say("I could not."), Say("I could not.")])
     events = await desk.say("Turn off the lights.")
     assert "is ready" not in "".join(event.text for event in of(Text, events))
+
+
+async def test_what_came_of_a_reply_that_broke_off_is_shown(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Cut("I cannot send emails, but")], model__stream=True)
+    events = await desk.say("Email my boss.")
+    assert "".join(event.text for event in of(Text, events)) == "I cannot send emails, but"
 
 
 async def test_what_is_said_next_to_another_try_is_shown(at_desk: OpenDesk) -> None:
