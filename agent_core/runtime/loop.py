@@ -103,7 +103,6 @@ class AgentLoop:
                 if isinstance(follows, Ended):
                     return follows
         except (Interrupted, ModelError) as error:
-            turn.show_judged(is_last=False)
             return policy.broken_off(error)
 
     async def _expect(self, turn: Turn) -> None:

@@ -111,7 +111,8 @@ class DirectReplyPolicy:
         return follows
 
     def broken_off(self, error: Interrupted | ModelError) -> Ended:
-        """Return the end of a turn whose step could not be finished."""
+        """Return the end of a turn whose step could not be finished. What came of its reply is shown."""
+        self.turn.show_judged(is_last=False)
         self._let_out()
         if isinstance(error, ModelError):
             return Ended("failed", warning=error.message, fix=error.fix)

@@ -115,6 +115,11 @@ async def test_a_reply_that_is_silent_about_the_rejection_of_an_effect_reaches_n
     assert ended(await desk.say("So?")).reply == "Sorry."
 
 
+async def test_a_word_of_understanding_is_no_claim(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Say("Noted.")])
+    assert ended(await desk.say("Forget all that.")).reply == "Noted."
+
+
 async def test_a_made_up_fact_in_place_of_a_rejected_function_reaches_nobody(at_desk: OpenDesk) -> None:
     invented = Say("It's sunny in Oslo, 21 degrees.")
     desk = await at_desk([create(WEATHER, "get_weather"), *[invented] * 3])
