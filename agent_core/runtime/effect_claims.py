@@ -81,7 +81,7 @@ _SHORT: Final = re.compile(  # Email sent to your boss
     r"(?P<rest>(?: [a-z]+ly)?(?:\W*$| (?:to|for|at|on|in|into|as|with|from)\b.*))",
     re.I,
 )
-_BARE: Final = re.compile(rf"\W*{_ADVERBS}(?!noted\b){_VERB}(?! by\b)(?P<rest>.*)", re.I)  # Sent it; not: Noted
+_BARE: Final = re.compile(rf"\W*{_ADVERBS}(?!noted\W*$){_VERB}(?! by\b)(?P<rest>.*)", re.I)  # Sent it; not: Noted
 _RECEIVED: Final = re.compile(  # your boss will get the email
     r".*?\b(?:has|have|will) (?:\w+ly )?(?P<deed>received?|got|get)\b(?P<rest>.*)", re.I
 )
