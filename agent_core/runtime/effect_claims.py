@@ -44,6 +44,7 @@ _ADMITTED: Final = re.compile(  # that it was not done, or that something else i
     r"|n['’]t\b|\?",
     re.I,
 )
+_UNDERSTOOD: Final = re.compile(r"\W*noted\W*", re.I)
 _SHOWN: Final = re.compile(r":[ \t]*\n|```")
 _QUESTION: Final = re.compile(
     r"\W*(?:how|what|why|when|where|who|which|is|are|was|were|do|does|did|have|has)\b|.*\bhow to\b", re.I
@@ -81,7 +82,7 @@ _SHORT: Final = re.compile(  # Email sent to your boss
     r"(?P<rest>(?: [a-z]+ly)?(?:\W*$| (?:to|for|at|on|in|into|as|with|from)\b.*))",
     re.I,
 )
-_BARE: Final = re.compile(rf"\W*{_ADVERBS}(?!noted\W*$){_VERB}(?! by\b)(?P<rest>.*)", re.I)  # Sent it; not: Noted
+_BARE: Final = re.compile(rf"\W*{_ADVERBS}{_VERB}(?! by\b)(?P<rest>.*)", re.I)  # Sent it
 _RECEIVED: Final = re.compile(  # your boss will get the email
     r".*?\b(?:has|have|will) (?:\w+ly )?(?P<deed>received?|got|get)\b(?P<rest>.*)", re.I
 )
@@ -126,6 +127,8 @@ class EffectClaim:
 
 def effect_claims(text: str, *, is_strict: bool) -> Iterator[EffectClaim]:
     """Yield the claims of a text; if `is_strict`, only those in words that tell of a deed of this moment."""
+    if _UNDERSTOOD.fullmatch(text):
+        return
     is_wording = ":" in text or '"' in text or "“" in text
     for match in _SENTENCE.finditer(_CODE_NAME.sub("it", _NOT_SAID.sub(" … ", text[:_MOST_CHARS]))):
         sentence = match[0].strip()[:_OF_SENTENCE]
