@@ -138,7 +138,7 @@ def _claimed_functions(text: str, turn: TurnFacts) -> list[str]:
 
 
 def _claimed_effect(text: str, turn: TurnFacts) -> str:
-    """Return the first sentence of a text that claims an effect which no call of the turn can have had, or nothing.
+    """Return a sentence of a text that claims an effect which no call of the turn can have had, or nothing.
 
     After a rejection, or where an effect was asked for, any wording counts (`Done!`); otherwise only what tells of a
     deed of this moment.
@@ -148,9 +148,8 @@ def _claimed_effect(text: str, turn: TurnFacts) -> str:
     has_kept = bool(turn.made) or "memory" in turn.reached
     has_done = has_kept or bool(turn.reached)
     claims = effect_claims(text, is_strict=not turn.is_suspect)
-    return next(
-        (claim.sentence for claim in claims if not (has_done if claim.is_bare else claim.is_kept and has_kept)), ""
-    )
+    false = [claim for claim in claims if not (has_done if claim.is_bare else claim.is_kept and has_kept)]
+    return min(false, key=lambda claim: claim.is_bare).sentence if false else ""
 
 
 def _concealed_rejection(text: str, turn: TurnFacts) -> str:
