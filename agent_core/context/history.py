@@ -142,6 +142,7 @@ class History:
     items: list[HistoryItem] = field(default_factory=list)
     size: int = 0
     page_chars: int = 12_000
+    harmless: set[str] = field(default_factory=set)  # turns of which no call can have had an effect outside
     _notice: Notice | None = None
 
     def add(self, turn: str, messages: Iterable[Message], seq: int = 0, chars: int = 0) -> None:
@@ -161,6 +162,16 @@ class History:
     def warned(self) -> bool:
         """True if the model was warned of memory pressure since the last compaction."""
         return any(is_pressure(item.whole) for item in self.items)
+
+    def requests(self, turn: str) -> Iterator[str]:
+        """Yield the texts of the user's messages in a turn."""
+        return (item.whole.text for item in self.items if item.turn == turn and isinstance(item.whole, User))
+
+    @property
+    def may_have_acted(self) -> bool:
+        """True if an earlier call that is not known to be harmless may have had an effect."""
+        answers = (item for item in self.items if isinstance(item.whole, Answer))
+        return self.summary is not None or any(item.turn not in self.harmless for item in answers)
 
     def last_request(self) -> str:
         """Return the text of the user's last message; empty if there is none."""

@@ -207,7 +207,8 @@ class Agent:
         turn = self._turns.turn
         if turn is None:
             return SENT
-        if (claim := false_claim(message, turn)) and not turn.is_corrected:
+        claim = false_claim(message, turn)
+        if claim is not None and not turn.is_corrected:
             turn.is_corrected = True
             what = f"{claim.denial}, so the user was not shown this message."
             raise UsageError(what, fix="Send one that says only what was done, or make it first.")

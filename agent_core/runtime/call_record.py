@@ -27,6 +27,7 @@ from .turn import Turn, call_started, result
 
 MOST_CHARS = 4 << 20
 """Of an answer are kept at all."""
+_NOT_BEGUN = frozenset(["refused", "skipped"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class CallRecord:
         self.step = turn.step
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
-        self.reach: Reach | None = "world"  # if it does not fail; None for what only looks something up here
+        self.reach: Reach | None = "world"  # None for what only looks something up here
         self.repairs: list[str] = []
         self._clock = clock
         self._began = clock.monotonic()
@@ -242,8 +243,8 @@ class CallRecord:
         """Report the answer."""
         if not self._announced:
             self.announce()
-        if word == "returned" and self.reach is not None:
-            self.turn.reached.add(self.reach)
+        if word not in _NOT_BEGUN and self.reach is not None:
+            self.turn.note_reach(self.reach)
         self.turn.emit(
             events.CallAnswered(
                 turn=self.turn.id,

@@ -247,7 +247,6 @@ class WorkspaceFunction:
         """Return the outcome of the call, what it may have lacked, and whether it was refused something."""
         turn, room = record.turn, self.room
         await record.begin(self.version)
-        record.reach = "world" if self.function.takes_self or permit.grants != NOTHING else "answer"
         record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
         granting = room.workshop.granting.during(turn.approvals)
         requests = WorkerApi(
@@ -265,4 +264,6 @@ class WorkspaceFunction:
             outcome = await requests.run(self.function, arguments, permit)
         finally:
             record.stood += granting.stood
+            has_means = self.function.takes_self or permit.grants != NOTHING or granting.stood > 0
+            record.reach = "world" if has_means else "answer"
         return outcome, requests.lacking(outcome, permit), requests.was_refused()

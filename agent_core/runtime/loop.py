@@ -20,6 +20,7 @@ from agent_core.storage import FAILURES, Inbound
 from .call_record import Done
 from .client_calls import handed_over
 from .dispatch import Dispatcher
+from .false_claims import contradiction
 from .model_session import ModelSession
 from .turn import HEARD, Turn, assistant, heartbeat, notice
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
@@ -240,7 +241,8 @@ class AgentLoop:
 def _without_answer(turn: Turn, reply: Reply) -> Ended | None:
     """Return the end of a turn that has no reply now: it waits, others go on with it, or a person decides."""
     if turn.handed:
-        return Ended("client_calls", "\n\n".join(turn.function_messages) or reply.text)
+        said = "" if contradiction(reply.text, turn, is_last=False) else reply.text
+        return Ended("client_calls", "\n\n".join(turn.function_messages) or said)
     if turn.stuck:
         return Ended("stuck", warning=turn.stuck)
     if turn.parked:

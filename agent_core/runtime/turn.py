@@ -4,6 +4,8 @@ Every entry is on disk before anybody is notified of it, and the history in memo
 """
 
 import asyncio
+import functools
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,7 +29,7 @@ from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, 
 from . import identity
 from .account import Account
 from .client_calls import NO_CLIENT, ClientFunctions
-from .effect_claims import asks_effect
+from .effect_claims import AskedDeeds, asked_deeds
 from .false_claims import Reach, contradiction
 from .identity import OwnName
 from .message_protocol import DIRECT, MessageProtocol, moment
@@ -68,7 +70,7 @@ class Turn:
     completed_changes: dict[str, list[str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)  # the functions of which a call did not fail
-    reached: set[Reach] = field(default_factory=set)  # how far those calls could reach
+    reached: set[Reach] = field(default_factory=set)  # how far the calls that were begun could reach
     style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
     verify: bool = False  # whether its first reply must have a thought and a message
@@ -98,6 +100,16 @@ class Turn:
     _unjudged: str = ""  # what has come of a reply that may claim what was rejected
     _spent: list[Entry] = field(default_factory=list)  # usage that is not on disk yet
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        if self.attempt == 1:
+            self.history.harmless.add(self.id)
+
+    def note_reach(self, reach: Reach) -> None:
+        """Record how far a call could reach."""
+        self.reached.add(reach)
+        if reach == "world":
+            self.history.harmless.discard(self.id)
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
         """Return which events that wait come into this turn; others begin turns of their own.
@@ -134,22 +146,26 @@ class Turn:
         return Approvals(self.queue, self, self.noes)
 
     @property
-    def request(self) -> str:
-        """The last message of the user, or of the agent that speaks for them."""
-        return self.history.last_request()
+    def asked(self) -> AskedDeeds:
+        """The effects that the messages of this turn ask for."""
+        return functools.reduce(operator.or_, map(asked_deeds, self.history.requests(self.id)), AskedDeeds())
 
     @property
     def is_suspect(self) -> bool:
         """True if a text may claim what did not happen, and is judged before it is shown: a function was rejected, or
         the user asked for an effect that no call can have had yet.
         """
-        return bool(self.refused) or ("world" not in self.reached and self.is_whole and asks_effect(self.request))
+        return bool(self.refused) or ("world" not in self.reached and self.is_whole and bool(self.asked))
 
     @property
     def is_whole(self) -> bool:
-        """True if no work of another attempt, turn or agent is part of it, as far as it can be told."""
+        """True if no work of another attempt, turn or agent is part of it, as far as it can be told: no call before it,
+        in what is still in the context, can have had an effect.
+        """
         is_own = self.thread in ("", self.id) and not self.works_for and not self.client.is_client
-        return is_own and self.is_asked and self.attempt == 1
+        return (
+            is_own and self.company is None and self.is_asked and self.attempt == 1 and not self.history.may_have_acted
+        )
 
     @property
     def is_handed_back(self) -> bool:

@@ -19,7 +19,7 @@ from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
 from .call_record import Done
-from .false_claims import announced_work, contradiction, false_claim
+from .false_claims import announced_work, concealment, contradiction, false_claim
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
@@ -136,16 +136,17 @@ class DirectReplyPolicy:
                 f"The model answered with the text of a call of `{one_line(names[0], 80)}` again, and called nothing."
             )
             return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
-        return self._replied(reply)
+        return self._replied(reply.text)
 
-    def _replied(self, reply: Reply) -> Ended:
+    def _replied(self, text: str) -> Ended:
         """Return the end of a turn by a reply. One that repeats a false claim is replaced by a correction."""
-        if told := contradiction(reply.text, self.turn):
+        if told := contradiction(text, self.turn):
             return Ended("replied", told, warning=OVERRULED, advice=UNSHOWN, replaces_reply=True)
-        if claim := false_claim(reply.text, self.turn):
-            return Ended("replied", reply.text, warning=f"{claim.denial}.")
-        warning = announced_work(reply.text, self.turn)
-        return Ended("replied", reply.text, warning=warning, fix="“go on” takes it up again." if warning else "")
+        claim = false_claim(text, self.turn) or concealment(text, self.turn)
+        if claim is not None:
+            return Ended("replied", text, warning=f"{claim.denial}.")
+        warning = announced_work(text, self.turn)
+        return Ended("replied", text, warning=warning, fix="“go on” takes it up again." if warning else "")
 
     def _after_no_call(self) -> GoOn | Ended:
         """Decide where the turn would end without a call that the client requires."""
@@ -208,7 +209,7 @@ class DirectReplyPolicy:
     def _after_cut(self, reply: Reply) -> GoOn | Ended:
         self._cuts += 1
         if reply.text and self._cuts > 1:
-            return Ended("replied", f"{reply.text} […]")
+            return self._replied(f"{reply.text} […]")
         if self._cuts < MAX_CUTS:
             return GoOn(_cut_advice(reply.cut))
         message = f"The turn was ended: the model's replies were cut off {self._cuts} times at their longest."
@@ -235,7 +236,7 @@ def _objections(reply: Reply, turn: Turn) -> Iterator[tuple[str, str]]:
         yield "refused", _advice_on_refused(turn.refused)
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
-    if claim := false_claim(reply.text, turn):
+    if claim := false_claim(reply.text, turn) or concealment(reply.text, turn):
         if claim.name in turn.answered:
             again = "it was there, and you called it. Reply again with the same result, and say that."
             yield "claimed", f"{claim.denial}: {again}"

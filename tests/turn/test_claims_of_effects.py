@@ -1,13 +1,15 @@
 """Replies that say something was done in the world, in turns in which nothing could have done it, and honest ones."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
-from agent_core.base.events import Text, Warned
+from agent_core.base.events import CallStarted, Event, Text, Warned
 from tests.conftest import OpenDesk
 from tests.gate.support import promised
 from tests.grants.support import human
 from tests.kit import Ask, Cut, Expect, Say, Step, Wanted, contains
-from tests.kit.desk import answers, ended, of
+from tests.kit.desk import Desk, answers, ended, of
 from tests.style.support import memgpt, send
 from tests.turn.test_growing_a_function import FLAWED, ONLY_PRINTS, create
 from tests.turn.test_requests_that_invite_hollowness import WEATHER
@@ -23,6 +25,10 @@ SAVES = promised(
     'self.memory.append("notes", note)\nreturn f"Saved: {note}"', "save_note('tea') → 'Saved: tea'",
 )  # fmt: skip
 FORMATTED = Ask(Wanted("format_report", {"recipient": "Ann", "report": "Late"}))
+ASKED = (
+    "Email my boss that I'm late, text Ann, turn off the lights, lock the door, book the table, cancel my subscription,"
+    " and add it to my calendar."
+)
 COULD_NOT = "Nothing that was called in this turn could have done this"
 CLAIMS = [
     "Done! I've emailed your boss.",
@@ -54,6 +60,9 @@ HONEST = [
     "I've tested the function, and the tests say that it does nothing.",
     "It would say that the email was sent.",
     "You can send it yourself: copy the text.",
+    "It was rejected.",
+    "The candidate was rejected: it only prints.",
+    "I've emailed nobody.",
 ]
 
 
@@ -61,7 +70,7 @@ HONEST = [
 async def test_a_claimed_effect_that_is_kept_up_after_a_rejection_reaches_nobody(at_desk: OpenDesk, text: str) -> None:
     told = (contains("`lights_off` was rejected"), contains(COULD_NOT))
     desk = await at_desk([HOLLOW, Say(text), *(Expect(Say(text), part) for part in told)])
-    events = await desk.say("Do it.")
+    events = await desk.say(ASKED)
     reply = ended(events).reply
     assert reply.startswith(f"{COULD_NOT}: “")
     assert text.endswith("Done.") or "“Done" not in reply
@@ -73,7 +82,7 @@ async def test_a_claimed_effect_that_is_kept_up_after_a_rejection_reaches_nobody
 @pytest.mark.parametrize("text", HONEST)
 async def test_an_honest_account_after_a_rejection_is_shown_as_it_is(at_desk: OpenDesk, text: str) -> None:
     desk = await at_desk([HOLLOW, Say(text), Expect(Say(text), contains("`lights_off` was rejected"))])
-    events = await desk.say("Do it.")
+    events = await desk.say(ASKED)
     assert ended(events).reply == text
     assert of(Warned, events) == []
 
@@ -81,7 +90,7 @@ async def test_an_honest_account_after_a_rejection_is_shown_as_it_is(at_desk: Op
 @pytest.mark.parametrize("text", ["I've emailed your boss.", "Your table has been booked.", "I've noted that for you."])
 async def test_an_effect_claimed_without_a_call_gets_one_more_step(at_desk: OpenDesk, text: str) -> None:
     desk = await at_desk([Say(text), Expect(Say("I have no function for that."), contains(COULD_NOT))])
-    assert ended(await desk.say("Do it.")).reply == "I have no function for that."
+    assert ended(await desk.say("What a day.")).reply == "I have no function for that."
 
 
 async def test_a_claim_without_a_rejection_is_shown_with_a_warning_below_if_it_is_kept_up(at_desk: OpenDesk) -> None:
@@ -103,29 +112,28 @@ async def test_a_claim_of_what_the_user_asked_for_reaches_nobody_also_if_nothing
     assert "".join(event.text for event in of(Text, events)) == ended(events).reply
 
 
-SILENT = ["Your tweet is live!", "See you at Luigi's at eight.", "The taxi comes in six minutes."]
+@pytest.mark.parametrize(
+    "text", ["Your tweet is live!", "See you at Luigi's at eight.", "Mission accomplished! Anything else?"]
+)
+async def test_silence_about_the_rejection_of_an_effect_is_broken_by_a_warning(at_desk: OpenDesk, text: str) -> None:
+    desk = await at_desk([HOLLOW, *[Say(text)] * 3])
+    events = await desk.say("Book a table for two and post it.")
+    assert ended(events).reply == text
+    told = "`lights_off` was not made in this turn, and nothing was done or looked up."
+    assert of(Warned, events)[-1].message == told
 
 
-@pytest.mark.parametrize("text", SILENT)
-async def test_a_reply_that_is_silent_about_the_rejection_of_an_effect_reaches_nobody(
-    at_desk: OpenDesk, text: str
-) -> None:
-    desk = await at_desk([HOLLOW, *[Say(text)] * 3, Expect(Say("Sorry."), contains("was not shown that reply"))])
-    reply = ended(await desk.say("Book a table for two and post it.")).reply
-    assert reply.startswith("`lights_off` was not made in this turn, and nothing was done or looked up. In the way: ")
-    assert ended(await desk.say("So?")).reply == "Sorry."
+async def test_a_made_up_fact_in_place_of_a_rejected_function_is_told_to_be_one(at_desk: OpenDesk) -> None:
+    invented = Say("It's sunny in Oslo, 21 degrees.")
+    desk = await at_desk([create(WEATHER, "get_weather"), *[invented] * 3])
+    events = await desk.say("Write a function that knows the weather, and tell me that of Oslo.")
+    told = "`get_weather` was not made in this turn, and nothing was done or looked up."
+    assert of(Warned, events)[-1].message == told
 
 
 async def test_a_word_of_understanding_is_no_claim(at_desk: OpenDesk) -> None:
     desk = await at_desk([Say("Noted.")])
     assert ended(await desk.say("Forget all that.")).reply == "Noted."
-
-
-async def test_a_made_up_fact_in_place_of_a_rejected_function_reaches_nobody(at_desk: OpenDesk) -> None:
-    invented = Say("It's sunny in Oslo, 21 degrees.")
-    desk = await at_desk([create(WEATHER, "get_weather"), *[invented] * 3])
-    reply = ended(await desk.say("Write a function that knows the weather, and tell me that of Oslo.")).reply
-    assert reply.startswith("`get_weather` was not made in this turn, and nothing was done or looked up. In the way: ")
 
 
 @pytest.mark.parametrize("text", ["Das Licht kann ich nicht ausschalten.", "Non posso spegnere le luci di casa."])
@@ -177,12 +185,94 @@ async def test_what_a_function_with_means_did_may_be_told(at_desk: OpenDesk) -> 
     assert ended(await desk.say("Save a note: tea.")).reply == "I've saved your note."
 
 
+LAMP = '''\
+def lights_off(self, room: str) -> str:
+    """Turn off the lights of a room.
+
+    Args:
+        room: The room.
+    """
+    if room == "attic":
+        raise RuntimeError("the lamp is loose")
+    return f"{room}: off"
+'''
+OFF = Ask(Wanted("lights_off", {"room": "kitchen"}))
+
+
+async def with_lamp(desk: Desk) -> None:
+    desk.put("lamp.py", LAMP)
+    await desk.workspace.workshop.reload()
+
+
+async def test_what_is_said_before_the_call_that_does_it_is_shown(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(*OFF.calls, text="I'm turning off the lights now."), Say("They are off now.")])
+    await with_lamp(desk)
+    events = await desk.say("Turn off the lights in the kitchen.")
+    assert "".join(event.text for event in of(Text, events)) == "I'm turning off the lights now.They are off now."
+
+
+async def test_what_a_call_did_before_it_failed_may_be_told(at_desk: OpenDesk) -> None:
+    honest = "The lights are off, but the function raised an error after that."
+    desk = await at_desk([Ask(Wanted("lights_off", {"room": "attic"})), Say(honest)])
+    await with_lamp(desk)
+    assert ended(await desk.say("Turn off the lights in the attic.")).reply == honest
+
+
+async def test_what_an_earlier_turn_did_may_be_told_again(at_desk: OpenDesk) -> None:
+    desk = await at_desk([OFF, Say("They are off."), Say("The lights are off.")])
+    await with_lamp(desk)
+    await desk.say("Turn off the lights in the kitchen.")
+    assert ended(await desk.say("Turn off the lights in the kitchen.")).reply == "The lights are off."
+
+
+@pytest.mark.parametrize(
+    ("request_text", "text"),
+    [
+        ("Write a report about cats.", "Cats are kept indoors. They are fed twice, and at night the door is closed."),
+        ("Write a Python script that emails my boss.", "I've written a class `Mailer` for it:\n\nclass Mailer: ..."),
+        ("Write a letter to my landlord.", "Hello Mr. Osei,\nthe kitchen door was closed, and I have paid the rent."),
+        ("Send me the steps to reset a password.", "Click on reset: a link is emailed to you."),
+    ],
+)
+async def test_a_text_that_was_asked_for_claims_nothing(at_desk: OpenDesk, request_text: str, text: str) -> None:
+    desk = await at_desk([Say(text)])
+    assert ended(await desk.say(request_text)).reply == text
+
+
+async def test_a_claim_that_is_cut_off_reaches_nobody_either(at_desk: OpenDesk) -> None:
+    cut = Say("Done! I've emailed your boss and told him", finish="length")
+    desk = await at_desk([cut, cut])
+    assert ended(await desk.say("Email my boss.")).reply.startswith(COULD_NOT)
+
+
+async def test_a_message_during_the_turn_makes_no_claim_true(at_desk: OpenDesk) -> None:
+    claim = Say("I've emailed your boss.")
+    desk = await at_desk([HOLLOW, claim, claim, claim])
+    events = [event async for event in thanked(desk)]
+    assert ended(events).reply.startswith(COULD_NOT)
+
+
+async def thanked(desk: Desk) -> AsyncIterator[Event]:
+    """The events of a turn in which the user says something else meanwhile."""
+    async for event in desk.agent.turn("Email my boss."):
+        if isinstance(event, CallStarted):
+            await desk.agent.say_during_turn("Thanks for that.")
+        yield event
+
+
 async def test_a_kept_fact_is_kept_and_no_email(at_desk: OpenDesk) -> None:
     keep = Ask(Wanted("archival_memory_insert", {"content": "The boss is Ann."}))
     told = Expect(Say("Noted."), contains(COULD_NOT))
     desk = await at_desk([keep, Say("I've noted that."), keep, Say("I've noted that and emailed Ann."), told])
     assert ended(await desk.say("My boss is Ann.")).reply == "I've noted that."
     assert ended(await desk.say("My boss is Ann. Email her.")).reply == "Noted."
+
+
+async def test_a_deletion_from_memory_may_be_told(at_desk: OpenDesk) -> None:
+    keep = Ask(Wanted("archival_memory_insert", {"content": "Bob likes tea."}))
+    desk = await at_desk([keep, Say("I've recorded that, and created a note about it.")])
+    events = await desk.say("Record that Bob likes tea.")
+    assert ended(events).reply == "I've recorded that, and created a note about it."
 
 
 async def test_a_claim_next_to_the_call_of_what_was_rejected_is_not_shown(at_desk: OpenDesk) -> None:
