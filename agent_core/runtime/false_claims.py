@@ -48,7 +48,7 @@ _CONFESSED: Final = re.compile(
     r"|(?:could|can|did|does|do)(?:n't|n’t| not) (?:make|create|add|change|pass|work"
     r"|be (?:made|created|added|changed)))\b"
 )
-_NO_MEANS: Final = re.compile(r"\[claims-(?:effect|knowledge)\]")
+_NO_MEANS: Final = re.compile(r"\[(?:claims-effect|claims-knowledge|needs-\w+)\]")
 
 
 class TurnFacts(Protocol):
@@ -176,5 +176,5 @@ def _claimed_effect(text: str, turn: TurnFacts, asked: AskedDeeds) -> EffectClai
 
 
 def _without_means(turn: TurnFacts) -> list[str]:
-    """Return the functions that were rejected since they cannot do or know what they promise."""
+    """Return the functions that were rejected for want of means: they cannot do what they promise, or lack a grant."""
     return [name for name, why in turn.refused.items() if _NO_MEANS.search(why)]

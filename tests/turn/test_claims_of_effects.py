@@ -123,9 +123,13 @@ async def test_silence_about_the_rejection_of_an_effect_is_broken_by_a_warning(a
     assert of(Warned, events)[-1].message == told
 
 
-async def test_a_made_up_fact_in_place_of_a_rejected_function_is_told_to_be_one(at_desk: OpenDesk) -> None:
-    invented = Say("It's sunny in Oslo, 21 degrees.")
-    desk = await at_desk([create(WEATHER, "get_weather"), *[invented] * 3])
+@pytest.mark.parametrize(
+    "body", ['return f"{city}: sunny, 21 degrees"', 'return self.fetch(f"https://x.org/{city}").text()']
+)
+async def test_a_made_up_fact_in_place_of_a_rejected_function_is_told_to_be_one(at_desk: OpenDesk, body: str) -> None:
+    code = WEATHER.replace('return f"{city}: sunny, 21 degrees"', body)
+    code = code.replace("(city", "(self, city") if "self" in body else code
+    desk = await at_desk([create(code, "get_weather"), *[Say("It's sunny in Oslo, 21 degrees.")] * 3])
     events = await desk.say("Write a function that knows the weather, and tell me that of Oslo.")
     told = "`get_weather` was not made in this turn, and nothing was done or looked up."
     assert of(Warned, events)[-1].message == told
