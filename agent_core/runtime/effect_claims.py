@@ -172,7 +172,7 @@ class AskedDeeds:
 
 @dataclass(frozen=True, slots=True)
 class EffectClaim:
-    """The sentence of a text that says that something was done, and the verb of that, if it has one.
+    """The sentence of a text that says that something was done.
 
     `is_asked`: it is what was asked for. `is_bare`: it says only that it is done. `is_kept`: to keep something does it.
     """
@@ -340,10 +340,8 @@ def _is_placed(deed: PromiseClaim) -> bool:
 
 def _is_text(deed: PromiseClaim) -> bool:
     """Check whether a deed is to word a text, a table or code for the reply."""
-    book, about = lexicon(), deed.about.split()
-    return book.has(deed.verb, "plain", "wording") and (
-        book.among(about, "plain", "texts") or not _IN_REPLY.isdisjoint(map(lemma, about))
-    )
+    is_in_reply = not _IN_REPLY.isdisjoint(map(lemma, deed.about.split()))
+    return _is_worded(deed) or (is_in_reply and lexicon().has(deed.verb, "plain", "wording"))
 
 
 def _is_worded(deed: PromiseClaim) -> bool:

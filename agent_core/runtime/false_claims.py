@@ -96,7 +96,7 @@ def false_claim(text: str, turn: TurnFacts, *, is_last: bool = True) -> FalseCla
     """Return the first false claim of a text: of a function that was not made (of one that was rejected, also that it
     was changed or called, or is being made by a text that calls nothing), or of an effect that no call can have had.
 
-    A text before calls claims no effect: they may have it.
+    A text that is not the last is followed by calls, which may have the effect that it claims.
     """
     if names := _claimed_functions(text, turn):
         return FalseClaim(f"`{names[0]}` was not made in this turn", names[0], bool(turn.refused))
@@ -149,16 +149,11 @@ def _claimed_functions(text: str, turn: TurnFacts) -> list[str]:
     created_names = turn.made
     made = _CLAIM.findall(text)
     made += [name for name in _CALL_CLAIM.findall(text) if name in turn.refused and name not in turn.answered]
-    made += [
-        name
-        for said in (_CHANGE_CLAIM, _STATE_CLAIM, _ANNOUNCED)
-        for name in said.findall(text)
-        if name in turn.refused
-    ]
+    said_of_rejected = (name for said in (_CHANGE_CLAIM, _STATE_CLAIM, _ANNOUNCED) for name in said.findall(text))
+    made += [name for name in said_of_rejected if name in turn.refused]
     claims = [name for name in made if name not in created_names]
-    named = [
-        name for name in claims if not re.search(rf"\b(?:def|class|import) {name}\b", text)
-    ]  # what is only shown was written, too
+    # What is only shown was written, too.
+    named = [name for name in claims if not re.search(rf"\b(?:def|class|import) {name}\b", text)]
     is_vague = not created_names and _VAGUE_CLAIM.search(text) is not None
     return named or ([*turn.refused] if is_vague else [])
 

@@ -97,6 +97,7 @@ class Turn:
     client: ClientFunctions = NO_CLIENT
     is_corrected: bool = False  # whether a message that claimed what was not made was returned to its writer
     handed: bool = False  # whether calls are open for the client
+    _judged: tuple[int, bool] = (-1, False)  # a step, and whether its text is judged before it is shown
     _unjudged: str = ""  # what has come of a reply that may claim what was rejected
     _spent: list[Entry] = field(default_factory=list)  # usage that is not on disk yet
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -256,7 +257,9 @@ class Turn:
 
     def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
         """Show a piece of text, or keep it until the reply is judged."""
-        if kind is events.Text and (self._unjudged or self.is_suspect):
+        if self._judged[0] != self.step:
+            self._judged = (self.step, self.is_suspect)
+        if kind is events.Text and self._judged[1]:
             self._unjudged += text
         elif text:
             self.emit(kind(turn=self.id, step=self.step, text=text))
