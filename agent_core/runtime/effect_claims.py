@@ -67,6 +67,9 @@ _TO_OTHERS: Final = re.compile(r"(?:let|tell|ask|write to|inform) (?!me\b|us\b)(
 _TO_KEEP: Final = re.compile(r"\b(?:remember|(?:make|take) a note|keep .*in mind|(?:not|n['’]t) forget)\b", re.I)
 _FOR_ME: Final = re.compile(r"(?:me|us)\b", re.I)
 _MINE: Final = re.compile(r"(?:my|our)\b", re.I)
+_INTO_STORE: Final = re.compile(
+    r"\b(?:into|in|to|on) (?:my|our|the) (?:\w+ )?(?:calendar|agenda|diary|journal|database|file|disk)", re.I
+)
 _RESULTS: Final = ("verbs", "wording", "asking")
 _GIVING: Final = frozenset(["send", "share", "post", "mail", "email", "forward"])  # to me: in the reply
 _OF_FUNCTION: Final = re.compile(
@@ -198,7 +201,7 @@ def effect_claims(text: str, asked: AskedDeeds) -> Iterator[EffectClaim]:
             yield EffectClaim(sentence, is_asked=True, is_bare=_SETTLED.match(sentence) is None)
         for clause, is_of_now in _clauses(sentence):
             deed = deed_of(_THAT.sub(" ", clause, count=1), is_strict=False)
-            if deed is None or _is_about_code(deed.about) or (is_wording and _is_worded(deed)):
+            if deed is None or _is_in_reply(deed, is_wording=is_wording):
                 continue
             is_asked = bool(asked) and asked.has(deed, clause)
             if is_asked or (is_of_now and deed.weight == _SURE and not _EARLIER.search(sentence)):
@@ -220,13 +223,16 @@ def _asked_by(clause: str) -> AskedDeeds:
     """Return the effect that a clause in the imperative asks for."""
     verb, _, rest = clause.partition(" ")
     words = _content(rest)
+    if _is_about_code(rest) or verb.lower() == "like":  # it has a clause of its own; an example
+        return AskedDeeds()
     if _TO_OTHERS.match(clause):
         return AskedDeeds(frozenset(["notify"]), words)
     if _TO_KEEP.search(clause):
         return AskedDeeds(frozenset(["remember", "note", "save"]), words)
     deed = None if verb.endswith(("ing", "ed")) else deed_of(clause, is_strict=False)
     is_answer = deed is not None and _FOR_ME.match(rest) is not None and deed.verb in _GIVING
-    if deed is not None and not is_answer and not _is_text(deed):
+    is_text = deed is not None and (_is_text(deed) or _is_mere_wording(deed)) and not _INTO_STORE.search(rest)
+    if deed is not None and not is_answer and not is_text:
         return AskedDeeds(frozenset([deed.verb]), words)
     is_mine = _MINE.match(rest) and not lexicon().among(words, "plain", "texts")
     if is_mine:
@@ -336,6 +342,16 @@ def _is_about_code(text: str) -> bool:
 
 def _is_placed(deed: PromiseClaim) -> bool:
     return lexicon().has(deed.verb, "effect", "placing")
+
+
+def _is_in_reply(deed: PromiseClaim, *, is_wording: bool) -> bool:
+    """Check whether a deed is about code, or one of words that the reply has if it `is_wording`."""
+    return _is_mere_wording(deed) or _is_about_code(deed.about) or (is_wording and _is_worded(deed))
+
+
+def _is_mere_wording(deed: PromiseClaim) -> bool:
+    """Check whether a deed is most likely one of words: `printed the primes`."""
+    return deed.weight < _SURE and lexicon().has(deed.verb, "plain", "wording")
 
 
 def _is_text(deed: PromiseClaim) -> bool:

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 META_PACKAGE = "meta_functions"
 _ADDS = "core_memory_append"
 _ABOUT, _MAKES = "function_name", "create_function"
-_RUN = frozenset(["test_function", "trace_function"])  # call functions of the workspace
+_LOOKS_UP = frozenset(["list", "search", "introspect", "history", "read", "send"])  # or only says something
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class OfferedHostFunction:
             text = f"`{name}` failed inside the program itself, and nothing was changed. Tell the user."
             return await record.close(Refused("internal error"), text)
         if isinstance(plan, str):
-            record.reach = "world" if name in _RUN else None
+            record.reach = None if _LOOKS_UP.intersection(name.split("_")) else "world"
             return await record.close(None, plan)
         record.reach = "world" if isinstance(plan, PlannedMessage) else "memory"
         if isinstance(plan, PlannedEdit | PlannedMessage):

@@ -272,6 +272,22 @@ async def test_a_kept_fact_is_kept_and_no_email(at_desk: OpenDesk) -> None:
     assert ended(await desk.say("My boss is Ann. Email her.")).reply == "Noted."
 
 
+async def test_what_a_function_of_the_host_did_may_be_told(at_desk: OpenDesk) -> None:
+    opens = Ask(Wanted("debugger", {"function_name": "lights_off", "line": 7}))
+    desk = await at_desk([opens, Say("I've opened the debugger, and stopped at line 7.")])
+    await with_lamp(desk)
+    reply = ended(await desk.say("Open the debugger at line 7 of lights_off.")).reply
+    assert reply == "I've opened the debugger, and stopped at line 7."
+
+
+@pytest.mark.parametrize(
+    "request_text", ["Print the first three primes.", "Write a function for the first three primes."]
+)
+async def test_words_of_a_reply_are_no_effect(at_desk: OpenDesk, request_text: str) -> None:
+    desk = await at_desk([Say("I've printed them for you: 2, 3, 5.")])
+    assert ended(await desk.say(request_text)).reply == "I've printed them for you: 2, 3, 5."
+
+
 async def test_a_deletion_from_memory_may_be_told(at_desk: OpenDesk) -> None:
     keep = Ask(Wanted("archival_memory_insert", {"content": "Bob likes tea."}))
     desk = await at_desk([keep, Say("I've recorded that, and created a note about it.")])
