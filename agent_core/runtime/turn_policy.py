@@ -236,7 +236,7 @@ def _objections(reply: Reply, turn: Turn) -> Iterator[tuple[str, str]]:
         yield "refused", _advice_on_refused(turn.refused)
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
-    if claim := false_claim(reply.text, turn) or concealment(reply.text, turn):
+    if claim := false_claim(reply.text, turn):
         if claim.name in turn.answered:
             again = "it was there, and you called it. Reply again with the same result, and say that."
             yield "claimed", f"{claim.denial}: {again}"

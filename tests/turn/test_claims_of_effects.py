@@ -116,7 +116,7 @@ async def test_a_claim_of_what_the_user_asked_for_reaches_nobody_also_if_nothing
     "text", ["Your tweet is live!", "See you at Luigi's at eight.", "Mission accomplished! Anything else?"]
 )
 async def test_silence_about_the_rejection_of_an_effect_is_broken_by_a_warning(at_desk: OpenDesk, text: str) -> None:
-    desk = await at_desk([HOLLOW, *[Say(text)] * 3])
+    desk = await at_desk([HOLLOW, *[Say(text)] * 2])
     events = await desk.say("Book a table for two and post it.")
     assert ended(events).reply == text
     told = "`lights_off` was not made in this turn, and nothing was done or looked up."
@@ -129,7 +129,7 @@ async def test_silence_about_the_rejection_of_an_effect_is_broken_by_a_warning(a
 async def test_a_made_up_fact_in_place_of_a_rejected_function_is_told_to_be_one(at_desk: OpenDesk, body: str) -> None:
     code = WEATHER.replace('return f"{city}: sunny, 21 degrees"', body)
     code = code.replace("(city", "(self, city") if "self" in body else code
-    desk = await at_desk([create(code, "get_weather"), *[Say("It's sunny in Oslo, 21 degrees.")] * 3])
+    desk = await at_desk([create(code, "get_weather"), *[Say("It's sunny in Oslo, 21 degrees.")] * 2])
     events = await desk.say("Write a function that knows the weather, and tell me that of Oslo.")
     told = "`get_weather` was not made in this turn, and nothing was done or looked up."
     assert of(Warned, events)[-1].message == told
