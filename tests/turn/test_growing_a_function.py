@@ -124,6 +124,8 @@ async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_des
         "I edited the function to turn off the lights.",
         "I have fixed `lights_off` for you.",
         "I make `lights_off` again with a different approach.",
+        "There is no need to call it again, since it was already called.",
+        "`lights_off` is ready now.",
     ],
 )
 async def test_a_claim_that_is_kept_up_after_a_rejection_reaches_nobody_and_what_is_so_does(
