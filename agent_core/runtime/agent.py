@@ -31,7 +31,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FROM_USER, SUMMARY, Post, Store
 
 from .colleagues import Alone, Colleagues, fits
-from .false_claims import contradiction, false_claim
+from .false_claims import false_claim
 from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
@@ -212,9 +212,9 @@ class Agent:
             turn.is_corrected = True
             what = f"{claim.denial}, so the user was not shown this message."
             raise UsageError(what, fix="Send one that says only what was done, or make it first.")
-        if told := contradiction(message, turn):
-            turn.say(told)
-            return f"The user was not shown this message, but: {told}"
+        if claim is not None and claim.correction:
+            turn.say(claim.correction)
+            return f"The user was not shown this message, but: {claim.correction}"
         turn.say(OwnName(self.name).of(message))
         return SENT
 

@@ -72,7 +72,7 @@ class CallRecord:
         self.step = turn.step
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
-        self.reach: Reach | None = "world"  # None for what only looks something up here
+        self.reach: Reach | None = "world"  # None if it only looks something up here
         self.repairs: list[str] = []
         self._clock = clock
         self._began = clock.monotonic()

@@ -1,6 +1,6 @@
-"""False claims in a text for the user, found by comparing it with the record of the turn.
+"""False claims in a reply, found by comparing it with the record of the turn.
 
-A claim is of a function (made, changed, called) or of an effect ("I've emailed your boss"), read in English.
+A claim is about a function (made, changed, called) or an effect ("I've emailed your boss"), and is read in English.
 """
 
 import functools
@@ -12,10 +12,10 @@ from typing import Final, Literal, Protocol
 
 from agent_core.base.untrusted import one_line
 
-from .effect_claims import AskedDeeds, EffectClaim, admits_nothing, deeds_in_name, effect_claims
+from .effect_claims import RequestedEffects, admits_nothing, effect_claims, effects_in_name
 
 Reach = Literal["answer", "memory", "world"]
-"""How far the effects of a call can go: no farther than its answer, to what is kept here, or anywhere."""
+"""What a call can affect: only its answer, the workspace and its memory, or anything."""
 
 _DEED: Final = r"\bI(?:['’]ve| have)? (?:just )?"
 _MADE: Final = "made|created|wrote|written|defined"
@@ -38,7 +38,7 @@ _STATE_CLAIM: Final = re.compile(
     r"`(\w+)`(?:['’]s| is| was| has been) (?:now |already |successfully )*"
     r"(?:ready|available|working|in place|made|created|added|saved|called|executed)\b"
 )
-_PROMISED: Final = re.compile(
+_ANNOUNCED_WORK: Final = re.compile(
     r"\b(?:I(?:['’]ll| will|['’]m going to| am going to| need to| have to)|let['’]s|let me) (?:now |then )?"
     r"(?:make|create|write|define|edit|change|update|fix|correct|rewrite|call|try|do)\b",
     re.IGNORECASE,
@@ -52,15 +52,15 @@ _NO_MEANS: Final = re.compile(r"\[(?:claims-effect|claims-knowledge|needs-\w+)\]
 
 
 class TurnFacts(Protocol):
-    """What a turn knows of what happened in it."""
+    """The facts about a turn with which its replies are compared."""
 
     @property
-    def asked(self) -> AskedDeeds:
-        """The effects that the user asked for."""
+    def requested(self) -> RequestedEffects:
+        """The effects that the user requested."""
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """The answers of the gate, by the names of the functions that were rejected and not made since."""
+        """The gate's answers by the names of the functions that were rejected and not made since."""
 
     @property
     def answered(self) -> Set[str]:
@@ -68,108 +68,103 @@ class TurnFacts(Protocol):
 
     @property
     def reached(self) -> Set[Reach]:
-        """How far the calls that were made could reach."""
+        """The reaches of the calls that were begun."""
 
     @property
     def made(self) -> frozenset[str]:
         """The functions that were created or changed."""
 
     @property
-    def is_whole(self) -> bool:
-        """True if no work of another turn or agent is part of it."""
+    def is_self_contained(self) -> bool:
+        """True if no earlier turn and no other agent can have had the effects that a reply reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class FalseClaim:
-    """A claim that the turn's record contradicts: the sentence that says so, without its period, and the function that
-    was not made, if it is known.
+    """A claim that the turn's record contradicts. `function` is the rejected one that it is about, if there is one.
 
-    If it `is_proven`, the text that makes it is not shown.
+    `denial` contradicts it in a sentence without a period. `correction` replaces the text; if it is empty, the text
+    stays, since the claim may be about something else.
     """
 
     denial: str
-    name: str = ""
-    is_proven: bool = True
+    function: str = ""
+    correction: str = ""
 
 
-def false_claim(text: str, turn: TurnFacts, *, is_last: bool = True) -> FalseClaim | None:
-    """Return the first false claim of a text: of a function that was not made (of one that was rejected, also that it
-    was changed or called, or is being made by a text that calls nothing), or of an effect that no call can have had.
+def false_claim(text: str, turn: TurnFacts) -> FalseClaim | None:
+    """Return the first false claim of a text: about a function, or of an effect that no call can have had."""
+    return function_claim(text, turn) or _effect_claim(text, turn)
 
-    A text that is not the last is followed by calls, which may have the effect that it claims.
+
+def function_claim(text: str, turn: TurnFacts) -> FalseClaim | None:
+    """Return the first claim of a text that a function was made which was not; of a rejected function also that it was
+    changed or called, or is being made. A text before calls claims no effects, since the calls may have them.
     """
-    if names := _claimed_functions(text, turn):
-        return FalseClaim(f"`{names[0]}` was not made in this turn", names[0], bool(turn.refused))
-    if not is_last:
+    names = _claimed_functions(text, turn)
+    if not names:
         return None
-    asked = functools.reduce(operator.or_, map(deeds_in_name, _without_means(turn)), turn.asked)
-    if claim := _claimed_effect(text, turn, asked):
-        denial = f"Nothing that was called in this turn could have done this: “{one_line(claim.sentence, 80)}”"
-        return FalseClaim(denial, next(reversed([*turn.refused]), ""), claim.is_asked and turn.is_whole)
-    return None
+    return _false_claim(f"`{names[0]}` was not made in this turn", names[0], turn, is_certain=bool(turn.refused))
 
 
 def concealment(text: str, turn: TurnFacts) -> FalseClaim | None:
-    """Return what the last text of a turn is silent about: that a function which was to have an effect, or to know
-    something from outside, was rejected, and nothing was done. However it is worded, who asked believes that it was.
+    """Return the contradiction of a last text that does not mention a rejection: the user, who requested an effect or a
+    fact from outside, would believe that it worked.
     """
-    is_nothing_done = turn.is_whole and not turn.made and not turn.reached and not turn.answered
-    if not is_nothing_done or not admits_nothing(text) or _PROMISED.search(text):
+    is_nothing_done = turn.is_self_contained and not turn.made and not turn.reached and not turn.answered
+    if not is_nothing_done or not admits_nothing(text) or _ANNOUNCED_WORK.search(text):
         return None
-    name = next(reversed([*(turn.refused if turn.asked else _without_means(turn))]), "")
-    denial = f"`{name}` was not made in this turn, and nothing was done or looked up"
-    return FalseClaim(denial, name, is_proven=False) if name else None
+    names = [*(turn.refused if turn.requested else _without_means(turn))]
+    return FalseClaim(f"`{names[-1]}` was not made in this turn, and nothing was done or looked up") if names else None
 
 
 def announced_work(text: str, turn: TurnFacts) -> str:
     """Return a warning if a turn's last text announces more work on a function that was rejected, or an empty text."""
-    names = [*turn.refused] if _PROMISED.search(text) else []
+    names = [*turn.refused] if _ANNOUNCED_WORK.search(text) else []
     return f"`{names[-1]}` was not made in this turn, and the turn has ended." if names else ""
 
 
-def contradiction(text: str, turn: TurnFacts, *, is_last: bool = True) -> str:
-    """Return what the user is told in place of a text that claims what was rejected, or an effect that they asked for
-    and that nothing can have had: that it was not done, and what is in the way, if that is known. Empty if the text
-    claims nothing of the kind.
-    """
-    claim = false_claim(text, turn, is_last=is_last)
-    if claim is None or not claim.is_proven:
-        return ""
-    _, _, findings = turn.refused.get(claim.name, "").partition("\n- ")
-    in_the_way = findings.partition("\n")[0].strip()
-    return f"{claim.denial}. In the way: {in_the_way}" if in_the_way else f"{claim.denial}."
-
-
-def _claimed_functions(text: str, turn: TurnFacts) -> list[str]:
-    """Return the functions that a text says were made and were not. One that also says that it did not succeed is left
-    as it is.
-    """
-    if turn.refused and _CONFESSED.search(text):
-        return []
-    created_names = turn.made
-    made = _CLAIM.findall(text)
-    made += [name for name in _CALL_CLAIM.findall(text) if name in turn.refused and name not in turn.answered]
-    said_of_rejected = (name for said in (_CHANGE_CLAIM, _STATE_CLAIM, _ANNOUNCED) for name in said.findall(text))
-    made += [name for name in said_of_rejected if name in turn.refused]
-    claims = [name for name in made if name not in created_names]
-    # What is only shown was written, too.
-    named = [name for name in claims if not re.search(rf"\b(?:def|class|import) {name}\b", text)]
-    is_vague = not created_names and _VAGUE_CLAIM.search(text) is not None
-    return named or ([*turn.refused] if is_vague else [])
-
-
-def _claimed_effect(text: str, turn: TurnFacts, asked: AskedDeeds) -> EffectClaim | None:
-    """Return a claim of an effect that no call of the turn can have had: of one that was asked for, if there is one."""
-    is_text = turn.asked.is_for_text and not asked
-    if "world" in turn.reached or is_text or not (turn.refused or turn.is_whole):
+def _effect_claim(text: str, turn: TurnFacts) -> FalseClaim | None:
+    """Return a claim of an effect that no call of the turn can have had, a requested one if there is any."""
+    requested = functools.reduce(operator.or_, map(effects_in_name, _without_means(turn)), turn.requested)
+    is_for_text = turn.requested.is_for_text and not requested
+    if "world" in turn.reached or is_for_text or not (turn.refused or turn.is_self_contained):
         return None
     has_kept = bool(turn.made) or "memory" in turn.reached
     has_done = has_kept or bool(turn.reached)
-    claims = effect_claims(text, asked)
+    claims = effect_claims(text, requested)
     false = [claim for claim in claims if not (has_done if claim.is_bare else claim.is_kept and has_kept)]
-    return min(false, key=lambda claim: (not claim.is_asked, claim.is_bare), default=None)
+    if not false:
+        return None
+    claim = min(false, key=lambda claim: (not claim.is_requested, claim.is_bare))
+    denial = f"Nothing that was called in this turn could have done this: “{one_line(claim.sentence, 80)}”"
+    function = next(reversed([*turn.refused]), "")
+    return _false_claim(denial, function, turn, is_certain=claim.is_requested and turn.is_self_contained)
+
+
+def _false_claim(denial: str, function: str, turn: TurnFacts, *, is_certain: bool) -> FalseClaim:
+    """Return a false claim; if it is certain, with a correction that adds the gate's first finding."""
+    _, _, findings = turn.refused.get(function, "").partition("\n- ")
+    finding = findings.partition("\n")[0].strip()
+    correction = f"{denial}. In the way: {finding}" if finding else f"{denial}."
+    return FalseClaim(denial, function, correction if is_certain else "")
+
+
+def _claimed_functions(text: str, turn: TurnFacts) -> list[str]:
+    """Return the functions that a text says were made and were not. A text that also admits the failure claims none."""
+    if turn.refused and _CONFESSED.search(text):
+        return []
+    claimed = _CLAIM.findall(text)
+    claimed += [name for name in _CALL_CLAIM.findall(text) if name in turn.refused and name not in turn.answered]
+    about_rejected = (name for form in (_CHANGE_CLAIM, _STATE_CLAIM, _ANNOUNCED) for name in form.findall(text))
+    claimed += [name for name in about_rejected if name in turn.refused]
+    missing = [name for name in claimed if name not in turn.made]
+    # A function that the text shows was written, too.
+    names = [name for name in missing if not re.search(rf"\b(?:def|class|import) {name}\b", text)]
+    is_vague = not turn.made and _VAGUE_CLAIM.search(text) is not None
+    return names or ([*turn.refused] if is_vague else [])
 
 
 def _without_means(turn: TurnFacts) -> list[str]:
-    """Return the functions that were rejected for want of means: they cannot do what they promise, or lack a grant."""
-    return [name for name, why in turn.refused.items() if _NO_MEANS.search(why)]
+    """Return the functions that were rejected because they cannot do what they promise, or lack a grant."""
+    return [name for name, answer in turn.refused.items() if _NO_MEANS.search(answer)]

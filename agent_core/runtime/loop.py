@@ -20,7 +20,7 @@ from agent_core.storage import FAILURES, Inbound
 from .call_record import Done
 from .client_calls import handed_over
 from .dispatch import Dispatcher
-from .false_claims import contradiction
+from .false_claims import function_claim
 from .model_session import ModelSession
 from .turn import HEARD, Turn, assistant, heartbeat, notice
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
@@ -195,7 +195,7 @@ class AgentLoop:
             turn.warn(reply.note)
         if not reply.calls:
             return ()
-        turn.show_judged(is_last=False)
+        turn.show_checked(before_calls=True)
         done = await self._dispatcher.run(split.ours, snapshot, turn)
         await self._tell_quarantined(done, turn)
         for call in done:
@@ -226,7 +226,7 @@ class AgentLoop:
             await turn.append([notice(quarantine.told(news))])
 
     async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
-        turn.show_judged(is_last=True)
+        turn.show_checked(before_calls=False)
         entries = [notice(follows.advice)] if follows.advice else []
         if isinstance(follows, GoOn) and follows.heartbeat:
             entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
@@ -241,8 +241,9 @@ class AgentLoop:
 def _without_answer(turn: Turn, reply: Reply) -> Ended | None:
     """Return the end of a turn that has no reply now: it waits, others go on with it, or a person decides."""
     if turn.handed:
-        said = "" if contradiction(reply.text, turn, is_last=False) else reply.text
-        return Ended("client_calls", "\n\n".join(turn.function_messages) or said)
+        claim = function_claim(reply.text, turn)
+        text = "" if claim and claim.correction else reply.text
+        return Ended("client_calls", "\n\n".join(turn.function_messages) or text)
     if turn.stuck:
         return Ended("stuck", warning=turn.stuck)
     if turn.parked:

@@ -29,8 +29,8 @@ from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, 
 from . import identity
 from .account import Account
 from .client_calls import NO_CLIENT, ClientFunctions
-from .effect_claims import AskedDeeds, asked_deeds
-from .false_claims import Reach, contradiction
+from .effect_claims import RequestedEffects, requested_effects
+from .false_claims import Reach, false_claim, function_claim
 from .identity import OwnName
 from .message_protocol import DIRECT, MessageProtocol, moment
 
@@ -70,7 +70,7 @@ class Turn:
     completed_changes: dict[str, list[str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)  # the functions of which a call did not fail
-    reached: set[Reach] = field(default_factory=set)  # how far the calls that were begun could reach
+    reached: set[Reach] = field(default_factory=set)  # the reaches of the calls that were begun
     style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
     verify: bool = False  # whether its first reply must have a thought and a message
@@ -97,20 +97,20 @@ class Turn:
     client: ClientFunctions = NO_CLIENT
     is_corrected: bool = False  # whether a message that claimed what was not made was returned to its writer
     handed: bool = False  # whether calls are open for the client
-    _judged: tuple[int, bool] = (-1, False)  # a step, and whether its text is judged before it is shown
-    _unjudged: str = ""  # what has come of a reply that may claim what was rejected
+    _check: tuple[int, bool] = (-1, False)  # a step, and whether its text is checked before it is shown
+    _unchecked: str = ""  # the text so far of a reply that is to be checked
     _spent: list[Entry] = field(default_factory=list)  # usage that is not on disk yet
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         if self.attempt == 1:
-            self.history.harmless.add(self.id)
+            self.history.effect_free_turns.add(self.id)
 
     def note_reach(self, reach: Reach) -> None:
-        """Record how far a call could reach."""
+        """Record the reach of a call."""
         self.reached.add(reach)
         if reach == "world":
-            self.history.harmless.discard(self.id)
+            self.history.effect_free_turns.discard(self.id)
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
         """Return which events that wait come into this turn; others begin turns of their own.
@@ -147,26 +147,24 @@ class Turn:
         return Approvals(self.queue, self, self.noes)
 
     @property
-    def asked(self) -> AskedDeeds:
-        """The effects that the messages of this turn ask for."""
-        return functools.reduce(operator.or_, map(asked_deeds, self.history.requests(self.id)), AskedDeeds())
+    def requested(self) -> RequestedEffects:
+        """The effects that the user's messages of this turn request."""
+        requests = map(requested_effects, self.history.requests(self.id))
+        return functools.reduce(operator.or_, requests, RequestedEffects())
 
     @property
-    def is_suspect(self) -> bool:
-        """True if a text may claim what did not happen, and is judged before it is shown: a function was rejected, or
-        the user asked for an effect that no call can have had yet.
+    def needs_check(self) -> bool:
+        """True if a text may make a false claim, and is checked before it is shown: a function was rejected, or the
+        user requested an effect that no call can have had yet.
         """
-        return bool(self.refused) or ("world" not in self.reached and self.is_whole and bool(self.asked))
+        return bool(self.refused) or ("world" not in self.reached and self.is_self_contained and bool(self.requested))
 
     @property
-    def is_whole(self) -> bool:
-        """True if no work of another attempt, turn or agent is part of it, as far as it can be told: no call before it,
-        in what is still in the context, can have had an effect.
-        """
+    def is_self_contained(self) -> bool:
+        """True if no other attempt, turn, agent or client can have had an effect that a reply of this turn reports."""
         is_own = self.thread in ("", self.id) and not self.works_for and not self.client.is_client
-        return (
-            is_own and self.company is None and self.is_asked and self.attempt == 1 and not self.history.may_have_acted
-        )
+        is_alone = is_own and self.company is None and self.is_asked and self.attempt == 1
+        return is_alone and not self.history.may_have_had_effects
 
     @property
     def is_handed_back(self) -> bool:
@@ -239,7 +237,7 @@ class Turn:
             case ThoughtPiece():
                 self.emit(events.Thought(turn=self.id, step=self.step, text=piece.text))
             case CallPiece() if piece.name != SEND:  # whose text is a message, shown when it is sent
-                self.show_judged(is_last=False)
+                self.show_checked(before_calls=True)
                 self.emit(
                     events.Writing(
                         turn=self.id, step=self.step, place=piece.place, name=piece.name, arguments=piece.arguments
@@ -256,18 +254,19 @@ class Turn:
             self._tell_text(self.own_name.rest(), kind)
 
     def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
-        """Show a piece of text, or keep it until the reply is judged."""
-        if self._judged[0] != self.step:
-            self._judged = (self.step, self.is_suspect)
-        if kind is events.Text and self._judged[1]:
-            self._unjudged += text
+        """Show a piece of text, or keep it until the reply is checked."""
+        if self._check[0] != self.step:
+            self._check = (self.step, self.needs_check)
+        if kind is events.Text and self._check[1]:
+            self._unchecked += text
         elif text:
             self.emit(kind(turn=self.id, step=self.step, text=text))
 
-    def show_judged(self, *, is_last: bool) -> None:
-        """Show what was kept until here, unless it claims what did not happen. `is_last`: no call follows it."""
-        text, self._unjudged = self._unjudged, ""
-        if text and not contradiction(text, self, is_last=is_last):
+    def show_checked(self, *, before_calls: bool) -> None:
+        """Show the text that was kept to be checked, unless it is to be replaced by a correction."""
+        text, self._unchecked = self._unchecked, ""
+        claim = function_claim(text, self) if before_calls else false_claim(text, self)
+        if text and not (claim and claim.correction):
             self.emit(events.Text(turn=self.id, step=self.step, text=text))
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:

@@ -19,7 +19,7 @@ from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
 from .call_record import Done
-from .false_claims import announced_work, concealment, contradiction, false_claim
+from .false_claims import announced_work, concealment, false_claim
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
@@ -111,8 +111,8 @@ class DirectReplyPolicy:
         return follows
 
     def broken_off(self, error: Interrupted | ModelError) -> Ended:
-        """Return the end of a turn whose step could not be finished. What came of its reply is shown."""
-        self.turn.show_judged(is_last=False)
+        """Return the end of a turn whose step could not be finished. The part of its reply that arrived is shown."""
+        self.turn.show_checked(before_calls=True)
         self._let_out()
         if isinstance(error, ModelError):
             return Ended("failed", warning=error.message, fix=error.fix)
@@ -140,9 +140,9 @@ class DirectReplyPolicy:
 
     def _replied(self, text: str) -> Ended:
         """Return the end of a turn by a reply. One that repeats a false claim is replaced by a correction."""
-        if told := contradiction(text, self.turn):
-            return Ended("replied", told, warning=OVERRULED, advice=UNSHOWN, replaces_reply=True)
         claim = false_claim(text, self.turn) or concealment(text, self.turn)
+        if claim is not None and claim.correction:
+            return Ended("replied", claim.correction, warning=OVERRULED, advice=UNSHOWN, replaces_reply=True)
         if claim is not None:
             return Ended("replied", text, warning=f"{claim.denial}.")
         warning = announced_work(text, self.turn)
@@ -237,7 +237,7 @@ def _objections(reply: Reply, turn: Turn) -> Iterator[tuple[str, str]]:
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
     if claim := false_claim(reply.text, turn):
-        if claim.name in turn.answered:
+        if claim.function in turn.answered:
             again = "it was there, and you called it. Reply again with the same result, and say that."
             yield "claimed", f"{claim.denial}: {again}"
             return
@@ -293,7 +293,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         follows = DirectReplyPolicy._after_reply(self, step)
         if isinstance(follows, Ended) and follows.replaces_reply:
             self._unheard = follows.reply
-        elif reply.text.strip() and not written_calls(reply.text) and not contradiction(reply.text, self.turn):
+        elif reply.text.strip() and not written_calls(reply.text) and not self._is_false(reply.text):
             self._unheard = reply.text
         if isinstance(follows, GoOn):
             return follows
@@ -315,6 +315,10 @@ class SendMessagePolicy(DirectReplyPolicy):
             self._advised.add("refused")
             return GoOn(_advice_on_refused(self.turn.refused))
         return follows if follows.advice else self._handed_back()
+
+    def _is_false(self, text: str) -> bool:
+        claim = false_claim(text, self.turn)
+        return claim is not None and bool(claim.correction)
 
     def _let_out(self) -> None:
         """Show the user the text that reached nobody, if they were shown nothing else."""

@@ -1,4 +1,4 @@
-"""Replies that say something was done in the world, in turns in which nothing could have done it, and honest ones."""
+"""Replies that claim an effect which no call of the turn can have had, and honest ones."""
 
 from collections.abc import AsyncIterator
 
@@ -67,7 +67,9 @@ HONEST = [
 
 
 @pytest.mark.parametrize("text", CLAIMS)
-async def test_a_claimed_effect_that_is_kept_up_after_a_rejection_reaches_nobody(at_desk: OpenDesk, text: str) -> None:
+async def test_a_repeated_claim_of_an_effect_after_a_rejection_is_replaced_by_a_correction(
+    at_desk: OpenDesk, text: str
+) -> None:
     told = (contains("`lights_off` was rejected"), contains(COULD_NOT))
     desk = await at_desk([HOLLOW, Say(text), *(Expect(Say(text), part) for part in told)])
     events = await desk.say(ASKED)
@@ -80,7 +82,7 @@ async def test_a_claimed_effect_that_is_kept_up_after_a_rejection_reaches_nobody
 
 
 @pytest.mark.parametrize("text", HONEST)
-async def test_an_honest_account_after_a_rejection_is_shown_as_it_is(at_desk: OpenDesk, text: str) -> None:
+async def test_an_honest_reply_after_a_rejection_is_shown_unchanged(at_desk: OpenDesk, text: str) -> None:
     desk = await at_desk([HOLLOW, Say(text), Expect(Say(text), contains("`lights_off` was rejected"))])
     events = await desk.say(ASKED)
     assert ended(events).reply == text
@@ -88,12 +90,12 @@ async def test_an_honest_account_after_a_rejection_is_shown_as_it_is(at_desk: Op
 
 
 @pytest.mark.parametrize("text", ["I've emailed your boss.", "Your table has been booked.", "I've noted that for you."])
-async def test_an_effect_claimed_without_a_call_gets_one_more_step(at_desk: OpenDesk, text: str) -> None:
+async def test_a_claim_of_an_effect_without_a_call_is_returned_to_the_model(at_desk: OpenDesk, text: str) -> None:
     desk = await at_desk([Say(text), Expect(Say("I have no function for that."), contains(COULD_NOT))])
     assert ended(await desk.say("What a day.")).reply == "I have no function for that."
 
 
-async def test_a_claim_without_a_rejection_is_shown_with_a_warning_below_if_it_is_kept_up(at_desk: OpenDesk) -> None:
+async def test_a_repeated_claim_of_an_effect_that_was_not_requested_is_shown_with_a_warning(at_desk: OpenDesk) -> None:
     claim = Say("I've emailed your boss.")
     desk = await at_desk([claim, claim])
     events = await desk.say("What a day.")
@@ -103,7 +105,7 @@ async def test_a_claim_without_a_rejection_is_shown_with_a_warning_below_if_it_i
 
 
 @pytest.mark.parametrize("text", ["Done! I've emailed your boss.", "The message was sent.", "It's on its way."])
-async def test_a_claim_of_what_the_user_asked_for_reaches_nobody_also_if_nothing_was_tried(
+async def test_a_claim_of_a_requested_effect_is_replaced_even_if_nothing_was_tried(
     at_desk: OpenDesk, text: str
 ) -> None:
     desk = await at_desk([Say(text), Expect(Say(text), contains(COULD_NOT))])
@@ -115,7 +117,7 @@ async def test_a_claim_of_what_the_user_asked_for_reaches_nobody_also_if_nothing
 @pytest.mark.parametrize(
     "text", ["Your tweet is live!", "See you at Luigi's at eight.", "Mission accomplished! Anything else?"]
 )
-async def test_silence_about_the_rejection_of_an_effect_is_broken_by_a_warning(at_desk: OpenDesk, text: str) -> None:
+async def test_a_reply_that_does_not_mention_the_rejection_brings_a_warning(at_desk: OpenDesk, text: str) -> None:
     desk = await at_desk([HOLLOW, *[Say(text)] * 2])
     events = await desk.say("Book a table for two and post it.")
     assert ended(events).reply == text
@@ -126,7 +128,7 @@ async def test_silence_about_the_rejection_of_an_effect_is_broken_by_a_warning(a
 @pytest.mark.parametrize(
     "body", ['return f"{city}: sunny, 21 degrees"', 'return self.fetch(f"https://x.org/{city}").text()']
 )
-async def test_a_made_up_fact_in_place_of_a_rejected_function_is_told_to_be_one(at_desk: OpenDesk, body: str) -> None:
+async def test_an_invented_fact_after_a_rejection_brings_a_warning(at_desk: OpenDesk, body: str) -> None:
     code = WEATHER.replace('return f"{city}: sunny, 21 degrees"', body)
     code = code.replace("(city", "(self, city") if "self" in body else code
     desk = await at_desk([create(code, "get_weather"), *[Say("It's sunny in Oslo, 21 degrees.")] * 2])
@@ -135,33 +137,31 @@ async def test_a_made_up_fact_in_place_of_a_rejected_function_is_told_to_be_one(
     assert of(Warned, events)[-1].message == told
 
 
-async def test_a_word_of_understanding_is_no_claim(at_desk: OpenDesk) -> None:
+async def test_an_acknowledgment_is_no_claim(at_desk: OpenDesk) -> None:
     desk = await at_desk([Say("Noted.")])
     assert ended(await desk.say("Forget all that.")).reply == "Noted."
 
 
 @pytest.mark.parametrize("text", ["Das Licht kann ich nicht ausschalten.", "Non posso spegnere le luci di casa."])
-async def test_silence_is_told_in_english_only(at_desk: OpenDesk, text: str) -> None:
+async def test_a_reply_in_another_language_brings_no_warning(at_desk: OpenDesk, text: str) -> None:
     desk = await at_desk([HOLLOW, Say(text), Say(text)])
     assert ended(await desk.say("Turn off the lights.")).reply == text
 
 
 @pytest.mark.parametrize("text", ["It has 3 vowels.", "The answer is 42."])
-async def test_a_reply_without_a_claim_stands_after_a_rejection_where_no_effect_was_asked_for(
-    at_desk: OpenDesk, text: str
-) -> None:
+async def test_an_answer_stands_after_a_rejection_if_no_effect_was_requested(at_desk: OpenDesk, text: str) -> None:
     desk = await at_desk([create(FLAWED), Say(text), Say(text)])
     assert ended(await desk.say("How many are there?")).reply == text
 
 
 @pytest.mark.parametrize("text", ["Yes, I've emailed her.", "I've already booked it.", "I have sent it yesterday."])
-async def test_what_is_told_of_earlier_is_no_claim_of_this_turn(at_desk: OpenDesk, text: str) -> None:
+async def test_a_report_of_an_earlier_deed_is_no_claim(at_desk: OpenDesk, text: str) -> None:
     desk = await at_desk([Say(text)])
     assert ended(await desk.say("Did you?")).reply == text
 
 
 @pytest.mark.parametrize("hollow", [[HOLLOW], []], ids=["after-a-rejection", "at-once"])
-async def test_a_function_that_only_computes_makes_no_claim_of_an_effect_true(
+async def test_the_call_of_a_pure_function_does_not_justify_a_claim_of_an_effect(
     at_desk: OpenDesk, hollow: list[Step]
 ) -> None:
     honest = "I've formatted the report for Ann; send it yourself."
@@ -182,7 +182,7 @@ async def test_a_function_that_only_computes_makes_no_claim_of_an_effect_true(
     assert ended(events).reply == honest
 
 
-async def test_what_a_function_with_means_did_may_be_told(at_desk: OpenDesk) -> None:
+async def test_the_call_of_a_function_with_a_grant_justifies_a_claim(at_desk: OpenDesk) -> None:
     save = Ask(Wanted("save_note", {"note": "tea"}))
     desk = await at_desk([create(SAVES, "save_note"), save, Say("I've saved your note.")])
     desk.workspace.workshop.granting.approver = human("yes")
@@ -208,21 +208,21 @@ async def with_lamp(desk: Desk) -> None:
     await desk.workspace.workshop.reload()
 
 
-async def test_what_is_said_before_the_call_that_does_it_is_shown(at_desk: OpenDesk) -> None:
+async def test_an_announcement_before_the_call_is_shown(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(*OFF.calls, text="I'm turning off the lights now."), Say("They are off now.")])
     await with_lamp(desk)
     events = await desk.say("Turn off the lights in the kitchen.")
     assert "".join(event.text for event in of(Text, events)) == "I'm turning off the lights now.They are off now."
 
 
-async def test_what_a_call_did_before_it_failed_may_be_told(at_desk: OpenDesk) -> None:
+async def test_a_failed_call_may_have_had_the_effect(at_desk: OpenDesk) -> None:
     honest = "The lights are off, but the function raised an error after that."
     desk = await at_desk([Ask(Wanted("lights_off", {"room": "attic"})), Say(honest)])
     await with_lamp(desk)
     assert ended(await desk.say("Turn off the lights in the attic.")).reply == honest
 
 
-async def test_what_an_earlier_turn_did_may_be_told_again(at_desk: OpenDesk) -> None:
+async def test_an_earlier_turn_may_have_had_the_effect(at_desk: OpenDesk) -> None:
     desk = await at_desk([OFF, Say("They are off."), Say("The lights are off.")])
     await with_lamp(desk)
     await desk.say("Turn off the lights in the kitchen.")
@@ -238,20 +238,20 @@ async def test_what_an_earlier_turn_did_may_be_told_again(at_desk: OpenDesk) -> 
         ("Send me the steps to reset a password.", "Click on reset: a link is emailed to you."),
     ],
 )
-async def test_a_text_that_was_asked_for_claims_nothing(at_desk: OpenDesk, request_text: str, text: str) -> None:
+async def test_a_requested_text_claims_nothing(at_desk: OpenDesk, request_text: str, text: str) -> None:
     desk = await at_desk([Say(text)])
     assert ended(await desk.say(request_text)).reply == text
 
 
-async def test_a_claim_that_is_cut_off_reaches_nobody_either(at_desk: OpenDesk) -> None:
+async def test_a_claim_in_a_reply_that_was_cut_off_is_replaced(at_desk: OpenDesk) -> None:
     cut = Say("Done! I've emailed your boss and told him", finish="length")
     desk = await at_desk([cut, cut])
     assert ended(await desk.say("Email my boss.")).reply.startswith(COULD_NOT)
 
 
-async def test_a_message_during_the_turn_makes_no_claim_true(at_desk: OpenDesk) -> None:
+async def test_a_message_during_the_turn_does_not_justify_a_claim(at_desk: OpenDesk) -> None:
     claim = Say("I've emailed your boss.")
-    desk = await at_desk([HOLLOW, claim, claim, claim])
+    desk = await at_desk([Ask(Wanted("list_functions", {})), claim, claim])
     events = [event async for event in thanked(desk)]
     assert ended(events).reply.startswith(COULD_NOT)
 
@@ -264,7 +264,7 @@ async def thanked(desk: Desk) -> AsyncIterator[Event]:
         yield event
 
 
-async def test_a_kept_fact_is_kept_and_no_email(at_desk: OpenDesk) -> None:
+async def test_an_edit_of_memory_justifies_only_a_claim_of_keeping_something(at_desk: OpenDesk) -> None:
     keep = Ask(Wanted("archival_memory_insert", {"content": "The boss is Ann."}))
     told = Expect(Say("Noted."), contains(COULD_NOT))
     desk = await at_desk([keep, Say("I've noted that."), keep, Say("I've noted that and emailed Ann."), told])
@@ -272,7 +272,7 @@ async def test_a_kept_fact_is_kept_and_no_email(at_desk: OpenDesk) -> None:
     assert ended(await desk.say("My boss is Ann. Email her.")).reply == "Noted."
 
 
-async def test_what_a_function_of_the_host_did_may_be_told(at_desk: OpenDesk) -> None:
+async def test_the_call_of_a_host_function_justifies_a_claim(at_desk: OpenDesk) -> None:
     opens = Ask(Wanted("debugger", {"function_name": "lights_off", "line": 7}))
     desk = await at_desk([opens, Say("I've opened the debugger, and stopped at line 7.")])
     await with_lamp(desk)
@@ -283,39 +283,39 @@ async def test_what_a_function_of_the_host_did_may_be_told(at_desk: OpenDesk) ->
 @pytest.mark.parametrize(
     "request_text", ["Print the first three primes.", "Write a function for the first three primes."]
 )
-async def test_words_of_a_reply_are_no_effect(at_desk: OpenDesk, request_text: str) -> None:
+async def test_a_claim_of_wording_is_no_effect(at_desk: OpenDesk, request_text: str) -> None:
     desk = await at_desk([Say("I've printed them for you: 2, 3, 5.")])
     assert ended(await desk.say(request_text)).reply == "I've printed them for you: 2, 3, 5."
 
 
-async def test_a_deletion_from_memory_may_be_told(at_desk: OpenDesk) -> None:
+async def test_an_edit_of_memory_justifies_a_claim_of_a_note(at_desk: OpenDesk) -> None:
     keep = Ask(Wanted("archival_memory_insert", {"content": "Bob likes tea."}))
     desk = await at_desk([keep, Say("I've recorded that, and created a note about it.")])
     events = await desk.say("Record that Bob likes tea.")
     assert ended(events).reply == "I've recorded that, and created a note about it."
 
 
-async def test_a_claim_next_to_the_call_of_what_was_rejected_is_not_shown(at_desk: OpenDesk) -> None:
+async def test_a_claim_beside_the_call_of_a_rejected_function_is_not_shown(at_desk: OpenDesk) -> None:
     call = Ask(Wanted("lights_off", {"room": "kitchen"}), text="`lights_off` is ready: I call it.")
     desk = await at_desk([HOLLOW, call, Say("I could not."), Say("I could not.")])
     events = await desk.say("Turn off the lights.")
     assert "is ready" not in "".join(event.text for event in of(Text, events))
 
 
-async def test_what_came_of_a_reply_that_broke_off_is_shown(at_desk: OpenDesk) -> None:
+async def test_the_part_of_a_broken_reply_that_arrived_is_shown(at_desk: OpenDesk) -> None:
     desk = await at_desk([Cut("I cannot send emails, but")], model__stream=True)
     events = await desk.say("Email my boss.")
     assert "".join(event.text for event in of(Text, events)) == "I cannot send emails, but"
 
 
-async def test_what_is_said_next_to_another_try_is_shown(at_desk: OpenDesk) -> None:
+async def test_a_text_beside_the_next_attempt_is_shown(at_desk: OpenDesk) -> None:
     again = Ask(*HOLLOW.calls, text="I mend its description.")
     desk = await at_desk([HOLLOW, again, *[Say("I could not.")] * 2])
     events = await desk.say("Book a table.")
     assert "I mend its description." in "".join(event.text for event in of(Text, events))
 
 
-async def test_a_message_that_claims_an_effect_goes_back_to_its_writer_once(at_desk: OpenDesk) -> None:
+async def test_a_sent_message_that_claims_an_effect_is_returned_to_the_model(at_desk: OpenDesk) -> None:
     honest = Expect(send("I could not."), contains("so the user was not shown this message"))
     desk = await memgpt(at_desk, [send("Your boss has been emailed."), honest])
     assert ended(await desk.say("Email my boss.")).reply == "I could not."

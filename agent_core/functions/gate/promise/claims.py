@@ -102,19 +102,15 @@ def promise_of(name: str, description: str, parameters: Schema, returns: str = "
     return Promise(promise.name, promise.sentence, promise.words, tuple(claim for claim in claims if claim))
 
 
-def deed_of(clause: str, *, is_strict: bool = True) -> PromiseClaim | None:
-    """Return the effect that a clause beginning with a verb in any form tells of, such as `emailed your boss`.
-
-    If it `is_strict`, only one that is beyond doubt.
-    """
+def claimed_effect(clause: str) -> PromiseClaim | None:
+    """Return the effect that a clause such as `emailed your boss` claims; it begins with a verb, in any form."""
     verb, _, rest = clause.partition(" ")
     for text in (clause, f"{lemma(verb)} {rest}"):  # `backed up` is one verb in its base form only
         words = tuple(_stripped(_words(text)))
         promise = Promise((), words, frozenset())
         deeds = [deed for deed in (_deed(words, promise), _placed(promise, _NOTHING_GIVEN)) if deed]
-        deed = max(deeds, key=lambda deed: deed.weight, default=None)
-        if deed is not None and (deed.weight == 2 or not is_strict):
-            return deed
+        if deeds:
+            return max(deeds, key=lambda deed: deed.weight)
     return None
 
 
