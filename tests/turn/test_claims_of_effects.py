@@ -273,11 +273,8 @@ async def test_an_edit_of_memory_justifies_only_a_claim_of_keeping_something(at_
 
 
 async def test_the_call_of_a_host_function_justifies_a_claim(at_desk: OpenDesk) -> None:
-    opens = Ask(Wanted("debugger", {"function_name": "lights_off", "line": 7}))
-    desk = await at_desk([opens, Say("I've opened the debugger, and stopped at line 7.")])
-    await with_lamp(desk)
-    reply = ended(await desk.say("Open the debugger at line 7 of lights_off.")).reply
-    assert reply == "I've opened the debugger, and stopped at line 7."
+    desk = await at_desk([Ask(Wanted("clear_debugger", {})), Say("I've disabled all breakpoints.")])
+    assert ended(await desk.say("Disable all breakpoints.")).reply == "I've disabled all breakpoints."
 
 
 @pytest.mark.parametrize(
@@ -290,9 +287,9 @@ async def test_a_claim_of_wording_is_no_effect(at_desk: OpenDesk, request_text: 
 
 async def test_an_edit_of_memory_justifies_a_claim_of_a_note(at_desk: OpenDesk) -> None:
     keep = Ask(Wanted("archival_memory_insert", {"content": "Bob likes tea."}))
-    desk = await at_desk([keep, Say("I've recorded that, and created a note about it.")])
-    events = await desk.say("Record that Bob likes tea.")
-    assert ended(events).reply == "I've recorded that, and created a note about it."
+    desk = await at_desk([keep, Say("I've deleted the old note and kept the new one.")])
+    events = await desk.say("Delete my old note, and keep this one: Bob likes tea.")
+    assert ended(events).reply == "I've deleted the old note and kept the new one."
 
 
 async def test_a_claim_beside_the_call_of_a_rejected_function_is_not_shown(at_desk: OpenDesk) -> None:
