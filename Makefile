@@ -8,22 +8,22 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 .DELETE_ON_ERROR:
 
 run: .venv/.run
-	@$(BIN)/toolwright --workspace . run
+	@$(BIN)/knapper --workspace . run
 
 serve: .venv/.serve
-	@$(BIN)/toolwright --workspace . serve
+	@$(BIN)/knapper --workspace . serve
 
 # In a workspace of its own, which is gone afterwards.
 demo: .venv/.run
 	@echo "The demo has a folder of its own, which is removed with all that was made in it when you leave."
-	@there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/toolwright init "$$there" >/dev/null 2>&1 && $(BIN)/toolwright -C "$$there" run --model tour
+	@there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/knapper init "$$there" >/dev/null 2>&1 && $(BIN)/knapper -C "$$there" run --model tour
 
 # A part of what is tried, on two cores; `soak` tries all of it. Bytecode first, and kept even where the environment
 # says otherwise: what starts anew in a test, as sandboxes do, and each worker would compile every module again.
 # A test that fails only beside others is told, and counts if it fails by itself, too.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
-	@$(BIN)/python -m compileall -q agent_core meta_functions sandbox tests
+	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox tests
 	@rm -rf .pytest_cache
 	$(SUITE) -n 3 --dist worksteal || { echo "Once more, alone, what failed beside all others:"; $(SUITE) --last-failed --last-failed-no-failures none; }
 
@@ -95,14 +95,14 @@ clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit("Toolwright needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c 'import sys; sys.exit("Knapper needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'
 	@echo "Installing into .venv: about a minute, once."
 	@$(PYTHON) -m venv .venv
 
 # The local model's engine has no wheel for every platform: without it everything else still works.
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
 	@$(PIP) --editable '.[local]' || { echo "The engine of the local model (xllamacpp) is not available here: installing without it."; $(PIP) --editable .; }
-	@$(BIN)/python -m compileall -q agent_core meta_functions sandbox
+	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox
 	@touch $@
 
 .venv/.serve: .venv/.run

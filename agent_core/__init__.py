@@ -1,6 +1,6 @@
-"""The public names of Toolwright as a library, and nothing else.
+"""The public names of Knapper as a library, and nothing else.
 
-The names are loaded when they are first used, because `toolwright --version` and the prompt must
+The names are loaded when they are first used, because `knapper --version` and the prompt must
 not wait for what a turn needs (ADR 0006).
 """
 
@@ -22,7 +22,7 @@ _ROOMS = {
     "PlannedChange": "functions.service",
     "Question": "access.grants",
     "Settings": "base.settings",
-    "ToolwrightError": "base.errors",
+    "KnapperError": "base.errors",
     "FunctionService": "functions.service",
     "TurnError": "base.errors",
     "Workspace": "workspace.workspace",
@@ -41,11 +41,11 @@ __all__ = [
     "Decision",
     "Event",
     "FunctionService",
+    "KnapperError",
     "Memory",
     "PlannedChange",
     "Question",
     "Settings",
-    "ToolwrightError",
     "TurnError",
     "Workspace",
     "ask",

@@ -2,7 +2,7 @@ from agent_core.access.grants import Approver as Approver
 from agent_core.access.grants import Decision as Decision
 from agent_core.access.grants import Question as Question
 from agent_core.base import events as events
-from agent_core.base.errors import ToolwrightError as ToolwrightError
+from agent_core.base.errors import KnapperError as KnapperError
 from agent_core.base.errors import TurnError as TurnError
 from agent_core.base.events import Event as Event
 from agent_core.base.settings import Settings as Settings

@@ -1,4 +1,4 @@
-"""The entry point of `toolwright` and `python -m agent_core`.
+"""The entry point of `knapper` and `python -m agent_core`.
 
 The version is answered before anything else is imported: scripts ask for it often, and must not
 wait for a command line parser.
@@ -20,7 +20,7 @@ def main() -> None:
     if isinstance(sys.stdin, io.TextIOWrapper):  # who reads a line that is not text in UTF-8 can say so
         sys.stdin.reconfigure(errors="surrogateescape")
     if sys.argv[1:] == ["--version"]:
-        sys.stdout.write(f"toolwright {__version__}\n")
+        sys.stdout.write(f"knapper {__version__}\n")
         return
     enter()
     try:

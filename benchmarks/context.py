@@ -84,8 +84,8 @@ async def _timed_turn(agent: Agent) -> float:
 
 async def _fill(root: Path, messages: int) -> None:
     """A past of so many messages, as a program that was here before left it: with a summary of all but the last."""
-    (root / ".toolwright").mkdir(mode=0o700)
-    store = open_store(root / ".toolwright" / "state.db", clock=Clock())
+    (root / ".knapper").mkdir(mode=0o700)
+    store = open_store(root / ".knapper" / "state.db", clock=Clock())
     try:
         ends = [await _past_turn(store, number) for number in range(0, messages, IN_TURN)]
         if ends:

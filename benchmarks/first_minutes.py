@@ -1,7 +1,7 @@
 """Records the way from nothing to the first self-made function without a key: commands, seconds, bytes, output.
 
     pip wheel --no-deps --wheel-dir dist .
-    python benchmarks/first_minutes.py dist/toolwright-*.whl [--ask TEXT] [--python PYTHON]
+    python benchmarks/first_minutes.py dist/knapper-*.whl [--ask TEXT] [--python PYTHON]
 
 All of it happens in an empty home of its own, which is gone afterwards. The transcript goes to standard output.
 """
@@ -74,9 +74,9 @@ def _options() -> argparse.Namespace:
 def _steps(wheel: str, python: str, ask: str) -> Iterator[Step]:
     yield Step(f"{python} -m venv venv && . venv/bin/activate")
     yield Step(f"pip install {shlex.quote(f'{wheel}[local]')}", last=1)
-    yield Step(f"toolwright models get {MODEL}")
-    yield Step("toolwright init my-assistant && cd my-assistant")
-    yield Step(f"toolwright run --message {_quoted(ask)}")
+    yield Step(f"knapper models get {MODEL}")
+    yield Step("knapper init my-assistant && cd my-assistant")
+    yield Step(f"knapper run --message {_quoted(ask)}")
     yield Step("cat functions/grown.py")
 
 
@@ -93,7 +93,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 def _run(step: Step, home: Path, environment: Mapping[str, str]) -> Done:
     inside = home / "my-assistant"
-    models = home / ".local" / "share" / "toolwright" / "models"
+    models = home / ".local" / "share" / "knapper" / "models"
     before, began = _size_of(models), time.monotonic()
     done = subprocess.run(
         ["bash", "-c", step.command],

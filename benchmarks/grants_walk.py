@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.grants_walk_script import FILES, HEAD, KEY, PLACE, PORT, WALK, Key, Shell, Shown, Typed, Waited
 from tests.kit import scripted
-from tests.kit.terminal import CTRL_D, ENTER, TOOLWRIGHT, Terminal
+from tests.kit.terminal import CTRL_D, ENTER, KNAPPER, Terminal
 from tests.packages.support import wheel
 
 COLUMNS, ROWS = 100, 30
@@ -82,7 +82,7 @@ class Walk:
                 self._run(act)
 
     def _run(self, act: Shell) -> None:
-        command = TOOLWRIGHT if act.command[0] == "toolwright" else act.command[:1]
+        command = KNAPPER if act.command[0] == "knapper" else act.command[:1]
         with _terminal((*command, *act.command[1:]), self._root, self._environment) as screen:
             if act.hidden:
                 screen.wait_for(":", PATIENCE_S)
@@ -165,7 +165,7 @@ def _terminal(command: tuple[str, ...], cwd: Path, environment: Mapping[str, str
 
 @contextmanager
 def _program(cwd: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
-    with _terminal((*TOOLWRIGHT, *arguments), cwd, environment) as running:
+    with _terminal((*KNAPPER, *arguments), cwd, environment) as running:
         yield running
 
 

@@ -221,7 +221,7 @@ WALK = (
         (
             Shell(
                 "A secret is set outside the conversation; what you type is not shown.",
-                ("toolwright", "secrets", "set", "STATION_KEY"),
+                ("knapper", "secrets", "set", "STATION_KEY"),
                 KEY,
             ),
             Typed(f"How is the wind at the harbour? Ask http://{PLACE}/station, with STATION_KEY."),
@@ -254,8 +254,8 @@ WALK = (
                 "The file that travels with the code, to be reviewed with it:",
                 ("tail", "-n", "+5", "functions/grants.toml"),
             ),
-            Shell("Every request that was sent or refused has a line in the log:", ("cat", ".toolwright/requests.log")),
-            Shell("Revoke a grant:", ("toolwright", "functions", "revoke", "harbour_wind", "--secret", "STATION_KEY")),
+            Shell("Every request that was sent or refused has a line in the log:", ("cat", ".knapper/requests.log")),
+            Shell("Revoke a grant:", ("knapper", "functions", "revoke", "harbour_wind", "--secret", "STATION_KEY")),
         ),
     ),
 )

@@ -45,12 +45,12 @@ PARTS: Final = (
     Part(
         "A helper",
         (
-            Shell("toolwright init ~/team && cd ~/team"),
+            Shell("knapper init ~/team && cd ~/team"),
             Said("A helper is a narrow agent that is called like a function. It is a file; this one has one function:"),
             File("team/functions/words.py", WORDS),
             File("team/helpers/proofreader.toml", PROOFREADER),
-            Shell("toolwright helpers check"),
-            Shell("toolwright run", until="/help lists"),
+            Shell("knapper helpers check"),
+            Shell("knapper run", until="/help lists"),
             Prompt("which words are wrong in: teh cat sat", until="∙ "),
             Picture(
                 "helper",

@@ -59,7 +59,7 @@ def agents_walk() -> None:
     with tempfile.TemporaryDirectory(prefix="guide-") as folder, scripted([Repeat(script.play)]) as model:
         home = Path(folder)
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-        own = {"PATH": path, "OPENAI_BASE_URL": model.base_url, "TOOLWRIGHT_MODEL_NAME": "scripted"}
+        own = {"PATH": path, "OPENAI_BASE_URL": model.base_url, "KNAPPER_MODEL_NAME": "scripted"}
         first = _bash(home, home, own)
         try:
             page = Walk(first, first, home).pages(script.HEAD, script.PARTS, script.TAIL)

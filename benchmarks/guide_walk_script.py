@@ -92,11 +92,11 @@ PARTS = (
         "Install",
         (
             Said("You need Linux on x86-64 (or WSL2) and Python 3.11 or newer. In a clone of the repository:"),
-            Shell("python3 -m venv ~/toolwright && . ~/toolwright/bin/activate"),
+            Shell("python3 -m venv ~/knapper && . ~/knapper/bin/activate"),
             Shell("pip install --quiet ."),
             Said("A workspace is a folder that contains your functions. Create one, and start:"),
-            Shell("toolwright init ~/my-assistant && cd ~/my-assistant"),
-            Shell("toolwright run --model tour", until="Screen 1 of 9"),
+            Shell("knapper init ~/my-assistant && cd ~/my-assistant"),
+            Shell("knapper run --model tour", until="Screen 1 of 9"),
             Picture(
                 "begin",
                 "The prompt is `›`; the line below shows who answers and how functions are confined.",
@@ -218,7 +218,7 @@ TAIL = """\
 else you can type (`=NAME(…)`, `?NAME`, `!COMMAND`, `@FILE`), [grants](grants.md) to control what functions may
 access, and [several agents](guide-agents.md), a second guide, with helpers and a group.
 
-Once there are many functions, `/audit` (in a shell `toolwright functions audit`) shows the state of all: which ones a
+Once there are many functions, `/audit` (in a shell `knapper functions audit`) shows the state of all: which ones a
 request confuses with others, which ones fail, lie unused or lack an example, each with a proposal and the command to
 type. Each part of its score loses points by the share of functions that have such a finding.
 """

@@ -62,7 +62,7 @@ def lay_out(root: Path, way: str, data: Table) -> None:
 async def answer(way: str, request: Table, settings: Settings, data: Table) -> Came:
     """One request, in a workspace of its own."""
     reply, called, tokens = "", list[str](), 0
-    with tempfile.TemporaryDirectory(prefix="toolwright-helpers-") as folder:
+    with tempfile.TemporaryDirectory(prefix="knapper-helpers-") as folder:
         lay_out(Path(folder), way, data)
         async with Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()

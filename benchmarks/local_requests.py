@@ -207,7 +207,7 @@ SETS: Final[dict[str, tuple[Asked, ...]]] = {
 
 async def ask(asked: Asked, settings: Settings, *, trace: bool) -> Came:
     """One request in a workspace of its own, from `init` to the end of its turn."""
-    with tempfile.TemporaryDirectory(prefix="toolwright-request-") as folder:
+    with tempfile.TemporaryDirectory(prefix="knapper-request-") as folder:
         Workspace.create(folder)
         async with Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()

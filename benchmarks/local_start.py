@@ -20,13 +20,13 @@ from agent_core.model.local.server import open_local
 from .measure import ran_with
 
 MODEL: Final = "local/qwen2.5-coder-1.5b"
-BEGAN: Final = "TOOLWRIGHT_BENCHMARK_BEGAN"
+BEGAN: Final = "KNAPPER_BENCHMARK_BEGAN"
 
 
 async def _once(settings: ModelSettings, began: float) -> dict[str, float]:
     """One turn in a fresh workspace; when what was there, since the program was started."""
     reached: dict[str, float] = {}
-    with tempfile.TemporaryDirectory(prefix="toolwright-start-") as folder:
+    with tempfile.TemporaryDirectory(prefix="knapper-start-") as folder:
         async with Workspace.open(folder, settings=Settings(model=settings)) as workspace:
             agent = await workspace.agent()
             await agent.model_line()
@@ -65,7 +65,7 @@ def main() -> None:
         settings = ModelSettings(name=MODEL, threads=arguments.threads)
         print(json.dumps(ran_with(MODEL, _once(settings, float(began)))))
         return
-    with tempfile.TemporaryDirectory(prefix="toolwright-start-") as cache:
+    with tempfile.TemporaryDirectory(prefix="knapper-start-") as cache:
         came = [_in_a_fresh_program(arguments.threads or 1, cache) for _ in range(1 + arguments.runs)]
     if arguments.json:
         print(json.dumps({"nothing_kept": came[0], "kept": came[1:]}))

@@ -72,7 +72,7 @@ async def make(
 ) -> Came:
     """One task, from `init` until its function is admitted or the tries are used up; it is told so many examples."""
     came, began = Came(task["name"]), time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="toolwright-task-") as folder:
+    with tempfile.TemporaryDirectory(prefix="knapper-task-") as folder:
         Workspace.create(folder)
         async with Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()

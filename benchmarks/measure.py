@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 
 T = TypeVar("T")
 Act = Callable[[], Awaitable[float]]
@@ -37,7 +37,7 @@ def ran_with(model: str, work: Coroutine[Any, Any, T]) -> T:  # Any: what a coro
     """Return what the work measured; a model that cannot be used ends the program before a figure bears its name."""
     try:
         return asyncio.run(work)
-    except ToolwrightError as error:
+    except KnapperError as error:
         sys.exit(f"{model} is not available, so nothing was measured: {error}")
 
 

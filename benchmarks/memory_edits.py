@@ -198,7 +198,7 @@ def _says(lines: Iterable[str], fact: str) -> bool:
 @asynccontextmanager
 async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Scripted | Real]:
     async with AsyncExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="toolwright-memory-"))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="knapper-memory-"))
         turn = TurnSettings(max_steps=10)
         if arguments.model is None:
             player = Player()

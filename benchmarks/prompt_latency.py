@@ -79,7 +79,7 @@ def _workspace(root: Path, functions: int) -> Path:
         numbers = range(module, min(module + PER_MODULE, functions))
         text = "".join(_FUNCTION.format(name=f"give_back_{n}", n=n) for n in numbers)
         (root / "functions" / f"module_{module}.py").write_text(text)
-    (root / "toolwright.toml").touch()
+    (root / "knapper.toml").touch()
     return root
 
 
@@ -95,7 +95,7 @@ def _presses(prompt: "_Prompt", rounds: int) -> list[float]:
 
 
 class _Prompt:
-    """`toolwright run` in a pseudo-terminal of 120 × 40."""
+    """`knapper run` in a pseudo-terminal of 120 × 40."""
 
     def __init__(self, root: Path, url: str) -> None:
         self.pressed = 0

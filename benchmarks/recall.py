@@ -55,7 +55,7 @@ async def measure(  # Any: a name of a model; JSON
     """The figures of a file: each group of questions with its share found at each depth.
 
     Raises:
-        ToolwrightError: the embedding model cannot be used here.
+        KnapperError: the embedding model cannot be used here.
     """
     model = await model_named(embedding)
     scored: list[tuple[list[str], list[float], list[float]]] = []

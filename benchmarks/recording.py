@@ -19,7 +19,7 @@ VOWELS, INITIALS = "how many vowels are in queueing?", "what are the initials of
 RHYTHM, GRANT = "how many vowels are in rhythm?", "how many functions are in tour.py?"
 BACK = "/rollback count_vowels"
 TYPED = (VOWELS, INITIALS, RHYTHM, GRANT, BACK)
-TITLE = "Toolwright: functions are written, refused, fixed, called, edited by hand, granted a file and rolled back"
+TITLE = "Knapper: functions are written, refused, fixed, called, edited by hand, granted a file and rolled back"
 
 
 def main() -> int:
@@ -43,7 +43,7 @@ def main() -> int:
 
 def surroundings(home: Path) -> dict[str, str]:
     """A stranger's: an empty home, no key, and the command where it is installed."""
-    (home / "toolwright.toml").touch()
+    (home / "knapper.toml").touch()
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     return {"HOME": str(home), "PATH": path, "PS1": "$ ", "OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
@@ -52,7 +52,7 @@ def _played(shell: Terminal, file: Path) -> str:
     film = Film(shell)
     shell.wait_for("$")
     film.look(0.8)
-    _ask(film, "toolwright run --model tour", "Screen 1 of 9", 2.5)
+    _ask(film, "knapper run --model tour", "Screen 1 of 9", 2.5)
     _ask(film, VOWELS, "Screen 2 of 9", 6)
     _ask(film, INITIALS, "Screen 3 of 9", 6, dwell=("initials refused", 4))
     _type(film, RHYTHM[:20])

@@ -129,7 +129,7 @@ async def _starts(root: Path, rounds: int) -> dict[str, list[float]]:
 
 @asynccontextmanager
 async def _ground(root: Path) -> AsyncIterator[tuple[Store, Sandbox]]:
-    async with open_store(root / ".toolwright" / "state.db", clock=Clock()) as store, await Sandbox.start() as sandbox:
+    async with open_store(root / ".knapper" / "state.db", clock=Clock()) as store, await Sandbox.start() as sandbox:
         yield store, sandbox
 
 

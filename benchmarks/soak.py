@@ -38,11 +38,11 @@ _DOWN_S: Final = (0.0, 3.0)
 _SAMPLE_S: Final = 10.0
 _SETTLE_S: Final = 180.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_CONNECTIONS: Final = "select count(*) from pg_stat_activity where application_name = 'toolwright'"
+_CONNECTIONS: Final = "select count(*) from pg_stat_activity where application_name = 'knapper'"
 
 _GIVEN_UP: Final = (
-    "select count(*) from toolwright.turn t where t.state = 'interrupted'"
-    " and not exists (select 1 from toolwright.event e where e.agent = t.agent and e.key = 'again:' || t.id)"
+    "select count(*) from knapper.turn t where t.state = 'interrupted'"
+    " and not exists (select 1 from knapper.event e where e.agent = t.agent and e.key = 'again:' || t.id)"
 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.functions.gate.gate import STAGES
 from agent_core.registry.snapshot import Snapshot
@@ -76,7 +76,7 @@ async def bench() -> list[Worst]:
         here = await stack.enter_async_context(desk(root, model))
         async for case in _cases(here):
             async with heartbeat() as stall:
-                with suppress(ToolwrightError):
+                with suppress(KnapperError):
                     await case.act()
             one = Worst(case.entry, case.text, case.size, stall.cpu_ms, stall.wall_ms)
             if case.entry not in worst or one.cpu_ms > worst[case.entry].cpu_ms:

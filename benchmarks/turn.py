@@ -47,7 +47,7 @@ async def bench(rounds: int, calls: int = CALLS) -> list[Row]:
         )  # a disk, not a memory disk
         workspace = await stack.enter_async_context(open_workspace(root, url, calls))
         client = await stack.enter_async_context(openai.AsyncOpenAI(base_url=url, api_key="none"))
-        sdk, post, ours = "SDK loop, chat.completions.create", "SDK loop, lower-level post", "Toolwright's loop"
+        sdk, post, ours = "SDK loop, chat.completions.create", "SDK loop, lower-level post", "Knapper's loop"
         acts = {
             sdk: partial(_sdk_turn, partial(_create, client), calls),
             post: partial(_sdk_turn, partial(_post, client), calls),

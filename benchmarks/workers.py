@@ -83,7 +83,7 @@ async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
         for number in range(_WARM_UP + 3 * _IDLE):
             await made.say(f"w{number}" if number < _WARM_UP else f"a{number % _IDLE}", "hello")
             await until(made.store.due, lambda due: not due)
-        begun = "select (t.started - e.at) * 1000 from toolwright.turn t join toolwright.event e on e.seq = t.event"
+        begun = "select (t.started - e.at) * 1000 from knapper.turn t join knapper.event e on e.seq = t.event"
         waits = [float(row[0]) for row in server.execute(f"{begun} order by t.seq")][_WARM_UP:]
         wakes = {"wake_ms_first": spread(waits[:_IDLE]), "wake_ms": spread(waits[_IDLE:])}
         start = time.perf_counter()
@@ -113,12 +113,12 @@ async def _backlogs(given: argparse.Namespace) -> dict[str, Any]:
             start = time.perf_counter()
             for _ in range(given.workers):
                 made.start(root, "--grace", "2")
-            waiting = "select count(*) from toolwright.event where turn is null"
+            waiting = "select count(*) from knapper.event where turn is null"
             while (  # noqa: ASYNC110  (of another process, nobody tells)
                 server.execute(waiting)[0][0] and time.perf_counter() - start < _BACKLOG_S
             ):
                 await asyncio.sleep(0.5)
-            turns = server.execute("select count(*) from toolwright.turn where state = 'done'")[0][0]
+            turns = server.execute("select count(*) from knapper.turn where state = 'done'")[0][0]
             spent = time.perf_counter() - start
             left = server.execute(waiting)[0][0]
             found[name] = {
@@ -241,16 +241,15 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
 
 async def _is_open(made: Cluster, server: Server) -> bool:
     """True if something is due, or waits for its time."""
-    waiting = "select 1 from toolwright.event where turn is null limit 1"
+    waiting = "select 1 from knapper.event where turn is null limit 1"
     return bool(await made.store.due(1) or server.execute(waiting))
 
 
 async def _say_more(made: Cluster, server: Server, left: dict[str, int]) -> None:
     """Give each agent that has nothing to do the next of its messages: one that waits would become part of the turn."""
-    open_turns = "select agent from toolwright.turn where state = 'open'"
+    open_turns = "select agent from knapper.turn where state = 'open'"
     busy = {
-        agent
-        for (agent,) in server.execute(f"{open_turns} union select agent from toolwright.event where turn is null")
+        agent for (agent,) in server.execute(f"{open_turns} union select agent from knapper.event where turn is null")
     }
     for agent in [agent for agent, count in left.items() if count and agent not in busy]:
         await made.say(agent, f"go {left[agent]}")
@@ -280,8 +279,8 @@ def _gaps(server: Server) -> list[_Gap]:
     rows = server.execute(
         "select t.agent, before, x.at from"
         " (select turn, at, attempt, lag(at) over w before, lag(attempt) over w earlier"
-        " from toolwright.entry window w as (partition by turn order by seq)) as x"
-        " join toolwright.turn t on t.seq = x.turn where x.attempt > earlier and earlier > 0"
+        " from knapper.entry window w as (partition by turn order by seq)) as x"
+        " join knapper.turn t on t.seq = x.turn where x.attempt > earlier and earlier > 0"
     )
     return [_Gap(agent, float(since), float(until)) for agent, since, until in rows]
 
@@ -389,7 +388,7 @@ async def journal_figures(store: Store, server: Server, agents: Sequence[str]) -
     report = await store.check_journal()
     overlaps = server.execute(
         "select count(*) from (select started, lag(ended) over (partition by agent order by seq) before"
-        " from toolwright.turn) x where started < before - 0.05"
+        " from knapper.turn) x where started < before - 0.05"
     )[0][0]
     gaps = _gaps(server)
     return {

@@ -35,7 +35,7 @@ HEAD = """\
 
 This page lists every command, setting and event. It is generated from the program by `python docs/generate.py`; a test compares the two.
 
-Every command takes `--json` and `--workspace DIR` (both also right after `toolwright`), prints its result on standard output and everything else on
+Every command takes `--json` and `--workspace DIR` (both also right after `knapper`), prints its result on standard output and everything else on
 standard error, and exits with 0 (done), 1 (rejected or failed) or 2 (usage). The JSON shapes: `problem` `{code, message, fix, path, line, column, severity}`,
 `verdict` `{name, module, admitted, standing, version, fixes, problems, stages, source, agreed, confirmed, disagreements, denied}`, `outcome`
 `{outcome, value, output, seconds, memory, cpu_s, error}` with `error` `{type, message, frames, cause}` (`cause`: the error that it was raised from or,
@@ -54,10 +54,10 @@ def page() -> str:
 def commands() -> Iterator[str]:
     """Yield the help of every command."""
     yield "## Commands\n"
-    for names, command in every_command(LazyGroup("toolwright"), ()):
+    for names, command in every_command(LazyGroup("knapper"), ()):
         context = click.Context(
             command,
-            info_name=" ".join(("toolwright", *names)),
+            info_name=" ".join(("knapper", *names)),
             max_content_width=100,
             help_option_names=["-h", "--help"],
         )
@@ -111,9 +111,9 @@ def meta_functions() -> Iterator[str]:
 def settings() -> Iterator[str]:
     """Yield every setting with its default."""
     yield "## Settings\n"
-    yield f"Set them in `toolwright.toml` (`[section]` and `key`), as a variable (`{PREFIX}SECTION_KEY`), or as a flag; each takes precedence"
+    yield f"Set them in `knapper.toml` (`[section]` and `key`), as a variable (`{PREFIX}SECTION_KEY`), or as a flag; each takes precedence"
     yield "over the one before. Keys are read only from the environment (`model.key_variable`), an address also from `OPENAI_BASE_URL`. `sandbox.unsafe` cannot"
-    yield "be set in the file, and nothing is sent to an address that only the file names until `toolwright configure --confirm-address`.\n"
+    yield "be set in the file, and nothing is sent to an address that only the file names until `knapper configure --confirm-address`.\n"
     yield "| setting | default | meaning |\n|---|---|---|"
     for name, field in Settings.model_fields.items():
         section = field.annotation
@@ -137,7 +137,7 @@ def told() -> Iterator[str]:
 def operations() -> Iterator[str]:
     """Yield every operation of the server."""
     yield "\n## Operations of the server\n"
-    yield "`toolwright serve` answers these. A token needs one of the scopes. What each takes is in [openapi.json](openapi.json).\n"
+    yield "`knapper serve` answers these. A token needs one of the scopes. What each takes is in [openapi.json](openapi.json).\n"
     yield "| operation | scopes | what it does |\n|---|---|---|"
     for one in sorted(OPERATIONS, key=lambda one: (one.path, one.method)):
         yield f"| `{one.method} {one.path}` | {', '.join(one.scopes)} | {one.summary} |"

@@ -1,4 +1,4 @@
-"""One turn as a library: ask, and print what happens. Needs a model: see `toolwright doctor`.
+"""One turn as a library: ask, and print what happens. Needs a model: see `knapper doctor`.
 
 python examples/one_turn.py "How many vowels are in 'queueing'?"
 """

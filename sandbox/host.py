@@ -202,7 +202,7 @@ class _Ready:
 
 def _scratch_folder() -> str:
     """Return a folder that nobody has. It is made only where it is used."""
-    return str(Path(tempfile.gettempdir(), f"toolwright-scratch-{uuid.uuid4().hex}"))
+    return str(Path(tempfile.gettempdir(), f"knapper-scratch-{uuid.uuid4().hex}"))
 
 
 async def _refuse(_frame: Message) -> Message:

@@ -1,6 +1,6 @@
 """The errors of the program, as one tree.
 
-    ToolwrightError
+    KnapperError
     ├── UsageError            the caller asked for what cannot be (exit code 2)
     │   ├── SettingsError     a setting is unknown, malformed or out of range
     │   ├── ConfigError       a file of an agent, a helper or a group is not as it must be
@@ -21,7 +21,7 @@ What is expected and comes in numbers is a value instead: `problem.Problem`.
 """
 
 
-class ToolwrightError(Exception):
+class KnapperError(Exception):
     """The root of everything that a caller may want to catch.
 
     `fix` says what to do next, as a sentence or a command to type; `code` is stable.
@@ -38,7 +38,7 @@ class ToolwrightError(Exception):
         return f"{self.message} {self.fix}".rstrip()
 
 
-class UsageError(ToolwrightError):
+class UsageError(KnapperError):
     """The caller asked for something impossible."""
 
     code = "usage"
@@ -62,7 +62,7 @@ class UnknownName(UsageError):
     code = "not-found"
 
 
-class WorkspaceError(ToolwrightError):
+class WorkspaceError(KnapperError):
     """The workspace's folder, files or lock are not as required."""
 
     code = "workspace"
@@ -84,13 +84,13 @@ class StaleFile(WorkspaceError):
     code = "stale-file"
 
 
-class StorageError(ToolwrightError):
+class StorageError(KnapperError):
     """The state file cannot be read or written."""
 
     code = "storage"
 
 
-class ModelError(ToolwrightError):
+class ModelError(KnapperError):
     """The endpoint, or its answer, cannot be used."""
 
     code = "model"
@@ -108,13 +108,13 @@ class ContextOverflow(ModelError):
     code = "context-overflow"
 
 
-class TurnError(ToolwrightError):
+class TurnError(KnapperError):
     """A turn ended without a reply."""
 
     code = "turn"
 
 
-class IntegrityError(ToolwrightError):
+class IntegrityError(KnapperError):
     """A download or a stored file does not match its hash."""
 
     code = "integrity"

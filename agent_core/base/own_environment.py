@@ -1,7 +1,7 @@
 """The environment of this process; the program removes keys and secrets from it when it starts.
 
 They are kept here, and handed to what needs one by name. So whatever a library starts, and whatever that starts,
-inherits none; nor does `/proc` show them. A program that embeds Toolwright keeps its own environment as it is.
+inherits none; nor does `/proc` show them. A program that embeds Knapper keeps its own environment as it is.
 """
 
 import os
@@ -16,7 +16,7 @@ _SECRET = re.compile(
 )
 _LOGIN = re.compile(r"://[^/\s]+@")
 _PROXY = re.compile(r"\w+_proxy", re.I)  # read from the environment by whatever connects
-_SETTING, _GIVEN, _TOKEN = "TOOLWRIGHT_", "TOOLWRIGHT_SECRET_", "TOOLWRIGHT_TOKEN"
+_SETTING, _GIVEN, _TOKEN = "KNAPPER_", "KNAPPER_SECRET_", "KNAPPER_TOKEN"
 _START_FIELD = 47  # of `/proc/self/stat`, behind the name of the program: where its first environment lies
 
 _OWN = str(Path(__file__).parents[2])

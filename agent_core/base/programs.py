@@ -1,4 +1,4 @@
-"""The start of every program that Toolwright runs, in its own folder and environment; a Python is isolated.
+"""The start of every program that Knapper runs, in its own folder and environment; a Python is isolated.
 
 Nothing of the current folder is imported or executed by it, and it inherits no key: what it is given of the environment
 is an allow-list. Only the human's own editor and shell are given more, and their modules say what. (The sandbox, which

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, Self
 from sandbox.wire.foreign import Strictness, read_json
 
 from . import programs
-from .errors import ToolwrightError
+from .errors import KnapperError
 
 Json = Any  # Any: JSON
 Place = tuple[int | str, ...]
@@ -36,7 +36,7 @@ _FAILED: Final = {
 }
 
 
-class NotRead(ToolwrightError):
+class NotRead(KnapperError):
     """Reading took too long or too much, or ended its process."""
 
     code = "not-read"

@@ -15,7 +15,7 @@ from .errors import WorkspaceError
 from .user_folders import data_folder
 
 _SIZE = 32
-_PURPOSE = "toolwright yes 1"
+_PURPOSE = "knapper yes 1"
 _TRIES, _PAUSE_S = 20, 0.01
 
 
@@ -95,7 +95,7 @@ class Sealer:
 
 
 _FIX = "Set XDG_DATA_HOME to a folder that you may write to."
-_REMOVE = "Remove it; every grant is then requested again, and `toolwright state adopt` takes over earlier state."
+_REMOVE = "Remove it; every grant is then requested again, and `knapper state adopt` takes over earlier state."
 
 
 def is_private(descriptor: int) -> bool:

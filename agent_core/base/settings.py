@@ -1,4 +1,4 @@
-"""The typed settings: defaults < `toolwright.toml` < `TOOLWRIGHT_*` variables < flags.
+"""The typed settings: defaults < `knapper.toml` < `KNAPPER_*` variables < flags.
 
 One model validates all of them, with a class for each table of the file; an unknown key is an error that names the
 nearest known one. Secrets never come from the file: `model.discover` reads them from the environment.
@@ -208,12 +208,12 @@ class StorageSettings(SettingsSection):
 
     url: str | None = Field(
         None,
-        description="Address of a PostgreSQL database, as libpq reads it; unset: a SQLite file in `.toolwright/`.",
+        description="Address of a PostgreSQL database, as libpq reads it; unset: a SQLite file in `.knapper/`.",
     )
 
 
 class McpSettings(SettingsSection):
-    """What MCP clients are offered, by `toolwright mcp` and at `/mcp` of the server."""
+    """What MCP clients are offered, by `knapper mcp` and at `/mcp` of the server."""
 
     shown: int = Field(
         50, ge=0, le=500, description="Maximum number of functions that clients see as tools of their own, by use."
@@ -238,9 +238,9 @@ class ReplSettings(SettingsSection):
     plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
 
 
-FILE_NAME = "toolwright.toml"
+FILE_NAME = "knapper.toml"
 MOST_BYTES = 256 << 10
-PREFIX = "TOOLWRIGHT_"
+PREFIX = "KNAPPER_"
 TOKEN = f"{PREFIX}TOKEN"  # of a client at a server
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 _NOT_IN_FILE: Mapping[tuple[str, str], tuple[object, str]] = {  # with the default, and how else to set it

@@ -1,4 +1,4 @@
-"""Changes to single values in `toolwright.toml` that leave everything else as it is: comments, order, layout.
+"""Changes to single values in `knapper.toml` that leave everything else as it is: comments, order, layout.
 
 The new text is read again before it is written: it must hold exactly what was meant, or nothing is written.
 """

@@ -16,30 +16,30 @@ class NoHome(WorkspaceError):
 
 
 def data_folder() -> Path:
-    """Return where Toolwright keeps this user's data.
+    """Return where Knapper keeps this user's data.
 
     Raises:
         NoHome: there is no such place.
     """
-    return _base("XDG_DATA_HOME", ".local/share", "data") / "toolwright"
+    return _base("XDG_DATA_HOME", ".local/share", "data") / "knapper"
 
 
 def config_folder() -> Path:
-    """Return where Toolwright keeps this user's configuration and secrets.
+    """Return where Knapper keeps this user's configuration and secrets.
 
     Raises:
         NoHome: there is no such place.
     """
-    return _base("XDG_CONFIG_HOME", ".config", "settings and secrets") / "toolwright"
+    return _base("XDG_CONFIG_HOME", ".config", "settings and secrets") / "knapper"
 
 
 def cache_folder() -> Path:
-    """Return where Toolwright keeps what it can make again.
+    """Return where Knapper keeps what it can make again.
 
     Raises:
         NoHome: there is no such place.
     """
-    return _base("XDG_CACHE_HOME", ".cache", "cached files") / "toolwright"
+    return _base("XDG_CACHE_HOME", ".cache", "cached files") / "knapper"
 
 
 def home() -> Path | None:

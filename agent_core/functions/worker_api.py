@@ -193,7 +193,7 @@ class WorkerApi:
             raise RequestRefused(f"there is no memory block `{label}`")
         grants = Grants(memory=(label,))
         if not await self._may(grants):
-            how = f"toolwright functions grant {self.caller} --block {label}"
+            how = f"knapper functions grant {self.caller} --block {label}"
             raise RequestRefused(
                 f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
             )
@@ -248,7 +248,7 @@ class WorkerApi:
     async def _must_have_grant(self, name: str, why: str) -> None:
         grants = Grants(functions=(name,))
         if not await self._may(grants):
-            how = f"toolwright functions grant {self.caller} --call {name}"
+            how = f"knapper functions grant {self.caller} --call {name}"
             raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. A human grants it with: {how}")
 
     async def _permit_to_call(self, function: Function) -> Permit:

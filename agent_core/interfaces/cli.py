@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import click
 
 from agent_core import __version__
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.untrusted import shorten, whole_characters
 from sandbox.wire.lines import bare_lines
 
@@ -51,8 +51,8 @@ _MOST_NAMED = 3  # commands that take an option
 _LONGEST = 300  # characters of an error that are shown
 
 _START = (
-    ("toolwright run --model tour", "See it work, without a model."),
-    ("toolwright run", "Talk to it here; it tells you what is missing."),
+    ("knapper run --model tour", "See it work, without a model."),
+    ("knapper run", "Talk to it here; it tells you what is missing."),
 )
 
 
@@ -98,13 +98,13 @@ class LazyGroup(click.Group):
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="toolwright", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="knapper", message="%(prog)s %(version)s")
 @workspace_option
 @click.option("--server", metavar="URL", help="The workspace that a server has open.")
 @click.option("--token", metavar="TOKEN", hidden=True)
 @click.option("--json", "as_json", is_flag=True, hidden=True)
 @click.option("--debug", is_flag=True, hidden=True)
-def toolwright(root: Path | None, **options: object) -> None:
+def knapper(root: Path | None, **options: object) -> None:
     """An assistant that makes its own functions as you talk, tested in a sandbox."""
 
 
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
             tell("usage", f"Argument {at} is not text in UTF-8: {argument!r:.80}.", fix, as_json=as_json)
             return USAGE
     try:
-        answer: Any = toolwright.main(list(arguments), prog_name="toolwright", standalone_mode=False)
+        answer: Any = knapper.main(list(arguments), prog_name="knapper", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return USAGE
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    path = context.command_path if context else "toolwright"
+    path = context.command_path if context else "knapper"
     message, fix = error.format_message(), f"Try: {path} --help"
     if isinstance(error, click.NoSuchOption) and context and (takers := _takers(context, error.option_name)):
         of = f" These take it: {', '.join(takers)}." if len(takers) <= _MOST_NAMED else ""
@@ -181,7 +181,7 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 def _failed(error: BaseException, *, as_json: bool, root: Path) -> int:
     if isinstance(error, OSError) and _is_unwritable(sys.stdout) | _is_unwritable(sys.stderr):
         return _unread(error)
-    if isinstance(error, ToolwrightError):
+    if isinstance(error, KnapperError):
         return report(error, as_json=as_json)
     return report_crash(error, root, as_json=as_json)
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 
-from agent_core.base.errors import LostLease, ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, LostLease, UsageError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
@@ -89,7 +89,7 @@ class Conversation:
         self.agent = await self.workspace.agent(name, verify=before.talk.verify)
         await before.aclose()
         if self.voice.is_attended:  # the status bar shows its model and how full it is; what is wrong, its turn says
-            with suppress(ToolwrightError):
+            with suppress(KnapperError):
                 await self.agent.measure()
         if self._runner is not None:
             await self.agent.talk.schedule()
@@ -146,7 +146,7 @@ class Conversation:
         try:
             await self.turn(message)
             await self.take_up_waiting()
-        except ToolwrightError as error:
+        except KnapperError as error:
             self.explain(error)
 
     async def say_meanwhile(self, message: str) -> None:
@@ -253,7 +253,7 @@ class Conversation:
         """Run something that must not end the conversation: an internal error is reported, and its traceback kept."""
         try:
             await work
-        except ToolwrightError as error:
+        except KnapperError as error:
             self.explain(error)
         except Exception as error:  # noqa: BLE001  (the prompt's edge: one turn's failure does not end the conversation)
             self.failed = True
@@ -278,7 +278,7 @@ class Conversation:
         else:
             await self.agent.interrupt()
 
-    def explain(self, error: ToolwrightError) -> None:
+    def explain(self, error: KnapperError) -> None:
         """Show a failure that does not end the conversation."""
         traced(error)
         self.failed = True
@@ -288,7 +288,7 @@ class Conversation:
         """Show what the model keeps of what was said, at the end of a conversation."""
         if texts := await self.agent.keep_unsaved(self.waiting):
             kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
-            self.voice.lines([*kept, line(("dim", "  /undo, or toolwright memory undo human, takes it back"))])
+            self.voice.lines([*kept, line(("dim", "  /undo, or knapper memory undo human, takes it back"))])
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -369,7 +369,7 @@ def _check_preset(options: RunOptions, agent: Agent) -> None:
     had = agent.talk.style.preset
     if options.preset not in (None, had):
         message = f"The agent {agent.name} has been of the preset {had} since its first use."
-        raise UsageError(message, fix=f"For another agent: toolwright run --preset {options.preset} --agent NAME")
+        raise UsageError(message, fix=f"For another agent: knapper run --preset {options.preset} --agent NAME")
 
 
 @asynccontextmanager

@@ -29,8 +29,8 @@ def debug_file(root: Path) -> Path | None:
     """Log to a file from now on, if at all, since the prompt has the screen; return the file."""
     if not LOG.isEnabledFor(logging.DEBUG):
         return None
-    state = root / ".toolwright"
-    folder = state if state.is_dir() and not state.is_symlink() else Path(tempfile.mkdtemp(prefix="toolwright-"))
+    state = root / ".knapper"
+    folder = state if state.is_dir() and not state.is_symlink() else Path(tempfile.mkdtemp(prefix="knapper-"))
     path = folder / "debug.log"
     path.unlink(missing_ok=True)
     path.touch(0o600)

@@ -11,7 +11,7 @@ import time
 import traceback
 from pathlib import Path
 
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
@@ -48,12 +48,12 @@ def fault_lines(message: str, fix: str = "") -> list[Line]:
     return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(with_options(fix)))]
 
 
-def turn_fault(agent: str, error: ToolwrightError) -> Line:
+def turn_fault(agent: str, error: KnapperError) -> Line:
     """Return why an agent's turn ended, or why none of any agent begins."""
     return line(("bad", f"{agent or 'No turn can begin'}: {with_options(str(error))}"))
 
 
-def report(error: ToolwrightError, *, as_json: bool) -> int:
+def report(error: KnapperError, *, as_json: bool) -> int:
     """Report an expected error, and return the exit code."""
     traced(error)
     tell(error.code, error.message, error.fix, as_json=as_json)
@@ -91,7 +91,7 @@ def innermost(error: BaseException) -> BaseException:
 
 
 def _crashed(error: BaseException) -> str:
-    message = f"Toolwright failed: {type(error).__name__}: {one_line(_masked(str(error)), 400)}".rstrip(": ")
+    message = f"Knapper failed: {type(error).__name__}: {one_line(_masked(str(error)), 400)}".rstrip(": ")
     return f"{message}."
 
 
@@ -116,7 +116,7 @@ def _masked(text: str) -> str:
 
 def _keep(error: BaseException, root: Path) -> Path:
     text = _masked("".join(traceback.format_exception(error)))
-    state = root / ".toolwright"
+    state = root / ".knapper"
     is_usable = os.access(state, os.W_OK) and not state.is_symlink()
     folder = state if is_usable else Path(tempfile.gettempdir())
     handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)

@@ -20,7 +20,7 @@ HUMAN = Author("human")
 
 async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | None:
     """Return the text as changed in the user's editor, or None if it is unchanged."""
-    with TemporaryDirectory(prefix="toolwright-") as folder:
+    with TemporaryDirectory(prefix="knapper-") as folder:
         path = Path(folder) / f"{Path(name).name or 'text'}{suffix}"
         path.write_text(text + "\n" if text else "", "utf-8")
         await open_editor(path, 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_core.base.errors import ModelError, NoModel, NoWorkspace, ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, ModelError, NoModel, NoWorkspace, UsageError
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.local_models import fetch_model, list_models
 from agent_core.workspace.model_check import (
@@ -33,7 +33,7 @@ from .progress import Download
 from .question import agreed, ask, ask_hidden, said_yes, say
 from .spans import Line, line
 
-_OF_NOBODY = {".git", ".toolwright"}
+_OF_NOBODY = {".git", ".knapper"}
 _LEAVE = ("q", "quit", "exit", "/exit")
 
 
@@ -44,7 +44,7 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
         say(_choices())
         typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 2; q: leave):")
         if typed is None or typed.lower() in _LEAVE:
-            say([line("Nothing was changed. Next: toolwright configure, or toolwright run --model tour")])
+            say([line("Nothing was changed. Next: knapper configure, or knapper run --model tour")])
             return None
         chosen = _take(typed or "2", options)
         if chosen is not None:
@@ -55,7 +55,7 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
     """Return the same options once the folder is a workspace, or None if the user does not want one here."""
     say(fault_lines(error.message))
-    question = "Make one here (functions/ with five starters, and toolwright.toml)?"
+    question = "Make one here (functions/ with five starters, and knapper.toml)?"
     if not (said_yes if _is_empty(options.root) else agreed)(question):  # a drawn word protects what is there
         say([line("Nothing was changed. ", error.fix)])
         return None
@@ -95,7 +95,7 @@ def _choices() -> list[Line]:
 
 
 def _to_fetch(model: dict[str, Any]) -> str:
-    return f"toolwright models get {str(model['name']).removeprefix('local/')} ({model['bytes'] / 1e9:.1f} GB)"
+    return f"knapper models get {str(model['name']).removeprefix('local/')} ({model['bytes'] / 1e9:.1f} GB)"
 
 
 def _take(typed: str, options: RunOptions) -> RunOptions | None:
@@ -105,7 +105,7 @@ def _take(typed: str, options: RunOptions) -> RunOptions | None:
         return None
     try:
         return ways[typed](options) if typed in ways else _address(options, check_new_address(typed))
-    except ToolwrightError as error:
+    except KnapperError as error:
         say(fault_lines(error.message, error.fix))
     except KeyboardInterrupt:
         say([line(), line(("warn", "Interrupted. What was fetched is kept."))])
@@ -132,9 +132,9 @@ def _address(options: RunOptions, url: str) -> RunOptions:
     request = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
     say([line(("dim", "Trying it …"))])
     chosen = replace(request, model=_try(request).model)
-    if agreed("Keep the address and the model's name in toolwright.toml?"):
+    if agreed("Keep the address and the model's name in knapper.toml?"):
         keep_address(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
-        say([line(("ok", "✓ "), "They are in toolwright.toml.")])
+        say([line(("ok", "✓ "), "They are in knapper.toml.")])
     if key:
         _tell_about_key(exports(in_force(options.root, chosen.flags())[0]) or [f"export {KEY}=…"])
     return chosen
@@ -173,7 +173,7 @@ def _key(typed: str) -> str:
 def _local(options: RunOptions) -> RunOptions:
     if find_spec("xllamacpp") is None:
         message = "The engine of the local model is not installed."
-        raise UsageError(message, fix="pip install xllamacpp, or `make run` in a clone; then: toolwright run")
+        raise UsageError(message, fix="pip install xllamacpp, or `make run` in a clone; then: knapper run")
     model = list_models()[0]
     name = str(model["name"])
     with Download() as download:

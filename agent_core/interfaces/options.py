@@ -1,4 +1,4 @@
-"""The options of `toolwright run`, and the settings that its flags stand for."""
+"""The options of `knapper run`, and the settings that its flags stand for."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ TOUR = "tour"
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of one `toolwright run`."""
+    """The options of one `knapper run`."""
 
     root: Path
     agent: str | None = None

@@ -21,8 +21,8 @@ from .ui import PlainVoice
 from .wrap import write
 
 MARK = "› "
-_EMPTY = "Nothing was said: standard input is empty. Next: toolwright run at a terminal, or with --message TEXT"
-_NO_TOUR = "The tour needs a terminal: it goes on with what you type. Next: toolwright run --model tour at a terminal"
+_EMPTY = "Nothing was said: standard input is empty. Next: knapper run at a terminal, or with --message TEXT"
+_NO_TOUR = "The tour needs a terminal: it goes on with what you type. Next: knapper run --model tour at a terminal"
 
 
 async def one_message(options: RunOptions, message: str | None) -> bool:

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 
 import agent_core
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.settings import ModelSettings, Settings
 
 from .progress import StatusLine
@@ -25,7 +25,7 @@ def prepare(name: str) -> None:
     try:
         with StatusLine() as bar:
             asyncio.run(_prepare(name, bar))
-    except ToolwrightError as error:
+    except KnapperError as error:
         say([line(("warn", "! "), f"The first request will do that: {error.message}")])
     except KeyboardInterrupt:
         say([line(), line(("warn", "Interrupted: the first request will do that."))])
@@ -33,7 +33,7 @@ def prepare(name: str) -> None:
 
 async def _prepare(name: str, bar: StatusLine) -> None:
     settings = Settings(model=ModelSettings(name=f"local/{name.removeprefix('local/')}"))
-    with TemporaryDirectory(prefix="toolwright-") as folder:
+    with TemporaryDirectory(prefix="knapper-") as folder:
         async with agent_core.Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()
             bar.count(0, 1, "loading the model")

@@ -1,4 +1,4 @@
-"""`toolwright --server URL …`: commands and turns of a workspace that a server has open. Slow to import."""
+"""`knapper --server URL …`: commands and turns of a workspace that a server has open. Slow to import."""
 
 import asyncio
 import sys
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent_core.access.grants import Approver, Question
 from agent_core.base import events
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 
@@ -91,7 +91,7 @@ async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | 
                 is_sure = True
             else:
                 raise
-    raise UsageError("The server asks for ever more.", fix="Is it Toolwright?")
+    raise UsageError("The server asks for ever more.", fix="Is it Knapper?")
 
 
 def _asked_for(refused: ApiRefusal, words: Sequence[str]) -> str:
@@ -138,7 +138,7 @@ class RemoteTalk:
                 await self._command(text[1:])
             else:
                 await self.turn(text.removeprefix("/") if text.startswith("//") else text, listener)
-        except ToolwrightError as error:
+        except KnapperError as error:
             self.failed = True
             self._voice.lines(fault_lines(error.message, error.fix))
 
@@ -148,7 +148,7 @@ class RemoteTalk:
 
     async def interrupt(self) -> None:
         """End the running turn."""
-        with suppress(ToolwrightError):  # the stream says what became of it
+        with suppress(KnapperError):  # the stream says what became of it
             await self._client.interrupt(self._agent)
 
     async def _shown(self, turn: Any, listener: Listener | None) -> None:  # Any: an asynchronous generator of events

@@ -52,7 +52,7 @@ class SarifLog:
         if not self._began:
             self._write(self._head())
         driver = {
-            "name": "Toolwright",
+            "name": "Knapper",
             "version": self._version,
             "semanticVersion": self._version,
             "rules": list(self._rules.values()),

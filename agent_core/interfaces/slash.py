@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Placed, typed_breakpoint
 from sandbox.wire.lines import bare_lines
@@ -135,7 +135,7 @@ async def _create(talk: Conversation, words: str) -> None:
     shop = talk.workspace.workshop
     pending = await shop.pending(name)
     begun = pending.code if pending else _BEGUN.format(name=name)
-    async with PromptDoor(talk).editor(f"In the shell: toolwright functions create {name} FILE"):
+    async with PromptDoor(talk).editor(f"In the shell: knapper functions create {name} FILE"):
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
         talk.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
@@ -192,7 +192,7 @@ async def command(talk: Conversation, text: str) -> None:
         check_source(name, words, is_trusted=talk.voice.is_trusted)
         await run(talk, words)
         talk.deeds.touch(text.split()[1:2])
-    except ToolwrightError as error:
+    except KnapperError as error:
         talk.explain(error)
     finally:
         talk.commanded = frozenset()

@@ -271,7 +271,7 @@ def _own(talk: Conversation, name: str) -> Function | None:
 async def _shell(talk: Conversation, words: str) -> None:
     command = needed(words, "shell")
     if not talk.voice.is_attended:
-        fix = "Run it in your shell: COMMAND | toolwright run --once -f - --message TEXT"
+        fix = "Run it in your shell: COMMAND | knapper run --once -f - --message TEXT"
         raise UsageError("A command of the shell runs only for a user at a terminal.", fix=fix)
     if own := _OF_SHELL.fullmatch(command):
         message = f"{own[1]} would change nothing: each ! is a shell of its own, and begins in {Path.cwd()}."

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Protocol
 
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
 from agent_core.runtime.agent import RemovedTurn
@@ -74,7 +74,7 @@ async def _carry_out(talk: Conversation, deeds: Sequence[Deed]) -> None:
     for deed in deeds:
         try:
             await deed.undo()
-        except ToolwrightError as error:
+        except KnapperError as error:
             talk.explain(error)
 
 
@@ -125,7 +125,7 @@ class _Helpers:
     """The helpers of the workspace."""
 
     label = "the helper "
-    rollback = "toolwright helpers rollback"
+    rollback = "knapper helpers rollback"
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -235,7 +235,7 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
         for row in await memory.sections.list()
     ]
     newer += [
-        (row.at, f"The source {one_line(row.name)}", f"toolwright sources remove {row.hash[:8]} forgets it")
+        (row.at, f"The source {one_line(row.name)}", f"knapper sources remove {row.hash[:8]} forgets it")
         for row in await memory.sources.list()
     ]
     for kind, name in product(_kinds(talk), talk.deeds.touched):

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 
 from .embedding import Embedder
 
@@ -88,7 +88,7 @@ class Lexicon:
         fresh = {number: words for number, words in texts.items() if number not in self._texts}
         try:
             await self._learn(chain(query_words, *fresh.values()))
-        except ToolwrightError:
+        except KnapperError:
             return None
         places = self._places.__getitem__
         self._texts.update((number, [*map(places, words)]) for number, words in fresh.items())

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pydantic import ValidationError
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.matching.differences import diff_lines
 from agent_core.storage import BlockChange, BlockRow, DetachBlock, ManifestConflict, SaveBlock, Write
 
@@ -122,7 +122,7 @@ _TRIES = 100  # each time that an edit is too late, someone else has made one
 _LONGEST_PAUSE_S = 0.2
 _LARGE = 4_000  # characters of a block; the usual one may have half of them
 _BOUND = frozenset({"agent", "function"})  # who may not touch what is read-only
-_ANSWERED = (ToolwrightError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+_ANSWERED = (KnapperError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 """What a method may raise over what it was given: an answer, as any other function's would be."""
 
 
@@ -217,7 +217,7 @@ async def plan(order: EditRequest, now: StoredMemory, agent: str, clock: Clock) 
     except ValidationError as error:
         return refused(reasons(error), order.author.by)
     except _ANSWERED as error:
-        own = isinstance(error, ToolwrightError)
+        own = isinstance(error, KnapperError)
         return refused(str(error) if own else f"{type(error).__name__}: {error}", order.author.by)
     if lost_lines := lost(order.seen, now, after):
         return refused(_overtaken(lost_lines, order.seen, now), order.author.by)

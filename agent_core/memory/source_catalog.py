@@ -93,7 +93,7 @@ class Sources:
         matches = [row for row in _meant(source, rows) if row.complete]
         if not matches:
             names = ", ".join(row.name for row in rows[:10])
-            fix = f"Loaded are: {names}." if names else "Type: toolwright sources load PATH"
+            fix = f"Loaded are: {names}." if names else "Type: knapper sources load PATH"
             fix = did_you_mean(source, [row.name for row in rows], fix)
             raise UsageError(f"No source {one_line(source)} is loaded.", fix=fix)
         for row in matches:

@@ -6,7 +6,7 @@ Where the model cannot be had, search goes on with words alone, and `trouble` sa
 from collections.abc import Collection
 from typing import Final
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.storage import DropVectors, Hit, MemoryStore, SaveVectors, Shelf
 
 from .embedding import Embedder
@@ -74,7 +74,7 @@ class ShelfVectors:
             return []
         try:
             vectors = await self._embedder.embed(texts)
-        except ToolwrightError as error:
+        except KnapperError as error:
             self.trouble = str(error)
             return []
         self.trouble = ""

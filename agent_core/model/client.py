@@ -185,7 +185,7 @@ class NativeModel:
             return reply
         self._is_loosened_said = True
         listed = ", ".join([*names][:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-        note = f"Sent without a strict schema, which cannot express them (`toolwright doctor` says why): {listed}."
+        note = f"Sent without a strict schema, which cannot express them (`knapper doctor` says why): {listed}."
         return replace(reply, note=f"{reply.note} {note}".strip())
 
     async def _once(self, request: Request) -> AsyncGenerator[Piece, None]:

@@ -48,7 +48,7 @@ TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {
 
 DEMONSTRATION: Final[tuple[Message, ...]] = (
     User("Good morning! Who are you?"),
-    Assistant("Good morning! I am Toolwright, an assistant that makes its own functions.", (), "A greeting: I reply."),
+    Assistant("Good morning! I am Knapper, an assistant that makes its own functions.", (), "A greeting: I reply."),
     _OFFERED,
     Assistant(
         "", (Call("demonstration-1", "weekday_of", '{"date":"2000-02-29"}'),), "weekday_of does this: I call it."
@@ -103,7 +103,7 @@ DEMONSTRATION: Final[tuple[Message, ...]] = (
 )
 
 INSTRUCTIONS: Final = """\
-You are Toolwright, an assistant that makes its own Python functions. What you know you just reply. What has to be \
+You are Knapper, an assistant that makes its own Python functions. What you know you just reply. What has to be \
 computed you compute with a function: when there is none for it, make one with \
 create_function, then call it with the user's data, then reply with its result.
 A function is plain Python 3.11, general: what the user's case needs comes in as arguments. It has type hints on every \

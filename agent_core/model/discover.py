@@ -81,8 +81,8 @@ class UnconfirmedServer(NoModel):
     def __init__(self, url: str) -> None:
         self.url = url
         what = f"A server answers at {url}, and it may not be yours: its port belongs neither to you nor to root."
-        fix = "If you trust it: toolwright configure --confirm-address"
-        super().__init__(f"{what} Nothing is sent to it.", fix=f"{fix} (or export TOOLWRIGHT_MODEL_BASE_URL={url})")
+        fix = "If you trust it: knapper configure --confirm-address"
+        super().__init__(f"{what} Nothing is sent to it.", fix=f"{fix} (or export KNAPPER_MODEL_BASE_URL={url})")
 
 
 async def choose(
@@ -224,6 +224,6 @@ def _nothing(name: str) -> NoModel:
         "Three ways to get one:",
         f"1. a key:           export OPENAI_API_KEY=…   (another endpoint: {_ANOTHER})",
         f"2. a local server:  start {servers}; it is found automatically",
-        f"3. a local model:   toolwright models get {_SUGGESTED}   (1.1 GB, no key, no server)",
+        f"3. a local model:   knapper models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )
     return NoModel(f"{message}.", fix="\n".join(ways))

@@ -70,7 +70,7 @@ _CONNECT_S: Final = 10.0
 _LISTING_S: Final = 3.0
 _DRAIN_S: Final = 0.5
 _LONGEST_S: Final = 3_600.0  # for one answer, however lively its stream is
-_HEADERS: Final = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "toolwright"}
+_HEADERS: Final = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "knapper"}
 _ACCOUNTS: Final = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 
 

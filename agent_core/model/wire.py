@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from sandbox.wire.foreign import Malformed, read_json
 
@@ -26,7 +26,7 @@ Group: TypeAlias = tuple[Message, ...]
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 KEPT_EXTRAS = ("extra_content",)
-NOTICE_PREFIX = "[Toolwright] "
+NOTICE_PREFIX = "[Knapper] "
 IMPORTED_PREFIX = "[From an agent's file, not from the program] "
 _NOTHING: Entry = {"type": "object", "properties": {}}
 _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
@@ -69,7 +69,7 @@ class WireDelta:
     finish: str = ""
 
 
-class InvalidRequest(ToolwrightError):
+class InvalidRequest(KnapperError):
     """Error raised when the conversation or the functions violate the wire format: a bug in the program, not in the
     model.
     """

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallOutcome, InterruptedCall
@@ -49,7 +49,7 @@ class OfferedHelper(Protocol):
 
 
 RunHelper = Callable[[Any, dict[str, Any], CallRecord], Awaitable[HelperRun]]
-"""Runs a helper with arguments for a call. Raises a ToolwrightError if it may not run."""
+"""Runs a helper with arguments for a call. Raises a KnapperError if it may not run."""
 
 
 class HelperSet(Protocol):
@@ -121,7 +121,7 @@ class HelperFunction:
                 run = await self.run(self.helper, arguments, record)
         except StopRequested:
             return await record.close(InterruptedCall(), about={"helper": run.to_json()})
-        except ToolwrightError as error:
+        except KnapperError as error:
             return await record.close(Refused(str(error)))
         if not run.failure:
             outcome = Returned(run.value, "", "", record.seconds())

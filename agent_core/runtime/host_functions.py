@@ -13,7 +13,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.json_form import to_json
 from agent_core.functions.answers import InterruptedCall
@@ -103,7 +103,7 @@ class OfferedHostFunction:
                 plan = await self.run(turn.hand, **arguments)
         except StopRequested:
             return await record.close(InterruptedCall())
-        except ToolwrightError as error:
+        except KnapperError as error:
             return await record.close(Refused(str(error)))
         except Exception:  # noqa: BLE001 - the named edge: one call's failure is an answer, and the log has the rest
             _log.exception("%s failed", name)

@@ -13,7 +13,7 @@ from agent_core.context.history import harmless
 from agent_core.storage import Entry, Inbound
 
 _POSING: Final = re.compile(r"^(\W*)(\[?\W*from\W*[:：].*)$", re.IGNORECASE | re.MULTILINE)
-_PROGRAM: Final = re.compile(r"\[\s*toolwright\s*\]", re.IGNORECASE)
+_PROGRAM: Final = re.compile(r"\[\s*knapper\s*\]", re.IGNORECASE)
 _HEADS: Final[Mapping[str, str]] = {
     "note": "[from: {}]",
     "ask": "[from: {}] asks you; your reply is the answer:",
@@ -25,7 +25,7 @@ AGAIN: Final = "The program was stopped in the middle of your last turn. Go on w
 
 def quoted(text: str) -> str:
     """Return the words of an agent in which no line passes for the user's, the program's or another agent's."""
-    return _POSING.sub(r"\1“\2”", _PROGRAM.sub("“Toolwright”", harmless(text)))
+    return _POSING.sub(r"\1“\2”", _PROGRAM.sub("“Knapper”", harmless(text)))
 
 
 def entry_of(event: Inbound) -> Entry | None:

@@ -1,4 +1,4 @@
-"""The folder `.toolwright/`: private to this user, ignored by git, with one lock per agent.
+"""The folder `.knapper/`: private to this user, ignored by git, with one lock per agent.
 
 The kernel lets a lock go when its process ends, however it ends; the file stays and holds
 the owner's number for the message to a second process; its time is when the owner began.
@@ -20,7 +20,7 @@ from types import TracebackType
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 from agent_core.base.plain_files import read_plain
 
-NAME = ".toolwright"
+NAME = ".knapper"
 STATE_FILE = "state.db"
 _ID_FILE = "workspace.id"
 _ID_BYTES = 100

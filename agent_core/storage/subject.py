@@ -91,7 +91,7 @@ def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") 
     return value
 
 
-FIX: Final = "Move .toolwright/state.db away if you did not make it: a new one will be created."
+FIX: Final = "Move .knapper/state.db away if you did not make it: a new one will be created."
 
 
 def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON

@@ -16,7 +16,7 @@ from .turn_store import Due
 
 Amounts: TypeAlias = dict[str, int | float]
 
-LIMITS_FROM: Final = "[runner] of toolwright.toml"
+LIMITS_FROM: Final = "[runner] of knapper.toml"
 BEAT: Final = "heartbeat"
 """The kind of event that wakes an agent when nobody has said anything."""
 AGAIN: Final = "again"

@@ -15,7 +15,7 @@ class WorkThreads:
     """The threads that touch connections. In one, work runs in the order of submission; it always runs to its end."""
 
     def __init__(self, count: int = 1) -> None:
-        self._executor = ThreadPoolExecutor(count, thread_name_prefix="toolwright-storage")
+        self._executor = ThreadPoolExecutor(count, thread_name_prefix="knapper-storage")
 
     async def run(self, work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
         """Return the result of the work. A cancelled waiter leaves when the work is done, so nothing runs unobserved.

@@ -284,7 +284,7 @@ def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_c
         message = (
             f"This agent was made with the memory class `{memory_class}`, which runs code when the agent is opened."
         )
-        raise SettingsError(message, fix=f"If you trust it: export TOOLWRIGHT_MEMORY_CLASS_NAME={memory_class}")
+        raise SettingsError(message, fix=f"If you trust it: export KNAPPER_MEMORY_CLASS_NAME={memory_class}")
     kind = named(memory_class or memory_settings.class_name)
     labels = {block.label for block in kind.starts_with}
     values = {

@@ -41,7 +41,7 @@ RESERVED: Final = frozenset(
         "assistant",
         "tool",
         "function",
-        "toolwright",
+        "knapper",
         "all",
     }
 )

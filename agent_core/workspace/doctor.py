@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from agent_core import __version__
 from agent_core.access.grants.addresses import UnconfirmedAddress, unconfirmed
-from agent_core.base.errors import ModelError, ToolwrightError
+from agent_core.base.errors import KnapperError, ModelError
 from agent_core.base.settings import ModelSettings, Settings
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.memory.embedding import Embedder
@@ -63,7 +63,7 @@ async def embedding(name: str, factory: Callable[[], Embedder | None]) -> dict[s
         embedder = factory()
         if embedder is not None:
             await embedder.embed(["word"])
-    except ToolwrightError as error:
+    except KnapperError as error:
         return {"ok": False, "name": name, "problem": f"{name}: {error.message}", "fix": error.fix}
     return {
         "ok": True,

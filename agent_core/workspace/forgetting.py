@@ -27,7 +27,7 @@ _TYPED: Final = ("history", "debug_history")
 _LOGS: Final = {**dict.fromkeys(_REQUESTS, "log of requests"), **dict.fromkeys(_TYPED, "input history")}
 _CRASHES: Final = "crash-*.log"
 _DEBUG: Final = "debug.log"  # of one session: each request in it has the whole conversation
-_ASIDE: Final = ".toolwright/state.db.*-*"
+_ASIDE: Final = ".knapper/state.db.*-*"
 _MOST_BYTES: Final = 256 << 20
 _OWN_BYTES: Final = 4 << 20  # of a file of the user's that is looked into
 _MOST_FILES: Final = 5_000
@@ -130,7 +130,7 @@ class Forgetting:
         match, is_turn = _PLACE.fullmatch(typed), bool(request.turn)
         if typed != "last" and (match is None or (match[2] is None) != is_turn):
             form = "a number, such as 3" if is_turn else "numbers, such as 3.0"
-            fix = f"/memory search and `toolwright memory search` show {form}; or type `last`."
+            fix = f"/memory search and `knapper memory search` show {form}; or type `last`."
             raise UsageError(f"`{typed[:60]}` is no {'turn' if is_turn else 'message'}.", fix=fix)
         numbers = [int(part) for part in match.groups() if part] if match else []
         said = await self._store.last_said(agent, *numbers)

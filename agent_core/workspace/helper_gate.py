@@ -69,7 +69,7 @@ def _unknown(helper: Helper, around: Surroundings) -> Iterator[Problem]:
             yield Problem("no-function", f"`{shown}` fits no function", where, "make one, or leave it out", "warns")
         else:
             names = nearest(pattern, [*functions, *around.helpers])
-            fix = f"did you mean `{names[0]}`?" if names else "list_functions and `toolwright functions list` name them"
+            fix = f"did you mean `{names[0]}`?" if names else "list_functions and `knapper functions list` name them"
             fix = f"{fix} A helper belongs into `helpers`" if names and names[0] in around.helpers else fix
             yield Problem("unknown-function", f"there is no function `{shown}`", where, fix)
     for pattern in helper.helpers:
@@ -79,7 +79,7 @@ def _unknown(helper: Helper, around: Surroundings) -> Iterator[Problem]:
             yield Problem("own-name", f"`{shown}` is the helper itself", place_of(helper, "helpers"), fix)
         elif not set(pattern) & set("*?[") and pattern not in around.helpers:
             names = nearest(pattern, around.helpers)
-            fix = f"did you mean `{names[0]}`?" if names else "`toolwright helpers list` names them"
+            fix = f"did you mean `{names[0]}`?" if names else "`knapper helpers list` names them"
             yield Problem("unknown-helper", f"there is no helper `{shown}`", place_of(helper, "helpers"), fix)
 
 

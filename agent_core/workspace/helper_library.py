@@ -101,7 +101,7 @@ class HelperLibrary:
             UsageError: there is none.
         """
         if name not in self._helpers:
-            fix = did_you_mean(name, self._helpers, "Next: toolwright helpers list")
+            fix = did_you_mean(name, self._helpers, "Next: knapper helpers list")
             if name in self._problems:
                 fix = f"Its file was rejected: {self._problems[name][0]}"
             raise UnknownName(f"There is no helper `{one_line(name, 80)}`.", fix=fix)

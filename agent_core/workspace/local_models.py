@@ -89,6 +89,6 @@ def remove_model(name: str) -> dict[str, Any]:
     entry = weights.named(name)
     removed_files = remove(entry) | pool.remove_states(entry)
     if not removed_files:
-        raise UsageError(f"Nothing of `{entry.name}` is here.", fix="To see what is here: toolwright models list")
+        raise UsageError(f"Nothing of `{entry.name}` is here.", fix="To see what is here: knapper models list")
     removed = [str(file) for file in removed_files]
     return {"name": f"{weights.PREFIX}{entry.name}", "removed": removed, "bytes": sum(removed_files.values())}

@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 
 from agent_core import __version__
 from agent_core.base import events
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.storage import AGAIN
 
@@ -46,20 +46,20 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._begun: dict[str, float] = {}
-        self._turns = Counter("toolwright_turns", "Turns that ended, by how.", ["reason"], registry=registry)
+        self._turns = Counter("knapper_turns", "Turns that ended, by how.", ["reason"], registry=registry)
         self._turn_s = Histogram(
-            "toolwright_turn_seconds", "From the beginning of a turn to its end.", buckets=_TURN_S, registry=registry
+            "knapper_turn_seconds", "From the beginning of a turn to its end.", buckets=_TURN_S, registry=registry
         )
-        self._steps = Counter("toolwright_steps", "Steps of the turns that ended.", registry=registry)
+        self._steps = Counter("knapper_steps", "Steps of the turns that ended.", registry=registry)
         self._again = Counter(
-            "toolwright_take_overs", "Turns that go on with one that was cut off, here or elsewhere.", registry=registry
+            "knapper_take_overs", "Turns that go on with one that was cut off, here or elsewhere.", registry=registry
         )
-        self._calls = Counter("toolwright_calls", "Calls of functions, by outcome.", ["outcome"], registry=registry)
+        self._calls = Counter("knapper_calls", "Calls of functions, by outcome.", ["outcome"], registry=registry)
         self._call_s = Histogram(
-            "toolwright_call_seconds", "How long calls of functions took.", buckets=_CALL_S, registry=registry
+            "knapper_call_seconds", "How long calls of functions took.", buckets=_CALL_S, registry=registry
         )
         self._tokens = Counter(
-            "toolwright_tokens",
+            "knapper_tokens",
             "Tokens of requests to models; cached ones are prompt, too.",
             ["of"],
             registry=registry,
@@ -151,16 +151,16 @@ class _AtTheStore(Collector):
         asked = asyncio.run_coroutine_threadsafe(self._asked(), self._loop)
         try:
             found = asked.result(_ASK_S)
-        except (ToolwrightError, TimeoutError):
+        except (KnapperError, TimeoutError):
             asked.cancel()
             found = []
-        yield GaugeMetricFamily("toolwright_store_up", "1 if the store answered.", value=bool(found))
+        yield GaugeMetricFamily("knapper_store_up", "1 if the store answered.", value=bool(found))
         yield from found
 
     async def _asked(self) -> list[Metric]:
         store = self._workspace.store
         backlog = await store.backlog()
-        info = GaugeMetricFamily("toolwright_info", "This program.", labels=["version", "sandbox"])
+        info = GaugeMetricFamily("knapper_info", "This program.", labels=["version", "sandbox"])
         info.add_metric([__version__, await self._workspace.sandbox_level()], 1)
         gauges = {
             "events_waiting": ("Events in the inboxes of agents that are due and not taken.", backlog.waiting),
@@ -177,6 +177,6 @@ class _AtTheStore(Collector):
         lost = "Agents that this process has taken from one that was not heard of any more."
         return [
             info,
-            CounterMetricFamily("toolwright_lost_leases", lost, value=store.leases_taken),
-            *(GaugeMetricFamily(f"toolwright_{name}", *about) for name, about in gauges.items()),
+            CounterMetricFamily("knapper_lost_leases", lost, value=store.leases_taken),
+            *(GaugeMetricFamily(f"knapper_{name}", *about) for name, about in gauges.items()),
         ]

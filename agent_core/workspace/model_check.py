@@ -40,7 +40,7 @@ class Tested:
     fix: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the `tested` shape of `toolwright configure`."""
+        """Return the `tested` shape of `knapper configure`."""
         return asdict(self)
 
 
@@ -71,7 +71,7 @@ def keep_address(root: Path, values: Mapping[str, Any]) -> None:  # Any: values 
     """Write values into the settings file; this confirms an address among them.
 
     Raises:
-        ToolwrightError: they cannot be written, or the address not be kept as confirmed.
+        KnapperError: they cannot be written, or the address not be kept as confirmed.
     """
     write_values(root, values)
     if url := values.get("model.base_url"):
@@ -105,7 +105,7 @@ def check_new_name(name: str) -> str:
         UsageError: it looks like a key, or it is the tour, which is no setting.
     """
     if name == TOUR:
-        raise UsageError("The tour cannot be set as the model.", fix="Next: toolwright run --model tour")
+        raise UsageError("The tour cannot be set as the model.", fix="Next: knapper run --model tour")
     if name.startswith("sk-") or any(char.isspace() or not char.isprintable() for char in name):
         raise UsageError("That is not the name of a model.", fix=f"A key goes into the environment: export {KEY}=…")
     return name

@@ -25,7 +25,7 @@ def is_read_only(root: Path) -> bool:
 @contextmanager
 def reading_copy(root: Path) -> Iterator[Path]:
     """Yield a temporary copy of the functions, the settings and the own state of a workspace; it is gone afterwards."""
-    with TemporaryDirectory(prefix="toolwright-") as folder:
+    with TemporaryDirectory(prefix="knapper-") as folder:
         copy = Path(folder)
         for path in _files(root):
             place = copy / path.relative_to(root)

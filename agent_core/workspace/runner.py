@@ -21,7 +21,7 @@ from watchdog.observers import Observer
 
 from agent_core.access.grants import Approver
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, LostLease, StorageError, ToolwrightError
+from agent_core.base.errors import AgentBusy, KnapperError, LostLease, StorageError
 from agent_core.base.events import Event
 from agent_core.base.plain_files import add_to
 from agent_core.runtime.agent import Agent
@@ -55,7 +55,7 @@ class Runner:
         kinds: Collection[str] = (*BETWEEN, BEAT),
         is_free: Callable[[str], bool] = lambda _: True,
         let_go: Handle | None = None,
-        on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
+        on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
         ends_with_store: bool = False,
     ) -> None:
         """Create the runner; `interrupt` ends the turn of an agent that `handle` runs.
@@ -167,7 +167,7 @@ class Runner:
     async def _one(self, agent: str) -> None:
         try:
             await self._fenced(agent)
-        except ToolwrightError as error:
+        except KnapperError as error:
             is_taken = isinstance(error, AgentBusy) and self._store.is_shared  # somebody else runs its turn
             self._resting[agent] = self._clock.monotonic() + (_HEAL_S if is_taken else _REST_S)
             if not is_taken:
@@ -175,10 +175,10 @@ class Runner:
         except Exception:  # noqa: BLE001 - the runner's edge: one agent's failure does not stop the others
             self._resting[agent] = self._clock.monotonic() + _REST_S
             _log.exception("the turn of %s failed", agent)
-            self._on_fault(agent, ToolwrightError("Its turn failed inside the program itself."))
+            self._on_fault(agent, KnapperError("Its turn failed inside the program itself."))
         finally:
             if self._let_go is not None:
-                with suppress(ToolwrightError):  # it is closed at the end
+                with suppress(KnapperError):  # it is closed at the end
                     await self._let_go(agent)
             del self._running[agent]
             self._woken.set()

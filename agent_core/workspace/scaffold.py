@@ -1,4 +1,4 @@
-"""The folder of a workspace: `toolwright init` makes it, with the starter functions and a settings file."""
+"""The folder of a workspace: `knapper init` makes it, with the starter functions and a settings file."""
 
 import re
 from importlib.metadata import PackageNotFoundError, files
@@ -15,7 +15,7 @@ NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
 _DEFINED = re.compile(r"^(?:async )?def ([A-Za-z]\w*)", re.M)
 
 _SETTINGS = """\
-# Toolwright's settings for this workspace. `toolwright doctor` shows what is in force.
+# Knapper's settings for this workspace. `knapper doctor` shows what is in force.
 # Keys never go here: they come from the environment (OPENAI_API_KEY).
 
 # [model]
@@ -70,7 +70,7 @@ def opened(root: Path | str) -> Path:
     root = Path(root).resolve()
     check_folder(root)
     if not root.is_dir():
-        raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: toolwright init {root}")
+        raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: knapper init {root}")
     try:
         if not (root / STATE).is_dir():
             (root / FOLDER).mkdir(exist_ok=True)
@@ -103,7 +103,7 @@ def sources() -> list[Path]:
     if len(shipped_files) == len(NAMES):
         return shipped_files
     try:
-        shipped = files("toolwright") or []
+        shipped = files("knapper") or []
     except PackageNotFoundError:
         shipped = []
     return [Path(str(entry.locate())) for entry in shipped if entry.name in NAMES and entry.parent.name == "functions"]

@@ -29,9 +29,9 @@ class Spans:
     """The spans of this process, sent to where `OTEL_EXPORTER_OTLP_ENDPOINT` and its like say."""
 
     def __init__(self) -> None:
-        self._provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "toolwright"}), shutdown_on_exit=False)
+        self._provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "knapper"}), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        self._tracer = self._provider.get_tracer("toolwright", __version__)
+        self._tracer = self._provider.get_tracer("knapper", __version__)
         self._turns: OrderedDict[str, tuple[Span, dict[str, Span]]] = OrderedDict()
 
     def hear(self, event: Event) -> None:
@@ -42,7 +42,7 @@ class Spans:
             turn, calls = self._turns[event.turn]
             match event:
                 case events.CallStarted():
-                    name, about = f"call {event.name}", {"toolwright.step": event.step}
+                    name, about = f"call {event.name}", {"knapper.step": event.step}
                     within = set_span_in_context(turn)
                     calls[event.call_id] = self._tracer.start_span(name, within, attributes=about)
                 case events.CallAnswered() if event.call_id in calls:
@@ -58,7 +58,7 @@ class Spans:
 
     def _begin(self, event: events.TurnStarted) -> None:
         from_sender = TraceContextTextMapPropagator().extract({"traceparent": event.trace})
-        about = {"toolwright.agent": event.agent, "toolwright.turn": event.turn, "toolwright.event": event.event}
+        about = {"knapper.agent": event.agent, "knapper.turn": event.turn, "knapper.event": event.event}
         turn = self._tracer.start_span("turn", from_sender, SpanKind.CONSUMER, about)
         self._turns[event.turn] = turn, {}
         if len(self._turns) > _MOST_OPEN:
@@ -68,13 +68,13 @@ class Spans:
         turn, calls = self._turns.pop(event.turn)
         for call in calls.values():
             _end(call, "unknown", is_well=False)
-        turn.set_attribute("toolwright.steps", event.steps)
+        turn.set_attribute("knapper.steps", event.steps)
         turn.set_attributes({f"gen_ai.usage.{_TOKENS[name]}": n for name, n in event.usage.items() if name in _TOKENS})
         _end(turn, event.reason, is_well=event.reason not in _FAILED)
 
 
 def _end(span: Span, outcome: str, *, is_well: bool) -> None:
-    span.set_attribute("toolwright.outcome", outcome)
+    span.set_attribute("knapper.outcome", outcome)
     if not is_well:
         span.set_status(Status(StatusCode.ERROR, outcome))
     span.end()

@@ -15,7 +15,7 @@ from agent_core.base.settings import FILE_NAME, Settings, storage_of_file
 from agent_core.storage import STATE_FILE, Store, open_store, prepare_state_dir, workspace_id
 
 _PASSWORD: Final = re.compile(r"(?<=[^/]):[^/@]*(?=@)")
-CONFIRM: Final = "toolwright storage confirm"
+CONFIRM: Final = "knapper storage confirm"
 
 
 class UnconfirmedDatabase(StorageError):
@@ -29,7 +29,7 @@ class UnconfirmedDatabase(StorageError):
             f"{FILE_NAME} names the database {place}, which you did not confirm here, so nothing "
             "is sent to it. If you say yes, conversations and memory are kept there."
         )
-        super().__init__(message, fix=f"If you trust it: {CONFIRM} (or export TOOLWRIGHT_STORAGE_URL=…)")
+        super().__init__(message, fix=f"If you trust it: {CONFIRM} (or export KNAPPER_STORAGE_URL=…)")
 
 
 def open_state(root: Path, settings: Settings) -> Store:

@@ -53,7 +53,7 @@ class Supervision:
         """
         if name not in self._names:
             names = [each for each in self._names if not each.startswith(PREFIX)]
-            known = f"There are: {', '.join(names)}." if names else "No agent yet. Next: toolwright run"
+            known = f"There are: {', '.join(names)}." if names else "No agent yet. Next: knapper run"
             hint = did_you_mean(name, names, known)
             raise UsageError(f"There is no agent `{one_line(name, 64)}`.", fix=hint)
 
@@ -85,7 +85,7 @@ class Supervision:
         if waiting := [ask for ask in asks if name in (ask.recipient, ask.id)]:
             return waiting
         self.check(name)
-        hint = did_you_mean(name, [ask.recipient for ask in asks], "Type: toolwright agents tree")
+        hint = did_you_mean(name, [ask.recipient for ask in asks], "Type: knapper agents tree")
         raise UsageError(f"Nobody waits for an answer of `{one_line(name, 64)}`.", fix=hint)
 
     async def answer(self, name: str, text: str) -> int:
@@ -123,7 +123,7 @@ class Supervision:
         ]
         if not stopped:
             self.check(name)
-            fix = "Type: toolwright agents tree"
+            fix = "Type: knapper agents tree"
             raise UsageError(f"`{one_line(name, 64)}` is at work in no thread.", fix=fix)
         await self._store.apply([SetThread(id, "stopped", why) for id in stopped])
         return stopped

@@ -21,7 +21,7 @@ from agent_core.access.grants import (
     Question,
 )
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, NoWorkspace, StorageError, ToolwrightError, UsageError
+from agent_core.base.errors import AgentBusy, KnapperError, NoWorkspace, StorageError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.messages import Assistant
 from agent_core.base.problem import Problem
@@ -157,7 +157,7 @@ class Workspace:
     @asynccontextmanager
     async def in_memory(cls, **options: Any) -> AsyncIterator["Workspace"]:  # Any: what `open` takes
         """Open a new workspace that is gone afterwards, for tests and notebooks; `options` are those of `open`."""
-        with TemporaryDirectory(prefix="toolwright-") as folder:
+        with TemporaryDirectory(prefix="knapper-") as folder:
             async with cls.open(folder, **options) as workspace:
                 yield workspace
 
@@ -174,7 +174,7 @@ class Workspace:
         if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
             lacks = f"{root.resolve()} is not a workspace: it has neither functions/ nor {FILE_NAME}."
             message = lacks if root.is_dir() else f"There is no folder {root.resolve()}."
-            raise NoWorkspace(message, fix=f"Next: toolwright init {root}")
+            raise NoWorkspace(message, fix=f"Next: knapper init {root}")
         return root
 
     @classmethod
@@ -293,7 +293,7 @@ class Workspace:
         hear: Callable[[Event], None] = lambda _: None,
         *,
         front: Front | None = None,
-        on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
+        on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
     ) -> AsyncIterator[Runner]:
         """Give the runner of this workspace's agents; `hear` gets the events of those that work behind.
 
@@ -310,7 +310,7 @@ class Workspace:
         hear: Callable[[Event], None] = lambda _: None,
         *,
         slots: int,
-        on_fault: Callable[[str, ToolwrightError], None] = lambda *_: None,
+        on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
     ) -> AsyncIterator[Runner]:
         """Give the runner of all agents at a store that is shared: of what users say to them, too.
 
@@ -320,7 +320,7 @@ class Workspace:
             UsageError: the store is a file.
         """
         if not self._store.is_shared:
-            fix = "Next: toolwright agents run. For several machines, see docs/scale.md"
+            fix = "Next: knapper agents run. For several machines, see docs/scale.md"
             raise UsageError("A worker needs a database that processes share, and the state is in a file.", fix=fix)
         opened = partial(self._opened, is_behind=True, answers=True)
         behind = AgentsBehind(opened, hear, self.answered_by_id)
@@ -380,7 +380,7 @@ class Workspace:
         """
         name = name or self.settings.agent
         if name != self.settings.agent and await self._store.agent_settings(name) is None:
-            raise UsageError(f"There is no agent {name}.", fix="Type: toolwright agents list")
+            raise UsageError(f"There is no agent {name}.", fix="Type: knapper agents list")
         return sources_of(self._deps(), name)
 
     def loaded_sources(self) -> Sources:
@@ -508,7 +508,7 @@ def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) 
     in this thread, that loop waits.
 
     Raises:
-        ToolwrightError: the workspace, the model or the turn failed.
+        KnapperError: the workspace, the model or the turn failed.
     """
 
     async def asked() -> str:

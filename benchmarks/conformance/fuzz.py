@@ -49,7 +49,7 @@ def main() -> int:
             failed, sent = _send(given, root, address, token)
             status = _asked(f"{address}/api/v1/status", token)
         counts = _answered(root / "workspace")
-        for log in sorted((root / "workspace" / ".toolwright").glob("crash-*.log")):
+        for log in sorted((root / "workspace" / ".knapper").glob("crash-*.log")):
             print(log.read_text("utf-8"))
         doctor = [sys.executable, "-m", "agent_core", "-C", str(root / "workspace"), "doctor", "--json"]
         whole = subprocess.run(doctor, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -99,7 +99,7 @@ def _asked(url: str, token: str, body: bytes | None = None) -> Any:  # Any: JSON
 
 def _answered(workspace: Path) -> Counter[int]:
     """Return how often each status was answered, as the server's own log has it."""
-    logs = sorted((workspace / ".toolwright").glob("access.log*"))
+    logs = sorted((workspace / ".knapper").glob("access.log*"))
     return Counter(json.loads(line)["status"] for log in logs for line in log.read_text("utf-8").splitlines())
 
 

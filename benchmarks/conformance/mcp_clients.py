@@ -1,6 +1,6 @@
 """MCP clients of others, connected while a function is made, changed and deleted at a prompt in a terminal.
 
-Each has its program started by `toolwright mcp` and `/mcp` of a server, at the workspace of the prompt: every way in is
+Each has its program started by `knapper mcp` and `/mcp` of a server, at the workspace of the prompt: every way in is
 another process. The model behind the prompt is scripted.
 """
 
@@ -17,7 +17,7 @@ from benchmarks.peers.__main__ import installed
 from tests.interfaces.asking import agree
 from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.desk import VOWELS
-from tests.kit.terminal import TOOLWRIGHT, Terminal
+from tests.kit.terminal import KNAPPER, Terminal
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
@@ -62,13 +62,13 @@ def follow_a_prompt(name: str, url: str, token: str, workspace: Path) -> str:
 
 
 def _ours(workspace: Path) -> tuple[str, str]:
-    return json.dumps([*TOOLWRIGHT, "-C", str(workspace), "mcp"]), ""
+    return json.dumps([*KNAPPER, "-C", str(workspace), "mcp"]), ""
 
 
 async def _followed(python: Path, clients: Sequence[str], ways: dict[str, tuple[str, str]], workspace: Path) -> str:
     async with AsyncExitStack() as stack:
         model = stack.enter_context(scripted(_SCRIPT))
-        command = [*TOOLWRIGHT, "run", "--base-url", model.base_url, "--model", "scripted"]
+        command = [*KNAPPER, "run", "--base-url", model.base_url, "--model", "scripted"]
         screen = stack.enter_context(closing(Terminal(command, cwd=workspace)))
         await asyncio.to_thread(screen.wait_for, "/help lists")
         connected = {

@@ -30,7 +30,7 @@ async function openaiJs() {
 async function aiSdk() {
   const { generateText, streamText } = await import("ai");
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-  const model = createOpenAICompatible({ name: "toolwright", baseURL, apiKey, includeUsage: true })("main");
+  const model = createOpenAICompatible({ name: "knapper", baseURL, apiKey, includeUsage: true })("main");
   const { text, usage } = await generateText({ model, prompt: "Where is the lighthouse?", maxRetries: 0 });
   assert.match(text, WORD);
   assert(usage.totalTokens > 0);

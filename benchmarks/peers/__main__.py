@@ -32,7 +32,7 @@ from .ours import CALLS
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
-OURS: Final = "Toolwright"
+OURS: Final = "Knapper"
 SDK: Final = "openai"
 _FUNCTIONS: Final = 1_000
 _SCHEMA_ROUNDS: Final = 3

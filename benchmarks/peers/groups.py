@@ -183,10 +183,10 @@ def main() -> None:
         print(with_model(given.model, scenarios, halves))
         return
     asking = Policy(choose="model")
-    rows = {"Toolwright": [figures(ours(case, asking)) for case in behaviors]}
+    rows = {"Knapper": [figures(ours(case, asking)) for case in behaviors]}
     shares = {
-        "Toolwright, rules alone": [ours(case, Policy()) for case in scenarios],
-        "Toolwright, scripted model": [ours(case, asking) for case in scenarios],
+        "Knapper, rules alone": [ours(case, Policy()) for case in scenarios],
+        "Knapper, scripted model": [ours(case, asking) for case in scenarios],
         "the scripted model alone": [{"speakers": case["answers"]} for case in scenarios],
     }
     skipped = {}
@@ -212,7 +212,7 @@ def with_model(name: str, scenarios: Sequence[Case], halves: Sequence[str]) -> s
     found = asyncio.run(asked_of(name, scenarios))
     right = {half or "all": share(found, scenarios, half) for half in halves}
     asked = sum(result["asked"] for result in found)
-    return f"{scenario_table({f'Toolwright, {name}': right})}\nasked {asked} of {len(found)} times"
+    return f"{scenario_table({f'Knapper, {name}': right})}\nasked {asked} of {len(found)} times"
 
 
 def table(rows: dict[str, list[Case]]) -> str:

@@ -162,7 +162,7 @@ def _cut(text: str) -> str:
     return cleaned if len(cleaned) <= caps.MOST_ANSWER else f"{cleaned[: caps.MOST_ANSWER - 1]}…"
 
 
-HIT: Final = "__toolwright_hit__"
+HIT: Final = "__knapper_hit__"
 _FUTURE: Final = 0x1FF0000  # the flags of `from __future__ import …`
 _DEPTH: Final = 50
 

@@ -19,7 +19,7 @@ Version = Literal["v1", "v2"]
 Settings = tuple[tuple[str, str, bool], ...]  # file, text, whether the kernel must have it
 
 CONTROLLERS: Final = ("memory", "pids", "cpu")
-_PREFIX: Final = "toolwright-"
+_PREFIX: Final = "knapper-"
 _PERIOD_US: Final = 100_000
 _PATIENCE_S: Final = 2.0  # until workers that were killed have left
 _NUMBERS: Final = count()

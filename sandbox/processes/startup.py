@@ -45,7 +45,7 @@ class SelfTestReport:
 async def examine(pool: Pool) -> SelfTestReport:
     """Run the canaries in one worker of this pool."""
     with (
-        tempfile.TemporaryDirectory(prefix="toolwright-canary-") as folder,
+        tempfile.TemporaryDirectory(prefix="knapper-canary-") as folder,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
         _lay_out(Path(folder))
@@ -122,11 +122,11 @@ _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each 
 _NOBODY: Final = 65534
 _CHOICES: Final = (
     "Function code does not run without it. Your choices: a Linux machine (x86-64) with Landlock and "
-    "seccomp, also as WSL2, a container or a virtual machine; or TOOLWRIGHT_SANDBOX_UNSAFE=true, which "
+    "seccomp, also as WSL2, a container or a virtual machine; or KNAPPER_SANDBOX_UNSAFE=true, which "
     "runs function code with whatever layers hold, with your own rights."
 )
 _ADVICE: Final = {
-    "win32": " (install WSL2 by `wsl --install`, and run toolwright in it; WSL1 has no Linux kernel and does not work)",
+    "win32": " (install WSL2 by `wsl --install`, and run knapper in it; WSL1 has no Linux kernel and does not work)",
     "darwin": " (use a Linux virtual machine or container)",
 }
 _UNTRIED: Final = "trial: the table of system calls for {} was never run before this, so the self-test alone decides"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.interfaces.support import flags
 from tests.kit import Repeat, Say, ScriptedModel, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 from .groups import group_file
 from .team import by_name, describe, of_whom
@@ -17,7 +17,7 @@ from .test_messages_between_agents import calling
 def talk_to(root: Path, model: ScriptedModel, *options: str) -> CompletedProcess[str]:
     """One message to an agent of a workspace."""
     (root / "functions").mkdir(exist_ok=True)
-    return toolwright("run", *flags(model), "--message", "Go.", *options, cwd=root)
+    return knapper("run", *flags(model), "--message", "Go.", *options, cwd=root)
 
 
 def test_an_agent_that_run_makes_has_a_file_and_main_stays_what_it_is(tmp_path: Path) -> None:
@@ -75,5 +75,5 @@ def test_a_group_named_as_an_agent_is_the_group_and_the_agents_file_is_rejected(
     describe(tmp_path, "team")
     with scripted([]) as model:
         assert "0 turns were taken" in talk_to(tmp_path, model, "--agent", "team").stderr
-    told = toolwright("agents", "tree", cwd=tmp_path).stderr
+    told = knapper("agents", "tree", cwd=tmp_path).stderr
     assert "agents/team.toml config: There is a group `team` already." in told

@@ -9,29 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.program import surroundings, toolwright
+from tests.kit.program import knapper, surroundings
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.usefixtures("postgres")  # where there is none to start, it is skipped
 def test_a_function_grown_at_the_prompt_of_a_cluster_is_called_by_a_worker(tmp_path: Path) -> None:
-    environment = {"TMPDIR": str(tmp_path), "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+    environment = {"TMPDIR": str(tmp_path), "KNAPPER_MEMORY_EMBEDDING": "none"}
     command = [sys.executable, "-m", "benchmarks.cluster", "--workers", "2", "--model", "tour"]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     cluster = subprocess.Popen(command, cwd=ROOT, env=surroundings(environment), text=True, **streams)  # type: ignore[call-overload]
     try:
-        said = heard(cluster, r"cd (\S+) && TOOLWRIGHT_STORAGE_URL='(\S+)' TOOLWRIGHT_MODEL_NAME='tour'")
-        environment |= {"TOOLWRIGHT_STORAGE_URL": said[2], "TOOLWRIGHT_MODEL_NAME": "tour"}
+        said = heard(cluster, r"cd (\S+) && KNAPPER_STORAGE_URL='(\S+)' KNAPPER_MODEL_NAME='tour'")
+        environment |= {"KNAPPER_STORAGE_URL": said[2], "KNAPPER_MODEL_NAME": "tour"}
         question = ("run", "--message", "how many vowels are in queueing?")
-        assert "5 vowels" in toolwright(*question, cwd=Path(said[1]), environment=environment).stdout
+        assert "5 vowels" in knapper(*question, cwd=Path(said[1]), environment=environment).stdout
         cluster.stdin.write("clerk: how many vowels are in banana?\n")
         cluster.stdin.flush()
         assert heard(cluster, r'worker \d \|   clerk .*3 in "banana"')
         cluster.send_signal(signal.SIGINT)
         assert "Ended." in cluster.communicate(timeout=60)[0]
         assert cluster.returncode == 0
-        assert not [path for path in tmp_path.iterdir() if path.name.startswith(("toolwright-cluster", "tw-pg"))]
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith(("knapper-cluster", "tw-pg"))]
     finally:
         if cluster.poll() is None:
             os.kill(cluster.pid, signal.SIGTERM)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import ToolwrightError, TurnError
+from agent_core.base.errors import KnapperError, TurnError
 from agent_core.base.events import Warned
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.workspace.agent_files import AgentFiles
@@ -50,7 +50,7 @@ def test_a_bad_file_leaves_what_the_good_one_said_in_force(tmp_path: Path) -> No
     [
         pytest.param("user", "is reserved", id="the user"),
         pytest.param("System", "is reserved", id="the system"),
-        pytest.param("toolwright", "is reserved", id="the program"),
+        pytest.param("knapper", "is reserved", id="the program"),
         pytest.param("Editor", "looks like `editor`", id="another case"),
         pytest.param("ed1tor", "looks like `editor`", id="a digit for a letter"),
         pytest.param("edi_tor", "looks like `editor`", id="a hidden stroke"),
@@ -73,7 +73,7 @@ def test_a_new_agent_gets_a_file_in_which_everything_is_allowed(tmp_path: Path) 
     assert files.make("editor") == "agents/editor.toml"
     assert (files.profile("editor"), files.folder.problems) == (AgentProfile(), ())
     for name, part in (("ed1tor", "looks like `editor`"), ("user", "is reserved"), ("editor", "agents/editor.toml")):
-        with pytest.raises(ToolwrightError, match=part):
+        with pytest.raises(KnapperError, match=part):
             files.make(name)
 
 

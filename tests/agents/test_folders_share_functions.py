@@ -18,7 +18,7 @@ from agent_core.storage import open_store
 from tests.agents.workers import cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.desk import VOWELS, another
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 VOWELS_TOO = another("count_more")
 
@@ -46,7 +46,7 @@ def two_folders(tmp_path: Path) -> list[Path]:
 
 
 def join(root: Path, database: str) -> None:
-    done = toolwright("storage", "join", cwd=root, environment={"TOOLWRIGHT_STORAGE_URL": database})
+    done = knapper("storage", "join", cwd=root, environment={"KNAPPER_STORAGE_URL": database})
     assert done.returncode == 0, done.stderr
 
 
@@ -197,7 +197,7 @@ async def test_a_folder_that_has_not_joined_is_refused(database: str, tmp_path: 
     with pytest.raises(StorageError, match="another folder") as refusal:
         async with Workspace.open(tmp_path, flags={"storage.url": database}):
             pass
-    assert "toolwright storage join" in refusal.value.fix
+    assert "knapper storage join" in refusal.value.fix
 
 
 async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(database: str, tmp_path: Path) -> None:

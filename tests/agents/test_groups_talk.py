@@ -14,7 +14,7 @@ from agent_core.storage import open_store
 from agent_core.workspace.workspace import Workspace
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Step, Wanted
 from tests.kit.desk import ended, of
-from tests.kit.program import Program, surroundings, toolwright
+from tests.kit.program import Program, knapper, surroundings
 
 from .groups import Cast, chosen, group_file, playing, speakers, talk, team
 
@@ -24,7 +24,7 @@ LINES = {"planner": "Step 1: write it. @coder go.", "coder": "Written. @critic l
 
 async def reasons(root: Path) -> list[dict[str, object]]:
     """What the journal says of each choice."""
-    store = open_store(root / ".toolwright" / "state.db", clock=Clock())
+    store = open_store(root / ".knapper" / "state.db", clock=Clock())
     try:
         return [entry.payload for entry in await store.history("team", kinds=("speaker",))]
     finally:
@@ -91,7 +91,7 @@ async def test_under_a_schema_the_model_can_only_choose_and_is_shown_no_other_ta
             return Say(json.dumps({"thought": "Code.", "call": call}))
         return Say(json.dumps({"thought": "So.", "reply": "Fine."}))
 
-    (tmp_path / "toolwright.toml").write_text('[model]\nmode = "constrained"\n')
+    (tmp_path / "knapper.toml").write_text('[model]\nmode = "constrained"\n')
     async with team(tmp_path, scripted([Repeat(answer)]), 'choose = "model"\nstop = { turns = 1 }') as group:
         assert speakers(await talk(group, "It is slow.")) == ["coder"]
     assert [message["role"] for message in asked[0].messages] == ["system", "user"]
@@ -209,9 +209,9 @@ def test_a_group_answers_on_the_command_line(tmp_path: Path, scripted: START) ->
     group_file(tmp_path, 'stop = { text = "DONE" }')
     (tmp_path / "functions").mkdir()
     flags = ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team", "--message", "Plan it.")
-    shown = toolwright(*flags, cwd=tmp_path)
+    shown = knapper(*flags, cwd=tmp_path)
     assert shown.stdout.splitlines() == [f"{name}: {text}" for name, text in LINES.items()]
-    told = [json.loads(row) for row in toolwright(*flags, "--json", cwd=tmp_path).stdout.splitlines()]
+    told = [json.loads(row) for row in knapper(*flags, "--json", cwd=tmp_path).stdout.splitlines()]
     assert [event["agent"] for event in told if event["type"] == "speaker"] == [*LINES]
     assert {event["agent"] for event in told if event["type"] in ("text", "usage")} == {*LINES}
     assert {event["agent"] for event in told} == {*LINES, "team"}
@@ -228,7 +228,7 @@ def test_a_handoff_within_a_group_gives_the_floor_and_the_brief(tmp_path: Path, 
     group_file(tmp_path, 'stop = { text = "DONE" }')
     (tmp_path / "functions").mkdir()
     flags = ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team", "--json")
-    done = toolwright(*flags, "--message", "A secret. Planner, begin.", cwd=tmp_path)
+    done = knapper(*flags, "--message", "A secret. Planner, begin.", cwd=tmp_path)
     told = [json.loads(row) for row in done.stdout.splitlines()]
     chosen_ones = [(event["agent"], event["rule"]) for event in told if event["type"] == "speaker"]
     assert chosen_ones == [("planner", "addressed"), ("critic", "handoff")]
@@ -236,7 +236,7 @@ def test_a_handoff_within_a_group_gives_the_floor_and_the_brief(tmp_path: Path, 
     parts = "Goal: Judge the plan.\nFacts:\n- It has three steps.\nReferences:\n- plan.md"
     assert f"[from: planner] hands this over to you:\n{parts}" in heard
     assert heard.count("Judge the plan.") == 1
-    behind = toolwright("agents", "run", "--until-idle", "--json", cwd=tmp_path)
+    behind = knapper("agents", "run", "--until-idle", "--json", cwd=tmp_path)
     assert json.loads(behind.stdout) == {"turns": 0}  # nobody gets it once more, outside of the group
 
 
@@ -259,6 +259,6 @@ def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(tmp_
     killed.wait()
     os.close(reading)
     slowly.clear()
-    done = toolwright(*flags, "--resume", cwd=tmp_path)
+    done = knapper(*flags, "--resume", cwd=tmp_path)
     assert done.stdout.startswith("critic: Speech "), done.stderr
     assert len(cast.choices) == 1

@@ -17,7 +17,7 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, ScriptedModel, Seen, Wanted, contains, shows
 from tests.kit.desk import answers, ended, of
 from tests.kit.desk import desk as open_desk
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 
 async def test_only_the_result_enters_the_context_of_the_caller(tmp_path: Path, at_desk: OpenDesk) -> None:
@@ -161,7 +161,7 @@ async def test_a_third_level_is_refused_where_two_were_given(tmp_path: Path, at_
 
 async def test_what_a_helper_used_is_on_the_line_of_its_caller(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
-    (tmp_path / "toolwright.toml").write_text("[models.scripted]\nprice = { input = 1000, output = 2000 }\n", "utf-8")
+    (tmp_path / "knapper.toml").write_text("[models.scripted]\nprice = { input = 1000, output = 2000 }\n", "utf-8")
     desk = await at_desk(one_call(Say('["sky"]', usage=(100, 7))))
     events = await desk.say("Which words?")
     [answer] = of(CallAnswered, events)
@@ -241,7 +241,7 @@ async def test_what_was_done_to_helpers_meanwhile_is_told_at_the_next_start(
     assert since is not None
     assert (since.loaded, since.removed) == ((), ("other",))
     assert "helpers/vowel_finder.toml:5 budget" in since.rejected[0]
-    told = toolwright("helpers", "history", "other", "--json", cwd=tmp_path)
+    told = knapper("helpers", "history", "other", "--json", cwd=tmp_path)
     assert json.loads(told.stdout)["versions"][-1]["reason"] == "its file was removed"
 
 

@@ -1,4 +1,4 @@
-"""`toolwright helpers`: what people and scripts see of helpers, and how they change them."""
+"""`knapper helpers`: what people and scripts see of helpers, and how they change them."""
 
 import json
 from pathlib import Path
@@ -12,19 +12,19 @@ from tests.conftest import OpenDesk
 from tests.interfaces.asking import agree
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Say, Wanted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A workspace with a helper."""
-    (tmp_path / "toolwright.toml").touch()
+    (tmp_path / "knapper.toml").touch()
     put(tmp_path)
     return tmp_path
 
 
 def in_json(root: Path, *arguments: str, code: int = 0) -> Any:
-    done = toolwright("helpers", *arguments, "--json", cwd=root)
+    done = knapper("helpers", *arguments, "--json", cwd=root)
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout)
 
@@ -62,10 +62,10 @@ def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_the
         (root / "new.txt").write_text(text, "utf-8")
         assert in_json(root, "edit", "vowel_finder", "--file", "new.txt")["admitted"]
     for back in (2, 1):
-        done = toolwright("helpers", "rollback", "vowel_finder", "--reason", "worse", cwd=root)
+        done = knapper("helpers", "rollback", "vowel_finder", "--reason", "worse", cwd=root)
         assert f"✓ vowel_finder was restored: version {back} of 20" in done.stdout
         assert (root / "helpers" / "vowel_finder.toml").read_text("utf-8") == texts[back - 1]
-    last = toolwright("helpers", "rollback", "vowel_finder", cwd=root)
+    last = knapper("helpers", "rollback", "vowel_finder", cwd=root)
     assert (last.returncode, "has no version before version 1" in last.stderr) == (2, True)
     reasons = [row["reason"] for row in in_json(root, "history", "vowel_finder")["versions"]]
     assert reasons[-1].startswith("rolled back to version 1 (")
@@ -75,7 +75,7 @@ def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_the
 
 
 def test_an_unknown_helper_is_told_with_the_nearest(root: Path) -> None:
-    done = toolwright("helpers", "show", "vowel_findr", cwd=root)
+    done = knapper("helpers", "show", "vowel_findr", cwd=root)
     assert done.returncode == 2
     assert "Did you mean `vowel_finder`?" in done.stderr
 
@@ -105,14 +105,14 @@ async def test_runs_of_helpers_are_no_agents_in_the_list(root: Path, at_desk: Op
     desk = await at_desk([call(), give([]), Say("Done.")])
     await desk.say("Which?")
     await desk.agent.aclose()
-    listed = json.loads(toolwright("agents", "list", "--json", cwd=root).stdout)
+    listed = json.loads(knapper("agents", "list", "--json", cwd=root).stdout)
     assert [row["name"] for row in listed["agents"]] == ["main"]
-    tree = json.loads(toolwright("agents", "tree", "--json", cwd=root).stdout)
+    tree = json.loads(knapper("agents", "tree", "--json", cwd=root).stdout)
     assert [(row["name"], row["kind"]) for row in tree["agents"]] == [("main", "agent")]
     [name] = (await desk.workspace.helpers.runs())["vowel_finder"]
-    shown = toolwright("agents", "show", name, "--json", cwd=root)
+    shown = knapper("agents", "show", name, "--json", cwd=root)
     assert json.loads(shown.stdout)["settings"]["caller"] == "main"
-    assert "give_result" in toolwright("log", "--agent", name, cwd=root).stdout
+    assert "give_result" in knapper("log", "--agent", name, cwd=root).stdout
 
 
 def test_a_session_lists_and_takes_back_what_it_did_to_helpers(root: Path) -> None:

@@ -56,7 +56,7 @@ async def test_a_parked_turn_survives_a_restart_and_a_day(tmp_path: Path) -> Non
     parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say(TYPO)}
     async with team(tmp_path, parts) as agents:
         await agents.say("Ask the editor.")
-    with apsw.Connection(str(tmp_path / ".toolwright" / "state.db")) as db:
+    with apsw.Connection(str(tmp_path / ".knapper" / "state.db")) as db:
         for column in ("message.at", "message.due", "thread.started", "event.at", "event.due", "turn.started"):
             table, _, name = column.partition(".")
             db.execute(f"update {table} set {name} = {name} - 86400")
@@ -238,7 +238,7 @@ async def test_a_full_inbox_refuses_the_message_and_the_turn_goes_on(tmp_path: P
 async def test_an_ask_whose_time_is_over_is_answered_with_the_reason(tmp_path: Path) -> None:
     async with team(tmp_path, {"main": asking, "editor": lambda _: Say(TYPO)}) as agents:
         await agents.say("Ask the editor.")
-        with apsw.Connection(str(tmp_path / ".toolwright" / "state.db")) as db:
+        with apsw.Connection(str(tmp_path / ".knapper" / "state.db")) as db:
             db.execute("insert into paused (agent, why, at) values ('editor', 'at lunch', 0)")
             db.execute("update message set due = at + 1, at = at - 600")
         await asyncio.sleep(1.1)

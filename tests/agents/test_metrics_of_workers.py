@@ -1,4 +1,4 @@
-"""`toolwright worker --metrics`: each worker tells Prometheus what it did, and what it took over."""
+"""`knapper worker --metrics`: each worker tells Prometheus what it did, and what it took over."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from tests.agents.test_workers import in_a_call, slow
 from tests.agents.workers import Cluster, cluster, until
 from tests.kit import Repeat, scripted
 from tests.kit.numbers import numbers
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 
 async def told(made: Cluster, accept: str = "text/plain") -> list[dict[str, float]]:
@@ -30,20 +30,20 @@ async def test_what_a_worker_takes_over_from_a_killed_one_is_counted(database: s
     with scripted([Repeat(slow)]) as model:
         async with cluster(database, model) as made:
             worker = await in_a_call(made, tmp_path, "--metrics", "127.0.0.1:0")
-            assert sorted(one["toolwright_agents_held"] for one in await told(made)) == [0, 1]
+            assert sorted(one["knapper_agents_held"] for one in await told(made)) == [0, 1]
             assert len(await told(made, "application/openmetrics-text; version=abc")) == 2
             os.kill(worker.pid, signal.SIGKILL)
             await made.replied("a0", "went on")
-            (left,) = await until(lambda: told(made), lambda found: "toolwright_turns_total:replied" in found[0])
-            assert left["toolwright_take_overs_total"] == left["toolwright_lost_leases_total"] == 1
-            assert left["toolwright_turns_total:replied"] == 1
-            assert left["toolwright_events_waiting"] == 0
-            assert left["toolwright_store_up"] == 1
+            (left,) = await until(lambda: told(made), lambda found: "knapper_turns_total:replied" in found[0])
+            assert left["knapper_take_overs_total"] == left["knapper_lost_leases_total"] == 1
+            assert left["knapper_turns_total:replied"] == 1
+            assert left["knapper_events_waiting"] == 0
+            assert left["knapper_store_up"] == 1
 
 
 def test_a_place_that_is_none_is_refused(tmp_path: Path, database: str) -> None:
     (tmp_path / "functions").mkdir()
     for place in ("9700", "127.0.0.1:x", "127.0.0.1:99999", ":9700"):
-        environment = {"TOOLWRIGHT_STORAGE_URL": database}
-        done = toolwright("worker", "--metrics", place, cwd=tmp_path, environment=environment)
+        environment = {"KNAPPER_STORAGE_URL": database}
+        done = knapper("worker", "--metrics", place, cwd=tmp_path, environment=environment)
         assert (done.returncode, "is not HOST:PORT" in done.stderr) == (2, True), done.stderr

@@ -35,9 +35,9 @@ async def test_a_trace_goes_on_in_the_worker_that_runs_the_turn_down_to_the_call
     assert turn.parent_span_id.hex() == SENDER
     assert call.parent_span_id == turn.span_id
     assert turn.start_time_unix_nano <= call.start_time_unix_nano < call.end_time_unix_nano <= turn.end_time_unix_nano
-    assert attributes(call)["toolwright.outcome"] == "returned"
+    assert attributes(call)["knapper.outcome"] == "returned"
     about = attributes(turn)
-    assert (about["toolwright.agent"], about["toolwright.outcome"], about["toolwright.steps"]) == ("a0", "replied", 2)
+    assert (about["knapper.agent"], about["knapper.outcome"], about["knapper.steps"]) == ("a0", "replied", 2)
     assert "queueing" not in str(heard.spans)
 
 
@@ -59,6 +59,6 @@ async def test_a_trace_goes_on_in_the_next_worker_when_one_is_told_to_stop(datab
             (second,) = (worker for worker in made.programs if worker is not first)
             os.kill(second.pid, signal.SIGTERM)
             assert second.wait(30) == 0
-    turns = [attributes(span)["toolwright.outcome"] for span in heard.spans if span.name == "turn"]
+    turns = [attributes(span)["knapper.outcome"] for span in heard.spans if span.name == "turn"]
     assert turns == ["interrupted", "replied"]
     assert {span.trace_id.hex() for span in heard.spans} == {TRACE}

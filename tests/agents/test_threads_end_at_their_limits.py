@@ -34,7 +34,7 @@ async def test_a_ping_pong_stops_at_its_hops(tmp_path: Path) -> None:
         sent = [event for event in agents.heard if isinstance(event, CallAnswered)]
         assert [event.outcome for event in sent].count("returned") == 4
         assert "The limit of 5 hops is reached" in sent[-1].text
-        assert "[runner] of toolwright.toml" in sent[-1].text
+        assert "[runner] of knapper.toml" in sent[-1].text
 
 
 async def test_no_message_at_all_is_sent_where_the_limit_is_0(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_an_agent_alone_stops_at_the_limits_of_a_thread_too(at_desk: OpenD
     desk = await at_desk([Repeat(endless)], **{f"runner__{name}": 2})
     told = of(Warned, await desk.say("Go on."))[-1].message
     assert f"The limit of 2 {name} is reached" in told
-    assert "[runner] of toolwright.toml" in told
+    assert "[runner] of knapper.toml" in told
     assert len(desk.model.requests) == {"steps": 2, "tokens": 1}[name]
 
 
@@ -160,7 +160,7 @@ async def test_limits_that_are_saved_in_a_turn_hold_from_its_next_step_on(tmp_pa
 
 async def test_dollars_are_a_limit_by_the_prices_of_the_settings(tmp_path: Path, at_desk: OpenDesk) -> None:
     prices = "[models.scripted]\nprice = { input = 1000, output = 1000 }\n"
-    (tmp_path / "toolwright.toml").write_text(f"{prices}[runner]\ncost = 0.0000001\n", "utf-8")
+    (tmp_path / "knapper.toml").write_text(f"{prices}[runner]\ncost = 0.0000001\n", "utf-8")
     desk = await at_desk([Repeat(endless)])
     assert "cost is reached" in of(Warned, await desk.say("Go on."))[-1].message
     assert len(desk.model.requests) == 1

@@ -19,7 +19,7 @@ from tests.agents.team import by_name, describe
 from tests.agents.workers import Cluster, cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Stall, Step, Wanted, scripted
 from tests.kit.postgres import Server, link, name_of
-from tests.kit.program import Program, toolwright
+from tests.kit.program import Program, knapper
 
 WAIT = '''\
 def wait(self, seconds: int) -> int:
@@ -94,11 +94,11 @@ async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_pa
             for number in range(8):
                 await made.replied(f"a{number}", f"heard again {number}")
             assert len(model.requests) == 16
-            told = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}).stdout
+            told = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_STORAGE_URL": database}).stdout
             assert [f"process {worker.pid} on " in told for worker in made.programs] == [True, True]
             owners = {row.id for row in await made.store.workers() if row.slots}
     name = name_of(database)
-    rows = postgres.execute("select owner, attempt, state from toolwright.turn", name)
+    rows = postgres.execute("select owner, attempt, state from knapper.turn", name)
     assert {owner for owner, _, _ in rows} == owners
     assert {row[1:] for row in rows} == {(1, "done")}
     assert len(rows) == 16
@@ -133,7 +133,7 @@ async def test_a_turn_that_was_answered_when_its_worker_was_killed_is_answered_o
             for _ in range(2):
                 made.start(tmp_path)
             await made.at_work(2)
-            with postgres.standing_still(database, "before update on toolwright.turn", "new.state = 'done'") as waiting:
+            with postgres.standing_still(database, "before update on knapper.turn", "new.state = 'done'") as waiting:
                 await made.say("a0", "hello")
                 [backend] = await until(waiting, bool)
                 os.kill((await made.who_has("a0")).pid, signal.SIGKILL)
@@ -227,7 +227,7 @@ async def test_a_worker_that_the_network_cuts_off_ends_with_75_and_its_turn_goes
     (tmp_path / "functions" / "waiting.py").write_text(WAIT)
     with scripted([Repeat(slow)]) as model:
         async with link(postgres, database) as (way, address), cluster(database, model) as made:
-            worker = made.start(tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": address})
+            worker = made.start(tmp_path, environment={"KNAPPER_STORAGE_URL": address})
             await made.at_work(1)
             await made.say("a0", "wait")
             await until(lambda: made.store.history("a0", kinds=("call",)), bool)
@@ -393,25 +393,25 @@ def test_a_conversation_whose_agent_was_taken_over_says_so_and_loses_nothing(
     database: str, tmp_path: Path, postgres: Server, options: tuple[str, ...], given: str
 ) -> None:
     def taken(_: Seen) -> Step:
-        postgres.execute("update toolwright.turn set attempt = attempt + 1 where state = 'open'", name_of(database))
+        postgres.execute("update knapper.turn set attempt = attempt + 1 where state = 'open'", name_of(database))
         return Say("hello")
 
     (tmp_path / "functions").mkdir()
-    environment = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
+    environment = {"KNAPPER_STORAGE_URL": database, "KNAPPER_MEMORY_EMBEDDING": "none"}
     with scripted([Say("Good day."), taken]) as model:
         options = ("--base-url", model.base_url, "--model", "scripted", *options)
-        toolwright("run", *options[:4], "--message", "hello", cwd=tmp_path, environment=environment)
-        done = toolwright("run", *options, cwd=tmp_path, given=given, environment=environment)
+        knapper("run", *options[:4], "--message", "hello", cwd=tmp_path, environment=environment)
+        done = knapper("run", *options, cwd=tmp_path, given=given, environment=environment)
     assert "Another process has taken over " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
-    told = toolwright("log", cwd=tmp_path, environment=environment).stdout
+    told = knapper("log", cwd=tmp_path, environment=environment).stdout
     assert [text in told for text in ("hello", "Good day.")] == [True, True]
     assert ("and again" in told) == ("--once" not in options)
 
 
 def test_a_worker_needs_a_database(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
-    done = toolwright("worker", cwd=tmp_path)
+    done = knapper("worker", cwd=tmp_path)
     assert done.returncode == 2
     assert "the state is in a file" in done.stderr

@@ -44,11 +44,11 @@ class Cluster:
     ) -> Program:
         (root / "functions").mkdir(parents=True, exist_ok=True)
         environment = {
-            "TOOLWRIGHT_STORAGE_URL": self.database,
-            "TOOLWRIGHT_MODEL_BASE_URL": self.model.base_url,
-            "TOOLWRIGHT_MODEL_NAME": "scripted",
-            "TOOLWRIGHT_MODEL_CONTEXT_TOKENS": "16384",
-            "TOOLWRIGHT_MEMORY_EMBEDDING": "none",
+            "KNAPPER_STORAGE_URL": self.database,
+            "KNAPPER_MODEL_BASE_URL": self.model.base_url,
+            "KNAPPER_MODEL_NAME": "scripted",
+            "KNAPPER_MODEL_CONTEXT_TOKENS": "16384",
+            "KNAPPER_MEMORY_EMBEDDING": "none",
             **environment,
         }
         out = TemporaryFile()  # noqa: SIM115  (closed with the cluster)

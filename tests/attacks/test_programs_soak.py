@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.workspace.workspace import Workspace
 from tests.attacks.outside import zygotes_of
 from tests.attacks.programs import module, program
@@ -65,7 +65,7 @@ async def soak(root: Path, count: int, *, files: int) -> None:
         assert await _settled() <= standing + 2
         assert (await workspace.workshop.call("run", {"program": "result = 42"})).value == 42
     assert (_descriptors(), zygotes_of(os.getpid())) == outside
-    assert set(os.listdir(root)) <= {"functions", ".toolwright"}  # noqa: PTH208
+    assert set(os.listdir(root)) <= {"functions", ".knapper"}  # noqa: PTH208
 
 
 async def _all(workspace: Workspace, seeds: Iterable[int]) -> Counter[str]:
@@ -87,7 +87,7 @@ async def _all_files(workspace: Workspace, count: int) -> Counter[str]:
 async def _answer(workspace: Workspace, name: str, arguments: dict[str, str]) -> str:
     try:
         word: str = (await workspace.workshop.call(name, arguments)).outcome
-    except ToolwrightError:
+    except KnapperError:
         return "no function"
     return word
 

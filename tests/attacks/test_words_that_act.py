@@ -97,7 +97,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hostile")
     folder = root / "functions"
     folder.mkdir()
-    (root / "toolwright.toml").touch()
+    (root / "knapper.toml").touch()
     raw = "".join(letter for letter in ESCAPES if letter != "\r")
     made = "\n".join(
         f'def {name}({"self" if "self" in body else ""}):\n    """Say {raw}."""\n    {body}\n'

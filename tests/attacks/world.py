@@ -33,7 +33,7 @@ _CACHE: Final = REPOSITORY / "sandbox" / "__pycache__" / "written_by_an_attempt.
 _IMPORTED: Final = (
     REPOSITORY / "sandbox" / "written_by_an_attempt.py",
     _CACHE,
-    Path(os.__file__).with_name("toolwright_was_here.py"),
+    Path(os.__file__).with_name("knapper_was_here.py"),
 )
 
 

@@ -72,7 +72,7 @@ async def test_a_function_that_was_granted_nothing_is_told_how_to_be(cage: Sandb
     outcome = await call(Human(cage, {}), "weather", "http://localhost/")
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == "PermissionError"
-    assert "`toolwright functions grant weather --network localhost`" in outcome.failure.message
+    assert "`knapper functions grant weather --network localhost`" in outcome.failure.message
 
 
 async def test_the_hosts_of_a_caller_are_not_those_of_what_it_calls(cage: SandboxClient, server: Server) -> None:

@@ -173,7 +173,7 @@ async def test_a_grant_is_for_what_it_says_and_no_more(grant: str, url: str) -> 
     async with Broker(resolve=names).session("weather", (grant,)) as session:
         words = await refusal(session, url=url)
     place = url.removeprefix("http://").removesuffix("/")
-    assert words.endswith(f"a human grants it with `toolwright functions grant weather --network {place}`")
+    assert words.endswith(f"a human grants it with `knapper functions grant weather --network {place}`")
     assert names.asked == []
 
 

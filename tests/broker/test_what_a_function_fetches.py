@@ -160,7 +160,7 @@ async def test_a_server_that_says_nothing_costs_the_time_that_was_asked(reach: R
 async def test_one_line_a_request_says_who_asked_where_and_how_much(
     reach: Reach, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "toolwright.broker")
+    caplog.set_level(logging.INFO, "knapper.broker")
     place = f"localhost:{server.port}"
     await reach(f'self.fetch("http://{place}/a/b?token=hidden").read(); self.fetch("http://127.0.0.1/")', place)
     first, second = (record.getMessage().rpartition(",")[0] for record in caplog.records)

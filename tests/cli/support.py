@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.base.clock import Clock
 from agent_core.storage import BlockRow, PassageRow, SaveBlock, SavePassages, open_store, prepare_state_dir
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.storage.support import say
 
 
@@ -23,6 +23,6 @@ async def remembering(root: Path, agent: str = "main") -> Path:
 
 def run(cwd: Path, *words: str, code: int = 0, given: str = "") -> Any:
     """What a command prints as JSON."""
-    done = toolwright(*words, "--json", cwd=cwd, given=given)
+    done = knapper(*words, "--json", cwd=cwd, given=given)
     assert done.returncode == code, (done.stdout, done.stderr)
     return json.loads(done.stdout)

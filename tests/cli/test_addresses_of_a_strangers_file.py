@@ -1,4 +1,4 @@
-"""An address that only `toolwright.toml` names gets nothing before this user confirmed it once for this workspace."""
+"""An address that only `knapper.toml` names gets nothing before this user confirmed it once for this workspace."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.interfaces.asking import agree
 from tests.kit import Say, scripted
 from tests.kit.drawing import crossed
 from tests.kit.http import Answer, Request, Server
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 DIARY = "my private diary: the safe code is 4711"
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def names(folder: Path, url: str, more: str = "") -> None:
-    (folder / "toolwright.toml").write_text(f'[model]\nbase_url = "{url}"\nname = "scripted"\n{more}')
+    (folder / "knapper.toml").write_text(f'[model]\nbase_url = "{url}"\nname = "scripted"\n{more}')
 
 
 EMBEDS = '[memory]\nembedding = "endpoint"\nembedding_model = "e"\n'
@@ -85,28 +85,28 @@ def test_no_command_sends_anything_there(
 ) -> None:
     with listening() as listener:
         names(folder, listener.url, EMBEDS)
-        done = toolwright(*command, cwd=folder, given=DIARY, environment={**home, **key})
+        done = knapper(*command, cwd=folder, given=DIARY, environment={**home, **key})
         assert listener.heard == []
     if command[0] in ("run", "configure"):
         assert done.returncode == 1
-        assert "toolwright configure --confirm-address" in done.stdout + done.stderr
+        assert "knapper configure --confirm-address" in done.stdout + done.stderr
 
 
 def test_a_model_without_a_name_is_not_asked_for_either(folder: Path, home: dict[str, str]) -> None:
     with listening() as listener:
-        (folder / "toolwright.toml").write_text(f'[model]\nbase_url = "{listener.url}"\n')
-        toolwright("run", "--message", DIARY, cwd=folder, environment={**home, **KEY})
-        toolwright("doctor", cwd=folder, environment={**home, **KEY})
+        (folder / "knapper.toml").write_text(f'[model]\nbase_url = "{listener.url}"\n')
+        knapper("run", "--message", DIARY, cwd=folder, environment={**home, **KEY})
+        knapper("doctor", cwd=folder, environment={**home, **KEY})
         assert listener.heard == []
 
 
 def test_texts_of_a_model_of_this_machine_are_not_sent_there_to_be_embedded(folder: Path, home: dict[str, str]) -> None:
     with listening() as listener:
         names(folder, listener.url, EMBEDS)
-        done = toolwright("run", "--model", "tour", "--message", DIARY, cwd=folder, environment=home)
-        toolwright("memory", "search", "--agent", "tour", "safe", cwd=folder, environment=home)
+        done = knapper("run", "--model", "tour", "--message", DIARY, cwd=folder, environment=home)
+        knapper("memory", "search", "--agent", "tour", "safe", cwd=folder, environment=home)
         (folder / "notes.md").write_text(DIARY)
-        toolwright("sources", "add", "notes.md", cwd=folder, environment=home)
+        knapper("sources", "add", "notes.md", cwd=folder, environment=home)
         assert listener.heard == []
     assert done.returncode == 1
 
@@ -114,18 +114,18 @@ def test_texts_of_a_model_of_this_machine_are_not_sent_there_to_be_embedded(fold
 def test_it_is_confirmed_with_one_command_that_says_what_that_means(folder: Path, home: dict[str, str]) -> None:
     with scripted([Say("hello")], key="sk-mine") as model:
         names(folder, model.base_url)
-        done = toolwright("configure", "--confirm-address", "--yes", cwd=folder, environment={**home, **KEY})
+        done = knapper("configure", "--confirm-address", "--yes", cwd=folder, environment={**home, **KEY})
         assert done.returncode == 0, done.stderr
         assert (model.base_url in done.stderr, "OPENAI_API_KEY" in done.stderr) == (True, True)
-        said = toolwright("run", "--message", "hi", cwd=folder, environment={**home, **KEY})
+        said = knapper("run", "--message", "hi", cwd=folder, environment={**home, **KEY})
     assert (said.returncode, said.stdout.strip()) == (0, "hello")
 
 
 def test_confirming_needs_a_human_or_a_yes(folder: Path, home: dict[str, str]) -> None:
     names(folder, "http://127.0.0.1:9/v1")
-    done = toolwright("configure", "--confirm-address", cwd=folder, environment=home)
+    done = knapper("configure", "--confirm-address", cwd=folder, environment=home)
     assert (done.returncode, "--confirm-address --yes" in done.stderr) == (2, True)
-    assert not (folder.parent / "data/toolwright/workspaces").exists()
+    assert not (folder.parent / "data/knapper/workspaces").exists()
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_confirming_needs_a_human_or_a_yes(folder: Path, home: dict[str, str]) -
 def test_another_address_needs_another_yes(folder: Path, home: dict[str, str], other: str) -> None:
     with listening() as listener:
         names(folder, listener.url)
-        toolwright("configure", "--confirm-address", "--yes", cwd=folder, environment=home)
+        knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=home)
         names(folder, other.replace("{port}", str(listener.server.port)))
-        done = toolwright("run", "--message", DIARY, cwd=folder, environment=home)
+        done = knapper("run", "--message", DIARY, cwd=folder, environment=home)
         assert (done.returncode, listener.heard) == (1, [])
         assert "--confirm-address" in done.stderr
 
@@ -153,31 +153,31 @@ def test_a_yes_counts_for_this_workspace_and_this_user_alone(
 ) -> None:
     with listening() as listener:
         names(folder, listener.url)
-        toolwright("configure", "--confirm-address", "--yes", cwd=folder, environment=home)
+        knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=home)
         other = tmp_path / "other"
         folder.rename(other)
-        elsewhere = toolwright("run", "--message", DIARY, cwd=other, environment=home)
+        elsewhere = knapper("run", "--message", DIARY, cwd=other, environment=home)
         other.rename(folder)
-        somebody = toolwright("run", "--message", DIARY, cwd=folder, environment={"XDG_DATA_HOME": str(tmp_path / "x")})
+        somebody = knapper("run", "--message", DIARY, cwd=folder, environment={"XDG_DATA_HOME": str(tmp_path / "x")})
         assert (elsewhere.returncode, somebody.returncode, listener.heard) == (1, 1, [])
 
 
 def test_what_configure_writes_is_confirmed_by_that(folder: Path, home: dict[str, str]) -> None:
     with scripted([Say("ready"), Say("hello")], key="sk-mine") as model:
         words = ("configure", "--yes", "--base-url", model.base_url, "--model", "scripted")
-        assert toolwright(*words, cwd=folder, environment={**home, **KEY}).returncode == 0
-        done = toolwright("run", "--message", "hi", cwd=folder, environment={**home, **KEY})
+        assert knapper(*words, cwd=folder, environment={**home, **KEY}).returncode == 0
+        done = knapper("run", "--message", "hi", cwd=folder, environment={**home, **KEY})
     assert (done.returncode, done.stdout.strip()) == (0, "hello")
 
 
-@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "TOOLWRIGHT_MODEL_BASE_URL"])
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "KNAPPER_MODEL_BASE_URL"])
 def test_an_address_of_the_users_own_environment_needs_no_yes(
     folder: Path, home: dict[str, str], variable: str
 ) -> None:
     with scripted([Say("hello")], key="sk-mine") as model:
         names(folder, model.base_url)
         around = {**home, **KEY, variable: model.base_url}
-        assert toolwright("run", "--message", "hi", cwd=folder, environment=around).returncode == 0
+        assert knapper("run", "--message", "hi", cwd=folder, environment=around).returncode == 0
 
 
 def test_at_a_terminal_one_question_names_the_address_and_what_goes_there(folder: Path, home: dict[str, str]) -> None:
@@ -207,7 +207,7 @@ def test_a_no_at_the_terminal_sends_nothing_and_is_asked_again_next_time(
             screen.wait_for('Type "y ')
             screen.line(typed)
             assert screen.exit_code() == 1
-        assert toolwright("run", "--message", "hi", cwd=folder, environment=home).returncode == 1
+        assert knapper("run", "--message", "hi", cwd=folder, environment=home).returncode == 1
         assert listener.heard == []
 
 
@@ -234,8 +234,8 @@ def test_configure_at_a_terminal_asks_before_it_tries_what_the_file_names(folder
 
 def test_an_address_that_looks_like_another_is_shown_as_it_is(folder: Path, home: dict[str, str]) -> None:
     names(folder, "https://api.\u043epenai.com/v1")
-    done = toolwright("run", "--message", "hi", cwd=folder, environment=home)
+    done = knapper("run", "--message", "hi", cwd=folder, environment=home)
     assert "\\u043e" in done.stderr
     names(folder, "https://api.openai.com@collector.example/v1")
-    done = toolwright("run", "--message", "hi", cwd=folder, environment=home)
+    done = knapper("run", "--message", "hi", cwd=folder, environment=home)
     assert "the host is collector.example" in done.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.asking import home
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 ENDLESS = "/dev/zero"
 
@@ -21,6 +21,6 @@ ENDLESS = "/dev/zero"
     ],
 )
 def test_it_is_rejected_by_its_size(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    done = toolwright(*arguments, cwd=tmp_path, environment=home(tmp_path))
+    done = knapper(*arguments, cwd=tmp_path, environment=home(tmp_path))
     assert done.returncode in (1, 2)
     assert "File larger than 256 MiB" in done.stderr

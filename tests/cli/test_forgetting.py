@@ -1,4 +1,4 @@
-"""`toolwright memory forget`: what must not stay is taken out of the record, and its bytes out of the state folder."""
+"""`knapper memory forget`: what must not stay is taken out of the record, and its bytes out of the state folder."""
 
 import json
 import unicodedata
@@ -11,7 +11,7 @@ from agent_core.storage import lock_agent, prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from tests.cli.support import run
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 pytestmark = pytest.mark.timeout(240)
 NAME = "Zoltánka"
@@ -67,7 +67,7 @@ def written(root: Path, text: str = NAME) -> list[str]:
     plain = unicodedata.normalize("NFD", text).encode("ascii", "ignore").lower()
     stem = plain[:-1]
     sought = [form.encode() for form in forms] + [stem]
-    files = [path for path in (root / ".toolwright").rglob("*") if path.is_file()]
+    files = [path for path in (root / ".knapper").rglob("*") if path.is_file()]
     return [path.name for path in files if any(form in path.read_bytes() for form in sought)]
 
 
@@ -80,9 +80,7 @@ def places(report: dict[str, object]) -> dict[str, int]:
 async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_goes_on(told: Path) -> None:
     assert written(told)
     for name in ("debug.log", "access.log", "access.log.1"):
-        (told / ".toolwright" / name).write_text(
-            f"2026-11-20T16:42:04.125Z GET /agents/{NAME}\n2026-11-20T16:43 GET /\n"
-        )
+        (told / ".knapper" / name).write_text(f"2026-11-20T16:42:04.125Z GET /agents/{NAME}\n2026-11-20T16:43 GET /\n")
     looked = run(told, "memory", "forget", NAME, "--dry-run")
     assert (looked["outcome"], written(told) != []) == ("previewed", True)
     done = run(told, "memory", "forget", NAME.lower(), "-y")
@@ -100,7 +98,7 @@ async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_
         "debug log",
     } <= {*places(done)}
     assert places(done)["log of requests"] == 2
-    assert (told / ".toolwright" / "access.log").read_text() == "2026-11-20T16:43 GET /\n"
+    assert (told / ".knapper" / "access.log").read_text() == "2026-11-20T16:43 GET /\n"
     assert written(told) == []
     assert "Likes pie. Lives in Bern." in str(run(told, "memory", "show", "human"))
     assert run(told, "memory", "search", "oboe")["archival"]["results"][0]["text"] == "[forgotten] plays the oboe"
@@ -110,11 +108,11 @@ async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_
 
 
 async def test_a_turn_goes_whole_and_a_message_leaves_its_calls_answered(told: Path) -> None:
-    (told / ".toolwright" / "debug.log").write_text("2026-11-20 16:42:04,125 → POST … the whole conversation\n")
+    (told / ".knapper" / "debug.log").write_text("2026-11-20 16:42:04,125 → POST … the whole conversation\n")
     found = run(told, "memory", "search", NAME)["recall"]["results"]
     with_calls = next(row["message"] for row in found if "I shall remember" in row["text"])
     done = run(told, "memory", "forget", "--message", with_calls, "-y")
-    assert not (told / ".toolwright" / "debug.log").exists()
+    assert not (told / ".knapper" / "debug.log").exists()
     assert places(done)["messages"] == 1
     await talked(told, [Expect(Say("Yes."), contains("[forgotten]"))], ["and now?"])
     done = run(told, "memory", "forget", "--turn", "1", "-y")
@@ -159,9 +157,9 @@ async def test_it_says_where_a_name_stays_because_the_file_is_the_users(told: Pa
 
 
 def test_nothing_is_forgotten_without_a_yes_or_without_one_clear_target(tmp_path: Path) -> None:
-    asked = toolwright("memory", "forget", "--before", "tomorrow", "x", cwd=tmp_path)
+    asked = knapper("memory", "forget", "--before", "tomorrow", "x", cwd=tmp_path)
     assert (asked.returncode, "one of a text, a message, a turn or a date" in asked.stderr) == (2, True)
     for words in (["a"], ["--turn", "1.2"], ["--message", "3"], ["--turn", "first"], ["--before", "whenever"]):
-        assert toolwright("memory", "forget", *words, "-y", cwd=tmp_path).returncode == 2, words
+        assert knapper("memory", "forget", *words, "-y", cwd=tmp_path).returncode == 2, words
     with lock_agent(prepare_state_dir(tmp_path), "main"):
         assert run(tmp_path, "memory", "forget", "heron", "-y")["outcome"] == "nothing"

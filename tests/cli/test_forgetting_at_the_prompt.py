@@ -6,7 +6,7 @@ from agent_core.storage import lock_agent, prepare_state_dir
 from tests.interfaces.asking import agree
 from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Say, Script, Seen
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, UP, Terminal
 
 CTRL_R = "\x12"
@@ -39,7 +39,7 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         agree(screen)
         screen.wait_for("✓ forgot turn 2 of main")
         assert leave(screen) == 0
-    state = [path for path in (tmp_path / ".toolwright").rglob("*") if path.is_file()]
+    state = [path for path in (tmp_path / ".knapper").rglob("*") if path.is_file()]
     assert [path.name for path in state if b"zoltan" in path.read_bytes().lower()] == []
 
 
@@ -62,9 +62,9 @@ def test_it_is_refused_while_another_process_holds_one_of_the_agents(tmp_path: P
     with prompt([Say("Hi.")], tmp_path, columns=110) as (screen, _):
         screen.line("this is Zoltan")
         screen.wait_for("1 step")
-        refused = toolwright("memory", "forget", "Zoltan", "-y", cwd=tmp_path)
+        refused = knapper("memory", "forget", "Zoltan", "-y", cwd=tmp_path)
         assert (refused.returncode, "Agent `main` is in use by process" in refused.stderr) == (1, True)
-        assert toolwright("memory", "forget", "Zoltan", "--dry-run", cwd=tmp_path).returncode == 0
+        assert knapper("memory", "forget", "Zoltan", "--dry-run", cwd=tmp_path).returncode == 0
         with lock_agent(prepare_state_dir(tmp_path), "other"):
             screen.line("/forget message last")
             screen.wait_for("To forget: message")
@@ -162,6 +162,6 @@ def test_what_was_typed_to_the_debugger_is_forgotten_with_the_rest(tmp_path: Pat
     (tmp_path / "functions").mkdir()
     typed = prepare_state_dir(tmp_path) / "debug_history"
     typed.write_text("\n# 2026-01-02 10:00:00.000000\n+p 'zoltan'\n\n# 2026-01-02 10:01:00.000000\n+p 1\n")
-    done = toolwright("memory", "forget", "Zoltan", "-y", cwd=tmp_path)
+    done = knapper("memory", "forget", "Zoltan", "-y", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert typed.read_text().strip() == "# 2026-01-02 10:01:00.000000\n+p 1"

@@ -18,7 +18,7 @@ ASKED = "1. My best friend is Alya.\n2. Please tell me a long story about a hero
 
 @pytest.fixture
 def asking(tmp_path: Path) -> Path:
-    (tmp_path / "toolwright.toml").write_text("[memory]\nkeep_unsaved = true\n")
+    (tmp_path / "knapper.toml").write_text("[memory]\nkeep_unsaved = true\n")
     return tmp_path
 
 

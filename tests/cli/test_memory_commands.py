@@ -1,4 +1,4 @@
-"""`toolwright memory` from outside: what an agent remembers is shown, edited, searched and taken back."""
+"""`knapper memory` from outside: what an agent remembers is shown, edited, searched and taken back."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from agent_core.base.clock import Clock
 from agent_core.storage import lock_agent, open_store, prepare_state_dir
 from tests.cli.support import remembering, run
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 from tests.storage.support import say
 
@@ -24,9 +24,9 @@ def test_blocks_are_shown_with_their_size_and_what_there_is_besides(kept: Path) 
         ("human", "Name: Ada Lovelace", 2)
     ]
     assert shown["passages"] == 1
-    lines = toolwright("memory", "show", cwd=kept).stdout
+    lines = knapper("memory", "show", cwd=kept).stdout
     assert "human  18/100 characters, version 2\n  Name: Ada Lovelace\n" in lines
-    wrong = toolwright("memory", "show", "humn", cwd=kept)
+    wrong = knapper("memory", "show", "humn", cwd=kept)
     assert (wrong.returncode, "Did you mean `human`?" in wrong.stderr) == (2, True)
 
 
@@ -36,7 +36,7 @@ def test_the_history_of_blocks_says_what_was_done_and_by_whom(kept: Path) -> Non
         (1, "begun", "Name: Ada"),
         (2, "core_memory_replace", "Name: Ada Lovelace"),
     ]
-    head, newest, what = toolwright("memory", "history", cwd=kept).stdout.splitlines()[:3]
+    head, newest, what = knapper("memory", "history", cwd=kept).stdout.splitlines()[:3]
     assert head.split() == ["when", "block", "version", "by"]
     assert newest.endswith("human  v2       the agent main")
     assert what == "  core_memory_replace"
@@ -44,7 +44,7 @@ def test_the_history_of_blocks_says_what_was_done_and_by_whom(kept: Path) -> Non
 
 def test_a_block_is_edited_by_a_script_and_each_undo_goes_back_one_more(kept: Path) -> None:
     assert run(kept, "memory", "edit", "human", "--value", "Name: Grace")["outcome"] == "returned"
-    edit = toolwright("memory", "edit", "human", "--file", "-", cwd=kept, given="Name: Joan\n")
+    edit = knapper("memory", "edit", "human", "--file", "-", cwd=kept, given="Name: Joan\n")
     assert (edit.returncode, "Name: Joan" in edit.stdout) == (0, True)
     for value in ("Name: Grace", "Name: Ada Lovelace", "Name: Ada"):
         assert run(kept, "memory", "undo", "human")["outcome"] == "returned"
@@ -58,7 +58,7 @@ def test_an_edit_past_the_limit_or_of_no_block_is_refused_and_changes_nothing(ke
     assert (told["outcome"], "30 too many" in told["text"]) == ("refused", True)
     assert run(kept, "memory", "show", "human")["blocks"][0]["version"] == 2
     assert "There is no block `humn`." in run(kept, "memory", "edit", "humn", "--value", "x", code=1)["text"]
-    unattended = toolwright("memory", "edit", "human", cwd=kept)
+    unattended = knapper("memory", "edit", "human", cwd=kept)
     assert (unattended.returncode, "Give --value TEXT, or --file FILE." in unattended.stderr) == (2, True)
 
 
@@ -93,7 +93,7 @@ def test_what_was_said_and_put_aside_is_searched_together_or_apart(kept: Path) -
     assert [one["text"] for one in found["recall"]["results"]] == ["the code word is heron"]
     assert [one["text"] for one in found["archival"]["results"]] == ["Herons fish at dusk."]
     assert [*run(kept, "memory", "search", "heron", "--in", "recall", "--count", "1")] == ["recall"]
-    assert "the code word is heron" in toolwright("memory", "search", "heron", cwd=kept).stdout
+    assert "the code word is heron" in knapper("memory", "search", "heron", cwd=kept).stdout
 
 
 def test_no_command_about_memory_makes_an_agent(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
     (shown,) = run(kept, "memory", "show", "team")["blocks"]
     assert (shown["value"], shown["limit"], shown["shared"]) == ("Bob leads", 40, True)
     run(kept, "memory", "detach", "team", "--agent", "bob")
-    assert "team" not in toolwright("memory", "show", "--agent", "bob", cwd=kept).stdout
+    assert "team" not in knapper("memory", "show", "--agent", "bob", cwd=kept).stdout
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
     ],
 )
 def test_a_block_that_cannot_be_is_refused_with_the_reason(kept: Path, words: tuple[str, ...], says: str) -> None:
-    failed = toolwright("memory", "add", *words, cwd=kept)
+    failed = knapper("memory", "add", *words, cwd=kept)
     assert (failed.returncode != 0, says in failed.stdout + failed.stderr) == (True, True)
 
 
 def other_agent(root: Path) -> Path:
     file = root / "other.json"
-    file.write_text(toolwright("agents", "export", "main", cwd=root).stdout)
+    file.write_text(knapper("agents", "export", "main", cwd=root).stdout)
     return file
 
 
@@ -149,7 +149,7 @@ def test_the_limit_and_the_description_of_a_block_are_edited_alone_or_with_its_t
     told = run(kept, "memory", "edit", "human", "--limit", "10", code=1)
     assert told["outcome"] == "refused"
     assert run(kept, "memory", "show", "human")["blocks"][0]["limit"] == 400
-    wrong = toolwright("memory", "edit", "rules", "--section", "--limit", "10", cwd=kept)
+    wrong = knapper("memory", "edit", "rules", "--section", "--limit", "10", cwd=kept)
     assert (wrong.returncode, "Omit --section." in wrong.stderr) == (2, True)
 
 
@@ -168,7 +168,7 @@ async def test_the_best_hit_of_each_search_comes_before_the_far_ones_of_the_othe
     async with open_store(prepare_state_dir(kept) / "state.db", clock=Clock()) as store:
         for text in ("a heron", "that heron again", "one more heron"):
             await say(store, text)
-    hits = toolwright("memory", "search", "heron", cwd=kept).stdout.split("\n")[:5]
+    hits = knapper("memory", "search", "heron", cwd=kept).stdout.split("\n")[:5]
     passage = next(place for place, hit in enumerate(hits) if "Herons fish at dusk." in hit)
     assert passage <= 1, hits
 

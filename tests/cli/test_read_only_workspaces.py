@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 PLANTS = '''\
 def water_plan(days: int) -> list:
@@ -21,9 +21,9 @@ def closed(tmp_path: Path) -> Path:
     """A workspace with a state that this user cannot write to: root can write everywhere but to a stranger's."""
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "plants.py").write_text(PLANTS)
-    assert toolwright("functions", "reload", cwd=tmp_path).returncode == 0
+    assert knapper("functions", "reload", cwd=tmp_path).returncode == 0
     os.mkfifo(tmp_path / "functions" / "pipe.py")
-    state = tmp_path / ".toolwright"
+    state = tmp_path / ".knapper"
     if os.geteuid() == 0:
         os.chown(state, SOMEBODY, SOMEBODY)
     else:
@@ -38,19 +38,19 @@ def content(root: Path) -> dict[str, tuple[int, bytes]]:
 
 def test_what_only_looks_works_and_leaves_it_as_it_was(closed: Path) -> None:
     before = content(closed)
-    done = toolwright("functions", "search", "water the garden", "--json", cwd=closed)
+    done = knapper("functions", "search", "water the garden", "--json", cwd=closed)
     assert "cannot be written to, so it is only read" in done.stderr
     assert [match["name"] for match in json.loads(done.stdout)["results"]] == ["water_plan"]
-    listed = toolwright("functions", "list", "--json", cwd=closed)
+    listed = knapper("functions", "list", "--json", cwd=closed)
     assert [function["name"] for function in json.loads(listed.stdout)["functions"]] == ["water_plan"]
     for words in (("audit",), ("show", "water_plan")):
-        done = toolwright("functions", *words, cwd=closed)
+        done = knapper("functions", *words, cwd=closed)
         assert (done.returncode, "water_plan" in done.stdout) == (0, True)
     assert content(closed) == before
 
 
 def test_what_changes_something_says_why_it_cannot(closed: Path) -> None:
-    done = toolwright("functions", "delete", "water_plan", cwd=closed)
+    done = knapper("functions", "delete", "water_plan", cwd=closed)
     assert done.returncode == 1
     assert "belongs to" in done.stderr or "cannot be opened for writing" in done.stderr
     assert (closed / "functions" / "plants.py").read_text() == PLANTS

@@ -8,7 +8,7 @@ import pytest
 from agent_core.base.settings import load
 from tests.interfaces.support import COUNT_VOWELS, flags, prompt
 from tests.kit import Expect, Repeat, Say, contains, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_a_question_that_keeps_nothing_is_answered_while_a_prompt_is_open(folder
         screen.line("remember the kettle")
         screen.wait_for("∙ 1 step")
         options = ("--once", "-f", "notes.md", "-f", "-", "-s", "Be terse.", "--message", "what is it?")
-        done = toolwright("run", *flags(model), *options, cwd=folder, given="from the pipe\n")
+        done = knapper("run", *flags(model), *options, cwd=folder, given="from the pipe\n")
         assert (done.returncode, done.stdout) == (0, "Once.\n"), done.stderr
         request = model.requests[-1]
         assert "kettle" not in request.text
@@ -32,17 +32,17 @@ def test_a_question_that_keeps_nothing_is_answered_while_a_prompt_is_open(folder
         assert "what is it?\n\n`notes.md`:\n```\ntea\n```\n\n`standard input`:\n```\nfrom the pipe\n```" in str(
             request.messages[-1]["content"]
         )
-        log = toolwright("log", cwd=folder)
+        log = knapper("log", cwd=folder)
         assert log.stdout.endswith("**You:** remember the kettle\n\n**main:** Hi.\n")
     assert [
-        agent["name"] for agent in json.loads(toolwright("agents", "list", "--json", cwd=folder).stdout)["agents"]
+        agent["name"] for agent in json.loads(knapper("agents", "list", "--json", cwd=folder).stdout)["agents"]
     ] == ["main"]
-    assert [path.name for path in (folder / ".toolwright" / "agents").glob("*.lock")] == ["main.lock"]
+    assert [path.name for path in (folder / ".knapper" / "agents").glob("*.lock")] == ["main.lock"]
 
 
 def test_the_whole_of_standard_input_is_one_question(folder: Path) -> None:
     with scripted([Expect(Say("Both."), contains("one\ntwo"))]) as model:
-        done = toolwright("run", *flags(model), "--once", cwd=folder, given="one\ntwo\n")
+        done = knapper("run", *flags(model), "--once", cwd=folder, given="one\ntwo\n")
     assert (done.returncode, done.stdout) == (0, "Both.\n")
 
 
@@ -56,74 +56,74 @@ def test_the_whole_of_standard_input_is_one_question(folder: Path) -> None:
     ],
 )
 def test_options_that_contradict_one_another_say_so(folder: Path, options: tuple[str, ...], says: str) -> None:
-    done = toolwright("run", *options, cwd=folder)
+    done = knapper("run", *options, cwd=folder)
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr
 
 
 def test_a_transcript_has_the_last_turns_and_goes_to_a_new_file(folder: Path) -> None:
     with scripted([Repeat(Say("Yes."))]) as model:
-        toolwright("run", *flags(model), cwd=folder, given="one\ntwo\nthree\n")
-    last = toolwright("log", "--last", "1", "--since", "yesterday", cwd=folder).stdout
+        knapper("run", *flags(model), cwd=folder, given="one\ntwo\nthree\n")
+    last = knapper("log", "--last", "1", "--since", "yesterday", cwd=folder).stdout
     assert last.startswith("# Conversation with main\n\n## ")
     assert ("three" in last, "two" in last) == (True, False)
-    kept = toolwright("log", "-o", "kept.md", cwd=folder)
+    kept = knapper("log", "-o", "kept.md", cwd=folder)
     assert "3 turns in kept.md" in kept.stdout
     assert (folder / "kept.md").read_text().count("**main:** Yes.") == 3
-    assert toolwright("log", "-o", "kept.md", cwd=folder).returncode == 2
+    assert knapper("log", "-o", "kept.md", cwd=folder).returncode == 2
     with scripted([]) as model:
-        toolwright("run", *flags(model), "-y", cwd=folder, given="/pop\n")
-    assert "three" not in toolwright("log", cwd=folder).stdout
-    turns = json.loads(toolwright("log", "--all", "--json", cwd=folder).stdout)["turns"]
+        knapper("run", *flags(model), "-y", cwd=folder, given="/pop\n")
+    assert "three" not in knapper("log", cwd=folder).stdout
+    turns = json.loads(knapper("log", "--all", "--json", cwd=folder).stdout)["turns"]
     assert [turn["entries"][0]["text"] for turn in turns] == ["one", "two", "three"]
-    assert toolwright("log", "--agent", "nobody", cwd=folder).returncode == 1
+    assert knapper("log", "--agent", "nobody", cwd=folder).returncode == 1
 
 
 def test_debugging_shows_the_wire_without_the_key_and_tracebacks(folder: Path) -> None:
     key = {"OPENAI_API_KEY": "sk-very-secret-key"}
     with scripted([Say("sk-very-secret-key it is.")]) as model:
-        done = toolwright("run", *flags(model), "--once", "--debug", "--message", "hi", cwd=folder, environment=key)
+        done = knapper("run", *flags(model), "--once", "--debug", "--message", "hi", cwd=folder, environment=key)
     assert f"→ {model.base_url}" in done.stderr
     assert f"← {model.base_url}" in done.stderr
     assert "sk-very-secret-key" not in done.stderr
-    failed = toolwright("functions", "show", "nothing", "--debug", cwd=folder)
+    failed = knapper("functions", "show", "nothing", "--debug", cwd=folder)
     assert "Traceback (most recent call last)" in failed.stderr
-    assert "Traceback" not in toolwright("functions", "show", "nothing", cwd=folder).stderr
-    assert "Traceback" in toolwright("--debug", "functions", "show", "nothing", cwd=folder).stderr
+    assert "Traceback" not in knapper("functions", "show", "nothing", cwd=folder).stderr
+    assert "Traceback" in knapper("--debug", "functions", "show", "nothing", cwd=folder).stderr
 
 
 @pytest.mark.parametrize("typed", ["/undo", "/delete count_vowels", "/load kept.json"])
 def test_a_pipe_needs_an_option_for_what_would_be_asked(folder: Path, typed: str) -> None:
     with scripted([Say("Hi.")]) as model:
-        toolwright("run", *flags(model), "--message", "hello", cwd=folder)
-    assert toolwright("agents", "export", "main", "kept.json", cwd=folder).returncode == 0
+        knapper("run", *flags(model), "--message", "hello", cwd=folder)
+    assert knapper("agents", "export", "main", "kept.json", cwd=folder).returncode == 0
     with scripted([Repeat(Say("Hi."))]) as model:
-        done = toolwright("run", *flags(model), cwd=folder, given=f"hello\n{typed}\n")
+        done = knapper("run", *flags(model), cwd=folder, given=f"hello\n{typed}\n")
         assert (done.returncode, "Give -y" in done.stdout) == (1, True), done.stderr
         assert "count_vowels" in (folder / "functions" / "words.py").read_text()
-        agreed = toolwright("run", *flags(model), "-y", cwd=folder, given=f"hello\n{typed}\n")
+        agreed = knapper("run", *flags(model), "-y", cwd=folder, given=f"hello\n{typed}\n")
         assert agreed.returncode == 0, agreed.stderr
 
 
 def test_a_named_model_has_its_address_key_and_price(folder: Path) -> None:
     with scripted([Expect(Say("Quick."), contains("hi"))]) as model:
-        (folder / "toolwright.toml").write_text(
+        (folder / "knapper.toml").write_text(
             f'[models.fast]\nname = "scripted"\nbase_url = "{model.base_url}"\nkey_variable = "FAST_API_KEY"\n'
             "price = { input = 1, output = 4000 }\n"
         )
-        refused = toolwright("run", "--model", "fast", "--once", "--message", "hi", cwd=folder)
+        refused = knapper("run", "--model", "fast", "--once", "--message", "hi", cwd=folder)
         assert "you did not confirm here" in refused.stderr
-        confirmed = toolwright("configure", "--confirm-address", "--yes", cwd=folder)
+        confirmed = knapper("configure", "--confirm-address", "--yes", cwd=folder)
         assert f"{model.base_url} is confirmed" in confirmed.stdout
         assert "the key in FAST_API_KEY" in confirmed.stderr
         key = {"FAST_API_KEY": "sk-fast-one", "OPENAI_API_KEY": "sk-other-one"}
-        done = toolwright("run", "--model", "fast", cwd=folder, given="hi\n/cost\n/model\n", environment=key)
+        done = knapper("run", "--model", "fast", cwd=folder, given="hi\n/cost\n/model\n", environment=key)
         assert "Quick." in done.stdout
         assert "$" in done.stdout
         assert "$1 in, $4000 out for a million tokens" in done.stdout
 
 
 def test_a_named_model_leaves_what_it_does_not_say_and_is_switched_from_the_plain_one(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text(
+    (tmp_path / "knapper.toml").write_text(
         '[model]\nname = "usual"\ntemperature = 0.5\n[models.a]\ntemperature = 1\n[models.b]\nname = "other"\n'
     )
     first = load(tmp_path, {"model.name": "a"})
@@ -133,8 +133,8 @@ def test_a_named_model_leaves_what_it_does_not_say_and_is_switched_from_the_plai
 
 
 def test_a_variable_that_is_no_key_cannot_be_named_as_one(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text('[models.a]\nkey_variable = "AWS_SECRET_ACCESS_KEY"\n')
-    done = toolwright("functions", "list", cwd=tmp_path)
+    (tmp_path / "knapper.toml").write_text('[models.a]\nkey_variable = "AWS_SECRET_ACCESS_KEY"\n')
+    done = knapper("functions", "list", cwd=tmp_path)
     assert (done.returncode, "models.a.key_variable" in done.stderr) == (2, True), done.stderr
 
 
@@ -158,6 +158,6 @@ def shout(word: str) -> str:
     """
     return word.upper() + "!"
 '''
-        done = toolwright("functions", "create", "shout", "-", cwd=folder, given=source)
+        done = knapper("functions", "create", "shout", "-", cwd=folder, given=source)
         assert "package" not in done.stdout + done.stderr
         assert "write `from functions" in done.stdout + done.stderr

@@ -1,31 +1,31 @@
-"""`toolwright storage`: the state of a workspace in a database, copied, checked, and refused if it is a stranger's."""
+"""`knapper storage`: the state of a workspace in a database, copied, checked, and refused if it is a stranger's."""
 
 from pathlib import Path
 
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 
 def test_a_workspace_moves_into_a_database_and_belongs_to_one_folder(tmp_path: Path, database: str) -> None:
     (tmp_path / "functions").mkdir()
     (elsewhere := tmp_path / "elsewhere" / "functions").mkdir(parents=True)
-    there = {"TOOLWRIGHT_STORAGE_URL": database}
-    assert toolwright("agents", "list", cwd=tmp_path).returncode == 0  # which makes the file
-    file = f"sqlite:///{tmp_path}/.toolwright/state.db"
-    copied = toolwright("storage", "copy", "--from", file, "--to", database, cwd=tmp_path)
+    there = {"KNAPPER_STORAGE_URL": database}
+    assert knapper("agents", "list", cwd=tmp_path).returncode == 0  # which makes the file
+    file = f"sqlite:///{tmp_path}/.knapper/state.db"
+    copied = knapper("storage", "copy", "--from", file, "--to", database, cwd=tmp_path)
     assert "compared by their hashes" in copied.stdout, copied.stderr
-    assert "whole" in toolwright("storage", "check", cwd=tmp_path, environment=there).stdout
-    told = toolwright("storage", "stats", "--json", cwd=tmp_path, environment=there).stdout
+    assert "whole" in knapper("storage", "check", cwd=tmp_path, environment=there).stdout
+    told = knapper("storage", "stats", "--json", cwd=tmp_path, environment=there).stdout
     assert '"place":"postgresql://' in told.replace(" ", "")
-    refused = toolwright("storage", "check", cwd=elsewhere.parent, environment=there)
-    assert (refused.returncode, "toolwright storage join" in refused.stderr) == (1, True)
-    assert toolwright("storage", "claim", cwd=elsewhere.parent, environment=there).returncode == 0
-    assert toolwright("storage", "check", cwd=elsewhere.parent, environment=there).returncode == 0
+    refused = knapper("storage", "check", cwd=elsewhere.parent, environment=there)
+    assert (refused.returncode, "knapper storage join" in refused.stderr) == (1, True)
+    assert knapper("storage", "claim", cwd=elsewhere.parent, environment=there).returncode == 0
+    assert knapper("storage", "check", cwd=elsewhere.parent, environment=there).returncode == 0
 
 
 def test_a_database_that_only_the_folder_names_is_used_after_a_yes(tmp_path: Path, database: str) -> None:
     (tmp_path / "functions").mkdir()
-    (tmp_path / "toolwright.toml").write_text(f'[storage]\nurl = "{database}"\n')
-    refused = toolwright("storage", "check", cwd=tmp_path)
+    (tmp_path / "knapper.toml").write_text(f'[storage]\nurl = "{database}"\n')
+    refused = knapper("storage", "check", cwd=tmp_path)
     assert "you did not confirm here" in refused.stderr
-    assert toolwright("storage", "confirm", cwd=tmp_path).returncode == 0
-    assert toolwright("storage", "check", cwd=tmp_path).stdout.strip() == "✓ whole: 0 turns with 0 entries"
+    assert knapper("storage", "confirm", cwd=tmp_path).returncode == 0
+    assert knapper("storage", "check", cwd=tmp_path).stdout.strip() == "✓ whole: 0 turns with 0 entries"

@@ -66,7 +66,7 @@ async def not_found(here: Desk, turns: int) -> list[str]:
 
 async def journal(root: Path) -> list[Entry]:
     """All that was said, and what stands for it."""
-    store = open_store(root / ".toolwright" / "state.db", clock=Clock())
+    store = open_store(root / ".knapper" / "state.db", clock=Clock())
     try:
         return await store.history("main", kinds=("user", "assistant", "result", "notice", SUMMARY))
     finally:

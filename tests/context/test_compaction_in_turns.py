@@ -143,7 +143,7 @@ async def test_a_summary_that_was_asked_for_when_the_program_stopped_is_given_up
     with scripted([Say("Hello."), Say("Yes.")]) as model:
         async with desk(tmp_path, model) as here:
             await fill(here, 1)
-        store = open_store(tmp_path / ".toolwright" / "state.db", clock=Clock())
+        store = open_store(tmp_path / ".knapper" / "state.db", clock=Clock())
         await store.post(Post("main", SUMMARY, {}, due=0.0))
         assert await store.next("main", "a process that stopped")
         await store.close()

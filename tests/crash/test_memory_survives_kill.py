@@ -34,7 +34,7 @@ async def check(root: Path, told: list[str]) -> int:
         else:
             assert (f"Turn {number}" if name == "core_memory_rewrite" else f"Also {int(number):x}-{number}") in edits
     assert total == len(passages)
-    async with open_store(root / ".toolwright" / "state.db", clock=Clock()) as store:
+    async with open_store(root / ".knapper" / "state.db", clock=Clock()) as store:
         assert await store.check() is None
         return len(await store.history("main", kinds=(SUMMARY,)))
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.interfaces.support import flags
 from tests.kit import Expect, Say, Script, contains, scripted
-from tests.kit.program import Program, surroundings, toolwright
+from tests.kit.program import Program, knapper, surroundings
 
 WORDS = " ".join(f"word{number}" for number in range(400))
 SHOWN_S = 3.0
@@ -20,7 +20,7 @@ SHOWN_S = 3.0
 def storage(request: pytest.FixtureRequest) -> dict[str, str]:
     """The environment of programs that keep their state in a file, or in a database."""
     is_file = request.param == "file"
-    return {} if is_file else {"TOOLWRIGHT_STORAGE_URL": request.getfixturevalue("database")}
+    return {} if is_file else {"KNAPPER_STORAGE_URL": request.getfixturevalue("database")}
 
 
 def shown_until_killed(root: Path, words: tuple[str, ...], storage: dict[str, str]) -> str:
@@ -45,13 +45,13 @@ def test_the_log_has_what_was_shown_of_a_reply_before_the_agent_is_opened_again(
     (tmp_path / "functions").mkdir()
     with scripted([Say(WORDS, pause_s=0.05)]) as model:
         shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
-    log = toolwright("log", cwd=tmp_path, environment=storage).stdout
+    log = knapper("log", cwd=tmp_path, environment=storage).stdout
     assert "**main:** word0 word1" in log
     assert log.count("word") >= shown.count("word") - 60, "at most what came in the last second or so is lost"
     assert " […]\n\n> The reply is cut off here" in log
-    (turn,) = json.loads(toolwright("log", "--json", cwd=tmp_path, environment=storage).stdout)["turns"]
+    (turn,) = json.loads(knapper("log", "--json", cwd=tmp_path, environment=storage).stdout)["turns"]
     assert [entry["kind"] for entry in turn["entries"]][-1] == "streamed"
-    assert toolwright("log", "-o", "kept.md", cwd=tmp_path, environment=storage).returncode == 0
+    assert knapper("log", "-o", "kept.md", cwd=tmp_path, environment=storage).returncode == 0
     assert (tmp_path / "kept.md").read_text() == log, "reading closes nothing"
 
 
@@ -62,9 +62,9 @@ def test_what_was_shown_of_a_reply_is_kept_and_the_conversation_goes_on_with_it(
     script: Script = [Say(WORDS, pause_s=0.05), Expect(Say("I go on."), contains("word3 "), contains("[…]"))]
     with scripted(script) as model:
         shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
-        done = toolwright("run", *flags(model), "--message", "Go on.", cwd=tmp_path, environment=storage)
+        done = knapper("run", *flags(model), "--message", "Go on.", cwd=tmp_path, environment=storage)
         assert done.returncode == 0, done.stderr
-    log = toolwright("log", cwd=tmp_path, environment=storage).stdout
+    log = knapper("log", cwd=tmp_path, environment=storage).stdout
     count, kept = shown.count("word"), log.count("word")
     assert 0 < kept <= count + 60, (shown, log)
     assert kept >= count - 60, "at most what came in the last second or so is lost"

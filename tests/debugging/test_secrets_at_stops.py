@@ -24,7 +24,7 @@ def key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_KEY", KEY)
+    monkeypatch.setenv("KNAPPER_SECRET_KEY", KEY)
 
 
 async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(workspace: Workspace, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ async def test_each_command_at_a_stop_answers_from_the_worker(workspace: Workspa
 async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_TEST_SECRET", "a-secret-of-the-host")
+    monkeypatch.setenv("KNAPPER_TEST_SECRET", "a-secret-of-the-host")
     arm(workspace)
     lines = ("p __import__('os').environ", "p open('/proc/1/environ').read()", "p open('/etc/passwd').read()")
     room_of(workspace).seat.debugger = typist = Typist(*lines, "c")

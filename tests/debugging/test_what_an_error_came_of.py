@@ -124,7 +124,7 @@ async def test_a_secret_is_masked_in_what_an_error_came_of(
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_KEY", KEY)
+    monkeypatch.setenv("KNAPPER_SECRET_KEY", KEY)
     body = """
 held = self.secret("KEY")
 try:

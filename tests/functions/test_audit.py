@@ -9,7 +9,7 @@ from tests.conftest import OpenDesk
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.workshop.test_second_looks import edited
 
 READ = '''\
@@ -64,7 +64,7 @@ def library(root: Path, **modules: str) -> Path:
 
 
 def audited(root: Path, *flags: str) -> dict[str, Any]:
-    done = toolwright("functions", "audit", *flags or ("--json",), cwd=root)
+    done = knapper("functions", "audit", *flags or ("--json",), cwd=root)
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
@@ -81,8 +81,8 @@ def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands
     }
     assert findings["confusable"]["others"] == ["fetch_page"]
     assert "different results" in findings["confusable"]["message"]
-    assert findings["confusable"]["command"] == "toolwright functions edit fetch_site"
-    assert findings["missing-examples"]["command"].startswith("toolwright functions add-example water_plan --call ")
+    assert findings["confusable"]["command"] == "knapper functions edit fetch_site"
+    assert findings["missing-examples"]["command"].startswith("knapper functions add-example water_plan --call ")
     assert sum(part["most"] for part in report["parts"]) == 100
     assert report["score"] == round(sum(part["points"] for part in report["parts"])) < 100
     assert {part["code"]: part["functions"] for part in report["parts"]}["confusable"] == 2
@@ -91,7 +91,7 @@ def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands
 def test_two_that_compute_the_same_are_to_be_merged(tmp_path: Path) -> None:
     (finding,) = audited(library(tmp_path, pages=FETCH, sites=SAME))["findings"]
     assert (finding["code"], finding["proposal"]) == ("confusable", "merge")
-    assert finding["command"] == "toolwright functions delete get_site_page"
+    assert finding["command"] == "knapper functions delete get_site_page"
 
 
 def test_a_library_in_good_order_has_the_full_score_and_no_findings(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_library_in_good_order_has_the_full_score_and_no_findings(tmp_path: Pa
 
 
 def test_an_empty_library_is_in_good_order(tmp_path: Path) -> None:
-    done = toolwright("functions", "audit", cwd=library(tmp_path))
+    done = knapper("functions", "audit", cwd=library(tmp_path))
     assert "100 of 100: 0 functions" in done.stdout
     assert "There is no function." in done.stderr
 
@@ -119,7 +119,7 @@ def test_the_log_for_code_scanning_names_each_finding_and_its_line(tmp_path: Pat
 
 def test_without_meanings_the_rest_is_audited(tmp_path: Path) -> None:
     root = library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE)
-    (root / "toolwright.toml").write_text('[memory]\nembedding = "none"\n')
+    (root / "knapper.toml").write_text('[memory]\nembedding = "none"\n')
     assert [finding["code"] for finding in audited(root)["findings"]] == ["missing-examples"]
 
 

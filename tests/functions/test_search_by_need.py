@@ -11,7 +11,7 @@ from agent_core.base.errors import UsageError
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 PAGES = '''\
 def fetch_page(url: str) -> str:
@@ -44,7 +44,7 @@ def library(tmp_path: Path) -> Path:
 
 
 def searched(need: str, cwd: Path) -> list[dict[str, Any]]:
-    done = toolwright("functions", "search", need, "--json", cwd=cwd)
+    done = knapper("functions", "search", need, "--json", cwd=cwd)
     report = json.loads(done.stdout)
     assert (done.returncode, report["query"]) == (0, need)
     results: list[dict[str, Any]] = report["results"]
@@ -70,12 +70,12 @@ def test_a_need_in_words_that_no_description_has_is_found_by_meaning(library: Pa
 
 def test_a_miss_finds_nothing_and_says_how_to_go_on(library: Path) -> None:
     assert searched("book a flight to Lisbon", library) == []
-    assert "ask for one" in toolwright("functions", "search", "book a flight to Lisbon", cwd=library).stderr
+    assert "ask for one" in knapper("functions", "search", "book a flight to Lisbon", cwd=library).stderr
 
 
 @pytest.mark.parametrize("need", ["", "  \n"], ids=["empty", "blank"])
 def test_an_empty_need_is_an_error_that_shows_how(need: str, library: Path) -> None:
-    done = toolwright("functions", "search", need, cwd=library)
+    done = knapper("functions", "search", need, cwd=library)
     assert done.returncode == 2
     assert "The need is empty" in done.stderr
 
@@ -184,6 +184,6 @@ async def test_search_goes_on_when_a_name_that_stands_in_another_source_is_no_fu
 
 
 def test_without_an_embedding_words_find(library: Path) -> None:
-    (library / "toolwright.toml").write_text('[memory]\nembedding = "none"\n')
+    (library / "knapper.toml").write_text('[memory]\nembedding = "none"\n')
     assert searched("which days get water", library)[0]["name"] == "water_plan"
     assert searched("irrigation schedule", library) == []

@@ -28,7 +28,7 @@ def kept(root: Path, folder: Path) -> None:
 
 
 def brought_back(root: Path, folder: Path) -> None:
-    for name in (".toolwright", "functions"):
+    for name in (".knapper", "functions"):
         shutil.rmtree(root / name)
         shutil.copytree(folder / name, root / name)
 
@@ -94,7 +94,7 @@ async def test_a_record_that_cannot_be_trusted_makes_every_yes_count_for_nothing
     root: Path, cage: SandboxClient, tmp_path: Path, home: Path, spoiled: str
 ) -> None:
     await agreed(root, cage, tmp_path / "older")
-    (record,) = (home / "toolwright" / "workspaces").glob("*.json") or [home]
+    (record,) = (home / "knapper" / "workspaces").glob("*.json") or [home]
     if spoiled == "readable":
         record.chmod(0o644)
     elif spoiled == "link":

@@ -105,7 +105,7 @@ async def test_a_key_that_is_not_the_users_alone_opens_no_state_and_moves_none(
 ) -> None:
     async with room(tmp_path, cage) as here:
         await granted(here, code)
-    key = home / "toolwright" / "grants.key"
+    key = home / "knapper" / "grants.key"
     assert key.stat().st_mode & 0o777 == 0o600
     match harm:
         case "open":
@@ -118,14 +118,14 @@ async def test_a_key_that_is_not_the_users_alone_opens_no_state_and_moves_none(
     with pytest.raises(WorkspaceError, match="key of your grants"):
         async with room(tmp_path, cage):
             pass
-    assert [file.name for file in (tmp_path / ".toolwright").glob("state.db.*Z")] == []
+    assert [file.name for file in (tmp_path / ".knapper").glob("state.db.*Z")] == []
 
 
 async def test_a_row_that_is_written_past_the_host_is_no_yes(here: Room, code: str, host: str) -> None:
     await granted(here, code)
     wider = f'["{host}", "evil.example.org"]'
     entries(here).write_text(entries(here).read_text().replace(f'["{host}"]', wider))
-    db = apsw.Connection(str(here.root / ".toolwright" / "state.db"))
+    db = apsw.Connection(str(here.root / ".knapper" / "state.db"))
     list(db.execute("update yes set grants = ?", (f'{{"network": {wider}}}',)))
     db.close()
     here.shop.granting.book.forget()
@@ -248,17 +248,17 @@ async def test_what_is_made_for_writing_is_made_through_no_link(
     assert (list(victim.iterdir()), (root / "fine/deep/file").read_text()) == ([], "")
 
 
-@pytest.mark.parametrize("where", ["functions", ".toolwright", "toolwright.toml", ".git", "x/.git/hooks", "."])
+@pytest.mark.parametrize("where", ["functions", ".knapper", "knapper.toml", ".git", "x/.git/hooks", "."])
 async def test_no_hand_grants_writing_where_the_workspace_decides(here: Room, where: str) -> None:
     await here.shop.create("double", PLAIN, "sums")
     with pytest.raises(WorkspaceError, match="can never be granted"):
         await here.shop.grants.grant("double", here.shop.grants.wanted({"write": (where,)}))
 
 
-@pytest.mark.parametrize("where", [".toolwright", ".", "/", "/proc/self", "home", "parent"])
+@pytest.mark.parametrize("where", [".knapper", ".", "/", "/proc/self", "home", "parent"])
 async def test_no_hand_grants_reading_where_yeses_and_secrets_are_kept(here: Room, where: str, home: Path) -> None:
     await here.shop.create("double", PLAIN, "sums")
-    path = {"home": str(home / "toolwright"), "parent": str(home)}.get(where, where)
+    path = {"home": str(home / "knapper"), "parent": str(home)}.get(where, where)
     with pytest.raises(WorkspaceError, match="can never be granted"):
         await here.shop.grants.grant("double", here.shop.grants.wanted({"read": (path,)}))
 

@@ -232,7 +232,7 @@ async def test_a_function_that_hides_a_no_is_reported_with_it(here: Room, sales:
 @pytest.mark.parametrize(("how", "path"), [("listdir", "."), ("iterdir", "./"), ("listdir", "data/..")])
 async def test_the_folder_of_the_workspace_never_looks_empty(here: Room, sales: Path, how: str, path: str) -> None:
     told = await tried(here, human("yes"), path, how)
-    assert "`./` can never be granted for reading: it holds `.toolwright`; what lies beside that can be granted" in told
+    assert "`./` can never be granted for reading: it holds `.knapper`; what lies beside that can be granted" in told
 
 
 @pytest.mark.parametrize("how", ["home", "Path.home"])
@@ -251,7 +251,7 @@ async def test_a_tilde_is_the_home_of_the_user(
 
 async def test_where_nobody_is_asked_the_sentence_names_the_command(here: Room, sales: Path) -> None:
     told = await tried(here, None, "data/sales.csv")
-    assert "toolwright functions grant tries --read data/sales.csv" in told
+    assert "knapper functions grant tries --read data/sales.csv" in told
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ async def test_what_changes_a_folder_otherwise_names_the_grant_that_it_takes(
     deep.mkdir(parents=True)
     told = await tried(here, human("once"), path, how)
     assert told.startswith("PermissionError: `tries` may not write"), told
-    assert told.endswith(f"toolwright functions grant tries --write {folder}"), told
+    assert told.endswith(f"knapper functions grant tries --write {folder}"), told
     assert (await asyncio.to_thread(sales.read_text), deep.is_dir()) == (SALES, True)
 
 
@@ -382,8 +382,8 @@ async def test_many_paths_are_not_many_questions(here: Room, sales: Path) -> Non
 @pytest.mark.parametrize(
     "path",
     [
-        ".toolwright/state.db",
-        "data/../.toolwright/state.db",
+        ".knapper/state.db",
+        "data/../.knapper/state.db",
         "/proc/self/environ",
         "/proc/self/mem",
         "/sys/kernel/notes",
@@ -410,7 +410,7 @@ async def test_what_is_never_granted_is_not_asked_for(here: Room, sales: Path, p
 
 async def test_what_the_user_keeps_outside_is_never_granted(here: Room, sales: Path, home: Path) -> None:
     who = human("yes")
-    for path in (home / "toolwright" / "grants.key", Path.home() / ".ssh" / "id_rsa"):
+    for path in (home / "knapper" / "grants.key", Path.home() / ".ssh" / "id_rsa"):
         assert "can never be granted" in await tried(here, who, path)
     assert who.asked == []
 
@@ -581,7 +581,7 @@ async def test_an_example_that_lacks_a_file_did_not_run_and_names_the_grant(here
     await here.save(NAMED)
     (example,) = (await here.shop.test("csv_sum")).examples
     assert example.unrun.startswith("it opens `data/sales.csv`, which is not granted.")
-    assert example.unrun.endswith("toolwright functions grant csv_sum --read data/sales.csv")
+    assert example.unrun.endswith("knapper functions grant csv_sum --read data/sales.csv")
     told = (await here.shop.test("csv_sum")).to_json()["examples"][0]
     assert (told["passed"], told["unrun"]) == (False, example.unrun)
 

@@ -9,7 +9,7 @@ from agent_core.base.events import CallAnswered
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers, of
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 from .support import FETCHES, PLAIN, human
 
@@ -24,7 +24,7 @@ def sky(tmp_path: Path, host: str) -> Path:
 
 def typed(*arguments: str, cwd: Path, home: Path, given: str = "") -> tuple[int, str, str]:
     """The exit code, the result and what was said beside it."""
-    done = toolwright(*arguments, cwd=cwd, given=given, environment={"XDG_DATA_HOME": str(home)})
+    done = knapper(*arguments, cwd=cwd, given=given, environment={"XDG_DATA_HOME": str(home)})
     return done.returncode, done.stdout, done.stderr
 
 
@@ -98,7 +98,7 @@ async def test_a_turn_without_a_human_is_told_what_was_denied(at_desk: OpenDesk,
     desk = await at_desk([Ask(create(FETCHES.replace("{HOST}", host), "weather")), Repeat(Say("I may not."))])
     (answer,) = of(CallAnswered, await desk.say("What is the weather in Oslo?"))
     assert answer.outcome == "refused"
-    assert f"toolwright functions grant weather --network {host}" in answer.text
+    assert f"knapper functions grant weather --network {host}" in answer.text
 
 
 async def test_no_function_that_a_model_sees_gives_grants(at_desk: OpenDesk) -> None:

@@ -8,14 +8,14 @@ import pytest_asyncio
 
 from agent_core.access.grants import Grants
 from agent_core.functions.service import Author
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.workshop.support import Room
 
 from .support import FETCHES, PLAIN, human
 
 AGENT = Author("agent", "main", "turn", "scripted")
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
-VARIABLE = {"TOOLWRIGHT_GRANTS_UNATTENDED": "file"}
+VARIABLE = {"KNAPPER_GRANTS_UNATTENDED": "file"}
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -74,8 +74,8 @@ def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_pa
     (tmp_path / "functions" / "sky.py").write_text(FETCHES.replace("{HOST}/{city}", f"{host}/{{int(city)}}"))
     (tmp_path / "functions" / "grants.toml").write_text(f'[weather]\nnetwork = ["{host}"]\n')
     call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')
-    told = toolwright(*call, cwd=tmp_path, environment=VARIABLE).stderr
+    told = knapper(*call, cwd=tmp_path, environment=VARIABLE).stderr
     assert "by functions/grants.toml alone" in told
-    report = json.loads(toolwright("doctor", "--json", cwd=tmp_path, environment=VARIABLE).stdout)
+    report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=VARIABLE).stdout)
     assert report["grants"] == {"unattended": "file"}
-    assert "without an approval" in toolwright("doctor", cwd=tmp_path, environment=VARIABLE).stdout
+    assert "without an approval" in knapper("doctor", cwd=tmp_path, environment=VARIABLE).stdout

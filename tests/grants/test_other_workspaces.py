@@ -13,8 +13,8 @@ from .support import human
 from .test_repositories_that_a_call_leaves import made_by
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-STATE = (".toolwright/state.db",)
-SET_UP = ("toolwright.toml", "functions/evil.py")
+STATE = (".knapper/state.db",)
+SET_UP = ("knapper.toml", "functions/evil.py")
 READS = '''\
 from pathlib import Path
 
@@ -66,11 +66,11 @@ async def test_a_workspace_outside_of_this_one_is_not_granted_for_writing_either
 @pytest.mark.parametrize(
     ("present", "missing"),
     [
-        ("functions/a.py", "toolwright.toml"),
-        ("toolwright.toml", "functions/"),
-        ("toolwright.toml", "functions/new.py"),
-        ("functions/a.py", ".toolwright/"),
-        ("notes.txt", ".Toolwright/x"),
+        ("functions/a.py", "knapper.toml"),
+        ("knapper.toml", "functions/"),
+        ("knapper.toml", "functions/new.py"),
+        ("functions/a.py", ".knapper/"),
+        ("notes.txt", ".Knapper/x"),
     ],
 )
 async def test_what_would_make_a_folder_a_workspace_is_never_granted(here: Room, present: str, missing: str) -> None:
@@ -79,7 +79,7 @@ async def test_what_would_make_a_folder_a_workspace_is_never_granted(here: Room,
         await grant(here, write=(f"sub/{missing}",))
 
 
-@pytest.mark.parametrize("state", [".toolwright", ".Toolwright", "a/b/.toolwright"])
+@pytest.mark.parametrize("state", [".knapper", ".Knapper", "a/b/.knapper"])
 @pytest.mark.parametrize("item", ["data/", "data/inner/", "data/inner/{}/", "data/inner/{}/state.db"])
 async def test_the_state_of_a_workspace_is_never_granted_for_reading(here: Room, state: str, item: str) -> None:
     workspace(here.root / "data" / "inner", (f"{state}/state.db",))
@@ -88,18 +88,18 @@ async def test_the_state_of_a_workspace_is_never_granted_for_reading(here: Room,
 
 
 async def test_files_of_another_workspace_next_to_its_state_can_be_read(here: Room) -> None:
-    workspace(here.root / "data" / "inner", ("notes/a.txt", "toolwright.toml", *STATE))
-    await grant(here, read=("data/inner/notes/", "data/inner/toolwright.toml"))
+    workspace(here.root / "data" / "inner", ("notes/a.txt", "knapper.toml", *STATE))
+    await grant(here, read=("data/inner/notes/", "data/inner/knapper.toml"))
     assert (await here.shop.call("peek", {"path": "data/inner/notes/a.txt"})).value == "4711"
-    assert (await here.shop.call("peek", {"path": "data/inner/.toolwright/state.db"})).outcome == "raised"
+    assert (await here.shop.call("peek", {"path": "data/inner/.knapper/state.db"})).outcome == "raised"
 
 
 async def test_a_workspace_that_came_after_the_yes_takes_the_folder_away(here: Room) -> None:
     await grant(here, read=("data",))
     assert (await here.shop.call("peek", {"path": "data/1"})).value == "1"
     workspace(here.root / "data" / "inner")
-    found = await here.shop.call("peek", {"path": "data/inner/.toolwright/state.db"})
-    assert (found.outcome, "`inner/.toolwright`" in str(found.lacks)) == ("raised", True)
+    found = await here.shop.call("peek", {"path": "data/inner/.knapper/state.db"})
+    assert (found.outcome, "`inner/.knapper`" in str(found.lacks)) == ("raised", True)
 
 
 async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room) -> None:
@@ -108,15 +108,15 @@ async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room)
         made = workspace(here.root / inner, SET_UP)
         found = await here.shop.call("make", {"number": 2})
         assert (found.outcome, "workspace" in str(found.lacks)) == ("raised", True)
-        (made / "toolwright.toml").unlink()
+        (made / "knapper.toml").unlink()
 
 
 @pytest.mark.parametrize(
     ("body", "left"),
     [
-        pytest.param('Path("out/a/.toolwright").mkdir(parents=True)', ".toolwright", id="state"),
+        pytest.param('Path("out/a/.knapper").mkdir(parents=True)', ".knapper", id="state"),
         pytest.param(
-            'Path("out/functions").mkdir()\n    Path("out/toolwright.toml").touch()', "toolwright.toml", id="settings"
+            'Path("out/functions").mkdir()\n    Path("out/knapper.toml").touch()', "knapper.toml", id="settings"
         ),
     ],
 )
@@ -127,12 +127,12 @@ async def test_a_workspace_that_a_call_makes_is_told_and_has_no_effect(here: Roo
 
 
 async def test_the_workspace_itself_and_one_inside_another_are_granted_as_before(here: Room, tmp_path: Path) -> None:
-    workspace(tmp_path.parent, ("toolwright.toml", "functions/a.py"))
+    workspace(tmp_path.parent, ("knapper.toml", "functions/a.py"))
     try:
         await grant(here, write=("data", "new/file.txt"))
         assert (await here.shop.call("peek", {"path": "data/1"})).value == "1"
     finally:
-        (tmp_path.parent / "toolwright.toml").unlink()
+        (tmp_path.parent / "knapper.toml").unlink()
 
 
 async def test_a_folder_for_reading_that_grew_too_large_is_granted_again_by_a_human_alone(here: Room) -> None:

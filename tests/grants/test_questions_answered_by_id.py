@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from agent_core import Approver, Decision, Question, ToolwrightError, Workspace
+from agent_core import Approver, Decision, KnapperError, Question, Workspace
 from agent_core.access.grants.approval import PendingQuestion
 from agent_core.base.events import Event, GrantAnswered, GrantAsked
 from tests.interfaces.asking import CALL, DONE, made, service
@@ -94,7 +94,7 @@ async def test_the_one_who_is_asked_here_may_be_first_and_then_nobody_else_can_a
         async with opened(tmp_path, [made(place), DONE, DONE], remembering) as workspace:
             [answer] = of(GrantAnswered, await turn_of(workspace))
             assert await workspace.questions() == []
-            with pytest.raises(ToolwrightError, match="is pending"):
+            with pytest.raises(KnapperError, match="is pending"):
                 await workspace.answer(asked[0], Decision("yes"))
     assert (answer.answer, answer.word) == ("no", "smaller")
 
@@ -126,7 +126,7 @@ async def test_a_question_is_settled_when_its_turn_is_interrupted(tmp_path: Path
                     await agent.interrupt()
                     question = event.question
             assert await workspace.questions() == []
-            with pytest.raises(ToolwrightError, match="is pending"):
+            with pytest.raises(KnapperError, match="is pending"):
                 await workspace.answer(question, Decision("yes"))
 
 
@@ -161,7 +161,7 @@ async def test_a_question_of_a_process_that_died_is_settled_with_its_turn(tmp_pa
 
 async def test_an_answer_that_somebody_wrote_into_the_file_is_none(tmp_path: Path) -> None:
     async def writing(question: Question) -> Decision:
-        db = apsw.Connection(str(tmp_path / ".toolwright" / "state.db"))
+        db = apsw.Connection(str(tmp_path / ".knapper" / "state.db"))
         yes = '{"answer": "yes", "word": "", "by": "human"}'
         await asyncio.to_thread(
             db.execute, "update question set decision = ?, answer_seal = 'x' where id = ?", (yes, question.id)
@@ -218,7 +218,7 @@ async def test_a_forged_row_neither_hangs_nor_ends_a_turn(tmp_path: Path, forger
         async with opened(tmp_path, [made(place), DONE, DONE], Workspace.answered_by_id) as workspace:
             turn = asyncio.create_task(turn_of(workspace))
             question = await pending(workspace)
-            db = apsw.Connection(str(tmp_path / ".toolwright" / "state.db"))
+            db = apsw.Connection(str(tmp_path / ".knapper" / "state.db"))
             db.set_busy_timeout(5_000)
             db.execute(forgery)
             db.close()

@@ -28,7 +28,7 @@ async def test_nobody_to_ask_is_a_no_that_says_how_a_human_grants(here: Room, co
     plan = await here.shop.plan_create("weather", code, "sky", "asked", AGENT)
     assert plan.outcome == "refused"
     assert "needs-network" in plan.text
-    assert f"A human grants it with: toolwright functions grant weather --network {host}" in plan.text
+    assert f"A human grants it with: knapper functions grant weather --network {host}" in plan.text
     assert entries(here) == ""
 
 
@@ -147,7 +147,7 @@ async def test_who_calls_a_function_with_grants_needs_a_grant_for_it(here: Room,
     await here.shop.grants.revoke("report", None)
     here.shop.granting.approver = None
     found = await here.shop.call("report", {"city": "Rome"})
-    assert "toolwright functions grant report --call weather" in str(found.error)
+    assert "knapper functions grant report --call weather" in str(found.error)
 
 
 async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -> None:
@@ -199,13 +199,13 @@ async def test_files_that_no_text_names_are_those_that_a_human_names(here: Room)
     told = (await here.shop.call("size", {"path": path})).error
     assert told is not None
     assert told.type == "PermissionError"
-    assert "toolwright functions grant size --read data/1" in told.message
+    assert "knapper functions grant size --read data/1" in told.message
     await here.shop.grants.grant("size", here.shop.grants.wanted({"read": ("data",)}))
     assert (await here.shop.call("size", {"path": path})).value == 1
     assert "--read elsewhere/1" in str((await here.shop.call("size", {"path": "elsewhere/1"})).error)
 
 
-@pytest.mark.parametrize("where", ["functions", ".toolwright", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"])
+@pytest.mark.parametrize("where", ["functions", ".knapper", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"])
 async def test_what_decides_about_the_workspace_is_never_granted_for_writing(here: Room, where: str) -> None:
     (here.root / "link").symlink_to(here.root / "functions")
     asked = here.shop.granting.approver = human("yes")

@@ -45,7 +45,7 @@ async def test_a_saved_file_says_how_a_human_grants_what_it_needs(here: Room, co
     verdict = (await here.shop.introspect("weather")).verdict
     assert verdict is not None
     (need,) = [one for one in verdict.problems if "needs" in one.code]
-    assert need.fix == "a human is asked before it is called, or grants it now: toolwright functions grant NAME"
+    assert need.fix == "a human is asked before it is called, or grants it now: knapper functions grant NAME"
 
 
 async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:
@@ -129,7 +129,7 @@ async def test_a_file_that_no_text_names_is_granted_by_a_command_with_its_path(h
     await here.save(text, here.root / "functions" / "files.py")
     error = (await here.shop.call("size", {"path": "data/1"})).error
     assert error is not None
-    assert error.message.endswith("A human grants it with: toolwright functions grant size --read data/1")
+    assert error.message.endswith("A human grants it with: knapper functions grant size --read data/1")
 
 
 @pytest.mark.parametrize("told", [INSTRUCTIONS, FOR_SMALL_MODELS], ids=["any model", "a small one"])

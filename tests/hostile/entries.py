@@ -8,7 +8,7 @@ from textwrap import dedent
 from typing import Any, Final
 
 from agent_core.access.secrets.session import FETCHES
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.offload import aside
 from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.arguments import read as read_arguments
@@ -47,7 +47,7 @@ async def called(agent: Agent, name: str, raw: str) -> None:
     host = host_functions(agent)[name]
     arguments = await aside(len(raw), read_arguments, raw, host.function.parameters)
     if isinstance(arguments, dict):
-        with suppress(ToolwrightError):
+        with suppress(KnapperError):
             await host.run(agent, **arguments)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_core import ToolwrightError
+from agent_core import KnapperError
 from tests.kit import Ask, Expect, Fail, Say, ScriptedModel, Wanted, contains
 
 from .conftest import GROWS, USES, Connect, run_program, run_script
@@ -52,13 +52,13 @@ async def test_a_function_grown_in_a_round_is_used_by_the_next_member(connected:
     requests = [one.content[0].name for one in stream if isinstance(one, kinds.ToolCallRequestEvent)]
     assert requests == ["create_function", "count_vowels"]
     grown, used = (one for one in stream if isinstance(one, kinds.ToolCallExecutionEvent))
-    assert grown.metadata["toolwright_admitted"] == "count_vowels"
+    assert grown.metadata["knapper_admitted"] == "count_vowels"
     assert (used.content[0].content, used.content[0].is_error) == ("5", False)
     pieces = [one for one in stream if isinstance(one, kinds.ModelClientStreamingChunkEvent)]
     assert "".join(one.content for one in pieces) == "I made it.5."
     (_, first, second) = (one for one in stream if isinstance(one, kinds.TextMessage))
     assert list(dict.fromkeys(one.full_message_id for one in pieces)) == [first.id, second.id]
-    assert first.metadata["toolwright_created"] == "count_vowels"
+    assert first.metadata["knapper_created"] == "count_vowels"
     assert first.models_usage.prompt_tokens > 0
 
 
@@ -137,7 +137,7 @@ async def test_a_group_of_ours_is_one_member(connected: Connect, tmp_path: Path)
     stream = await heard(team, "Count.")
     assert said(stream)[1:] == [("crew", "5.")]
     calls = [
-        (one.metadata["toolwright_agent"], one.content[0].name)
+        (one.metadata["knapper_agent"], one.content[0].name)
         for one in stream
         if isinstance(one, kinds.ToolCallExecutionEvent)
     ]
@@ -177,11 +177,11 @@ async def test_the_state_of_another_agent_is_refused(connected: Connect) -> None
     ada, bob = AutoGenAgent("ada", client), AutoGenAgent("bob", client, agent="bob")
     state = dict(await ada.save_state())
     await ada.load_state(state)
-    with pytest.raises(ToolwrightError, match="not of bob"):
+    with pytest.raises(KnapperError, match="not of bob"):
         await bob.load_state(state)
-    with pytest.raises(ToolwrightError, match="not the state"):
+    with pytest.raises(KnapperError, match="not the state"):
         await ada.load_state({"log": []})
-    with pytest.raises(ToolwrightError, match="ends before"):
+    with pytest.raises(KnapperError, match="ends before"):
         await ada.load_state({**state, "position": 1 << 40})
 
 
@@ -193,7 +193,7 @@ async def test_a_question_about_a_grant_is_told_to_the_team(connected: Connect, 
     client = await connected([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("It says hello.")])
     team = RoundRobinGroupChat([AutoGenAgent("ada", client)], max_turns=1)
     async for message in team.run_stream(task="What does it say?"):
-        if getattr(message, "metadata", {}).get("toolwright") == "grant_asked":
+        if getattr(message, "metadata", {}).get("knapper") == "grant_asked":
             (question,) = await client.approvals()
             await client.answer(question["id"], "yes")
         last = message

@@ -8,5 +8,5 @@ import pytest
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Path:
     """A folder that is a workspace, with the settings that are usual."""
-    (tmp_path / "toolwright.toml").touch()
+    (tmp_path / "knapper.toml").touch()
     return tmp_path

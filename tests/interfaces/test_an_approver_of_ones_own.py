@@ -67,7 +67,7 @@ async def test_the_published_shape_of_a_question_holds_what_a_client_shows(tmp_p
     assert shape["missing"] == {"network": [place]}
     assert shape["says"] == [f"fetch from {place}"]
     assert (shape["moment"], shape["why"], shape["is_again"]) == ("join", "asked", False)
-    assert shape["command"] == f"toolwright functions grant weather --network {place}"
+    assert shape["command"] == f"knapper functions grant weather --network {place}"
     assert [number for number, _ in shape["lines"]] == [10]
     assert (answer["answer"], answer["word"], answer["by"]) == ("no", "not now", "human")
 
@@ -103,7 +103,7 @@ async def test_a_no_ends_with_its_turn(tmp_path: Path) -> None:
 
 
 async def test_never_asks_no_approver_however_one_was_handed_in(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text('[grants]\nask = "never"\n')
+    (tmp_path / "knapper.toml").write_text('[grants]\nask = "never"\n')
     asked = human("yes")
     with service() as place:
         async with turn([made(place), DONE, DONE], tmp_path, asked) as events:

@@ -166,7 +166,7 @@ def test_an_argument_of_several_kinds_is_taken_as_it_is_typed(folder: Path) -> N
         for typed, says in shown.items():
             screen.line(typed)
             screen.wait_for(says)
-        assert "Toolwright failed" not in screen.scrolled()
+        assert "Knapper failed" not in screen.scrolled()
 
 
 def test_a_message_that_only_looks_like_a_short_form_is_sent(folder: Path) -> None:

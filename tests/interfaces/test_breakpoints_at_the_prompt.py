@@ -6,7 +6,7 @@ from tests.interfaces.debugged import CALL, LOOP_LINE, SCALE, does, grown, stand
 from tests.interfaces.support import flags, prompt
 from tests.interfaces.test_plain_turns import CONTROL
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 DONE = Say("Done.")
@@ -135,7 +135,7 @@ def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) ->
     seen = Expect(DONE, contains("Breakpoints were passed and recorded"))
     with scripted([Ask(CALL), seen]) as model:
         lines = f"/break scale:{LOOP_LINE} if number == 3\n/break now\nuse it\n"
-        done = toolwright("run", "-y", *flags(model), cwd=tmp_path, given=lines)
+        done = knapper("run", "-y", *flags(model), cwd=tmp_path, given=lines)
     assert "No human is at a debugger here" in done.stdout
     assert done.stdout.endswith("Done.\n")
 
@@ -145,7 +145,7 @@ def test_a_breakpoint_that_the_agent_sets_is_a_record_that_it_reads(tmp_path: Pa
     read = Expect(Ask(Wanted("trace_function", TRACED)), contains("hit 1: total * 2 = 60"))
     script = [*grown([Ask(Wanted("debugger", place)), Ask(CALL), read, Expect(DONE, contains("last  total = 30"))])]
     with scripted(script) as model:
-        done = toolwright("run", *flags(model), cwd=tmp_path, given="make it\nlook into it\n")
+        done = knapper("run", *flags(model), cwd=tmp_path, given="make it\nlook into it\n")
     assert (done.returncode, done.stdout) == (0, "Made.\nDone.\n"), done.stderr
 
 

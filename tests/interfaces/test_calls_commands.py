@@ -1,4 +1,4 @@
-"""`toolwright calls` and `functions trace`: what was recorded of a call, the same again, and the lines that it ran."""
+"""`knapper calls` and `functions trace`: what was recorded of a call, the same again, and the lines that it ran."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 
 from tests.interfaces.debugged import SCALE, does, written
 from tests.interfaces.support import prompt
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 DICE = '''import random
@@ -30,7 +30,7 @@ ARGUMENTS = '{"numbers": [1, 2], "factor": 10}'
 
 
 def in_json(root: Path, *arguments: str) -> Any:
-    done = toolwright(*arguments, "--json", cwd=root)
+    done = knapper(*arguments, "--json", cwd=root)
     return json.loads(done.stdout)
 
 
@@ -39,8 +39,8 @@ def calls_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace in which dice were thrown, and nobody was there to share with."""
     root = tmp_path_factory.mktemp("calls_made")
     written(root, DICE, SHARE)
-    toolwright("functions", "call", "dice", "--args", '{"sides": 1000}', cwd=root)
-    toolwright("functions", "call", "share", "--args", '{"total": 7, "people": 0}', cwd=root)
+    knapper("functions", "call", "dice", "--args", '{"sides": 1000}', cwd=root)
+    knapper("functions", "call", "share", "--args", '{"total": 7, "people": 0}', cwd=root)
     return root
 
 
@@ -57,13 +57,13 @@ def test_calls_are_listed_the_newest_first_and_by_function(called: Path) -> None
         (1, "dice", "returned"),
     ]
     assert [row["call"] for row in in_json(called, "calls", "list", "--failed")] == [2]
-    assert toolwright("calls", "list", "dice", cwd=called).stdout.startswith("1  dice(sides=1000)  returned ")
+    assert knapper("calls", "list", "dice", cwd=called).stdout.startswith("1  dice(sides=1000)  returned ")
     assert in_json(called, "calls", "list", "--failed")[0]["arguments"] == {"total": 7, "people": 0}
-    assert "raised ZeroDivisionError: division by zero" in toolwright("calls", "list", cwd=called).stdout
+    assert "raised ZeroDivisionError: division by zero" in knapper("calls", "list", cwd=called).stdout
 
 
 def test_a_call_is_shown_with_its_arguments_and_how_it_ended(called: Path) -> None:
-    shown = toolwright("calls", "show", "2", cwd=called).stdout
+    shown = knapper("calls", "show", "2", cwd=called).stdout
     assert "[2] share  raised" in shown
     assert "'people': 0" in shown
     assert "ZeroDivisionError" in shown
@@ -75,22 +75,22 @@ def test_a_replay_throws_the_same_dice_again(called: Path) -> None:
     again = in_json(called, "calls", "replay", "1")
     assert again["same"]
     assert again["outcome"]["value"] == then
-    assert "the same" in toolwright("calls", "replay", "1", cwd=called).stdout
+    assert "the same" in knapper("calls", "replay", "1", cwd=called).stdout
 
 
 def test_a_replay_on_the_version_of_now_shows_what_is_different(called: Path) -> None:
     file = called / "functions" / "words.py"
     file.write_text(file.read_text().replace("return sum(thrown)", "return -1"))
-    done = toolwright("calls", "replay", "1", "--version", "now", cwd=called)
+    done = knapper("calls", "replay", "1", "--version", "now", cwd=called)
     assert done.returncode == 1
     assert "another outcome" in done.stdout
     assert "  now: returned -1\n" in done.stdout
-    assert toolwright("calls", "replay", "1", cwd=called).returncode == 0
+    assert knapper("calls", "replay", "1", cwd=called).returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [("replay", "9"), ("show", "9"), ("replay", "1", "--debug")])
 def test_what_cannot_be_replayed_is_a_wrong_option(called: Path, arguments: tuple[str, ...]) -> None:
-    assert toolwright("calls", *arguments, cwd=called).returncode == 2
+    assert knapper("calls", *arguments, cwd=called).returncode == 2
 
 
 def test_a_failed_call_is_replayed_at_a_terminal_and_stops_where_it_raised(called: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_call_that_did_not_fail_stops_at_its_first_line(called: Path) -> None:
 
 def test_the_lines_that_a_call_ran_are_shown_with_what_they_changed(tmp_path: Path) -> None:
     written(tmp_path, SCALE)
-    done = toolwright("functions", "trace", "scale", "--args", ARGUMENTS, cwd=tmp_path)
+    done = knapper("functions", "trace", "scale", "--args", ARGUMENTS, cwd=tmp_path)
     assert done.returncode == 0
     assert re.search(r"17 ×2 +total \+= number \* factor", done.stdout)
     assert "first total = 10" in done.stdout

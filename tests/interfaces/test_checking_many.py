@@ -12,8 +12,8 @@ import pytest
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.sarif import SarifLog
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, HERE
-from tests.kit.program import toolwright
-from tests.kit.terminal import TOOLWRIGHT, terminal
+from tests.kit.program import knapper
+from tests.kit.terminal import KNAPPER, terminal
 
 UNHINTED = COUNT_VOWELS.replace("    Args:\n        text: What to look at.\n\n", "").replace("vowels", "more")
 TWO = f"{COUNT_VOWELS}\n\n{UNHINTED}"
@@ -31,7 +31,7 @@ def many(tmp_path: Path) -> Path:
 
 
 def test_many_paths_are_judged_in_order_and_counted(many: Path) -> None:
-    done = toolwright("functions", "check", "lib", "many.jsonl", "--json", cwd=many)
+    done = knapper("functions", "check", "lib", "many.jsonl", "--json", cwd=many)
     rows = [json.loads(text) for text in done.stdout.splitlines()]
     assert [row["path"] for row in rows] == [
         "lib/a file.py", "lib/two.py", "lib/two.py", *(f"many.jsonl:{n}" for n in range(1, 15)),
@@ -53,22 +53,22 @@ def test_many_paths_are_judged_in_order_and_counted(many: Path) -> None:
 def test_a_strict_check_refuses_what_a_human_is_only_warned_of(
     many: Path, options: list[str], code: int, said: str
 ) -> None:
-    done = toolwright("functions", "check", "lib/two.py", *options, cwd=many)
+    done = knapper("functions", "check", "lib/two.py", *options, cwd=many)
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (code, [said] if said else [])
 
 
 def test_the_switch_of_a_team_holds_for_checks_and_for_saves(many: Path) -> None:
-    (many / "toolwright.toml").write_text("[gate]\nstrict = true\n")
+    (many / "knapper.toml").write_text("[gate]\nstrict = true\n")
     (many / "functions").mkdir()
     (many / "functions" / "two.py").write_text(TWO)
-    checked = toolwright("functions", "check", "functions/two.py", "--policy", "human", cwd=many)
-    saved = toolwright("functions", "reload", "--json", cwd=many)
+    checked = knapper("functions", "check", "functions/two.py", "--policy", "human", cwd=many)
+    saved = knapper("functions", "reload", "--json", cwd=many)
     assert (checked.returncode, saved.returncode) == (1, 1), checked.stdout
 
 
 def test_what_does_not_go_together_is_a_wrong_use(many: Path) -> None:
     for options in (["--json", "--sarif"], ["--name", "f"], ["--module", "m"]):
-        assert toolwright("functions", "check", "many.jsonl", *options, cwd=many).returncode == 2
+        assert knapper("functions", "check", "many.jsonl", *options, cwd=many).returncode == 2
 
 
 def test_ctrl_c_ends_with_what_was_judged_and_a_whole_log(many: Path) -> None:
@@ -77,7 +77,7 @@ def test_ctrl_c_ends_with_what_was_judged_and_a_whole_log(many: Path) -> None:
         json.dumps({"name": "count_vowels", "code": slow.replace("0.5", f"0.5 + {n}")}) for n in range(30)
     ]
     (many / "slow.jsonl").write_text("\n".join(lines))
-    command = [*TOOLWRIGHT, "functions", "check", "slow.jsonl", "bad.jsonl", "--json"]
+    command = [*KNAPPER, "functions", "check", "slow.jsonl", "bad.jsonl", "--json"]
     (many / "bad.jsonl").write_text("{\n")
     with subprocess.Popen(
         command, cwd=many, text=True, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": HERE}
@@ -104,12 +104,12 @@ def test_a_bar_on_a_terminal_tells_how_far_it_is_and_goes(many: Path) -> None:
 def test_the_sarif_log_is_what_code_scanning_takes(many: Path) -> None:
     (many / "lib" / "fixable.py").write_text(COUNT_VOWELS.replace("text: str", "text").replace("vowels", "all"))
     (many / "few.jsonl").write_text("\n" + json.dumps({"name": "count_vowels", "code": FLAWED}))
-    done = toolwright("functions", "check", "lib", "few.jsonl", "--sarif", cwd=many)
+    done = knapper("functions", "check", "lib", "few.jsonl", "--sarif", cwd=many)
     assert (done.returncode, done.stderr) == (1, "")
     log = json.loads(done.stdout)
     (run,) = log["runs"]
     rules = run["tool"]["driver"]["rules"]
-    assert (log["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "Toolwright")
+    assert (log["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "Knapper")
     for result in run["results"]:
         check_result(result, rules)
     assert len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}) == len(
@@ -142,9 +142,9 @@ def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
 
 
 def test_what_examples_miss_and_what_is_repeated_has_its_line_in_every_form(many: Path) -> None:
-    table = toolwright("functions", "check", "lib/two.py", cwd=many).stdout
-    rows = toolwright("functions", "check", "lib/two.py", "--json", cwd=many).stdout.splitlines()
-    log = json.loads(toolwright("functions", "check", "lib/two.py", "--sarif", cwd=many).stdout)
+    table = knapper("functions", "check", "lib/two.py", cwd=many).stdout
+    rows = knapper("functions", "check", "lib/two.py", "--json", cwd=many).stdout.splitlines()
+    log = json.loads(knapper("functions", "check", "lib/two.py", "--sarif", cwd=many).stdout)
     found = {(one["code"], one["line"], one["severity"]) for row in rows for one in json.loads(row)["problems"]}
     results = log["runs"][0]["results"]
     placed = {(one["ruleId"], one["locations"][0]["physicalLocation"]["region"]["startLine"]) for one in results}

@@ -9,11 +9,11 @@ from tests.interfaces.support import HERE, flags
 from tests.kit import Repeat, Say, scripted
 from tests.kit.drawing import sampled
 from tests.kit.program import surroundings
-from tests.kit.terminal import TOOLWRIGHT
+from tests.kit.terminal import KNAPPER
 
 
 def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    script = command.replace("TOOLWRIGHT", " ".join(TOOLWRIGHT)).replace("FLAGS", " ".join(arguments))
+    script = command.replace("KNAPPER", " ".join(KNAPPER)).replace("FLAGS", " ".join(arguments))
     return subprocess.run(
         ["bash", "-c", script],
         cwd=cwd,
@@ -30,18 +30,16 @@ def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
     ("command", "code", "says"),
     sampled(
         [
-            pytest.param("TOOLWRIGHT run FLAGS <&-", 0, "", id="no-input"),
-            pytest.param("TOOLWRIGHT run FLAGS --message - <&-", 2, "The message is empty.", id="no-message"),
-            pytest.param("TOOLWRIGHT run FLAGS --message hi >&-", 0, "1 step", id="no-output"),
-            pytest.param("TOOLWRIGHT run FLAGS --message hi 2>&-", 0, "", id="no-talk"),
-            pytest.param("TOOLWRIGHT run FLAGS --message hi <&- >&- 2>&-", 0, "", id="nothing"),
-            pytest.param("TOOLWRIGHT --version >&-", 0, "", id="version"),
-            pytest.param("TOOLWRIGHT run FLAGS --message hi > /dev/full", 1, "cannot be written: No space", id="full"),
-            pytest.param("TOOLWRIGHT run FLAGS --message hi 2> /dev/full", 1, "", id="talk-full"),
-            pytest.param(
-                "TOOLWRIGHT functions list --json > /dev/full", 1, "cannot be written: No space", id="json-full"
-            ),
-            pytest.param("TOOLWRIGHT --help > /dev/full", 1, "cannot be written: No space", id="help-full"),
+            pytest.param("KNAPPER run FLAGS <&-", 0, "", id="no-input"),
+            pytest.param("KNAPPER run FLAGS --message - <&-", 2, "The message is empty.", id="no-message"),
+            pytest.param("KNAPPER run FLAGS --message hi >&-", 0, "1 step", id="no-output"),
+            pytest.param("KNAPPER run FLAGS --message hi 2>&-", 0, "", id="no-talk"),
+            pytest.param("KNAPPER run FLAGS --message hi <&- >&- 2>&-", 0, "", id="nothing"),
+            pytest.param("KNAPPER --version >&-", 0, "", id="version"),
+            pytest.param("KNAPPER run FLAGS --message hi > /dev/full", 1, "cannot be written: No space", id="full"),
+            pytest.param("KNAPPER run FLAGS --message hi 2> /dev/full", 1, "", id="talk-full"),
+            pytest.param("KNAPPER functions list --json > /dev/full", 1, "cannot be written: No space", id="json-full"),
+            pytest.param("KNAPPER --help > /dev/full", 1, "cannot be written: No space", id="help-full"),
         ],
         3,
     ),
@@ -51,8 +49,8 @@ def test_a_stream_that_cannot_be_used_ends_in_no_crash(tmp_path: Path, command: 
         done = shell(command, tmp_path, *flags(model))
     assert (done.returncode, "Traceback" in done.stderr, "Exception ignored" in done.stderr) == (code, False, False)
     assert says in done.stderr
-    assert "Toolwright failed" not in done.stderr
-    assert not list(tmp_path.glob(".toolwright/crash-*"))
+    assert "Knapper failed" not in done.stderr
+    assert not list(tmp_path.glob(".knapper/crash-*"))
 
 
 @pytest.mark.sampled
@@ -63,9 +61,9 @@ def test_a_stream_that_cannot_be_used_ends_in_no_crash(tmp_path: Path, command: 
 def test_a_reader_that_leaves_in_mid_turn_ends_it_quietly(tmp_path: Path, first: str, more: str) -> None:
     with scripted([Repeat(Say("Good day. " * 9000))]) as model:  # more than a pipe holds, so the reader is missed
         done = shell(
-            f"{first} TOOLWRIGHT run FLAGS {more} --message hi | head -c 5; exit ${{PIPESTATUS[0]}}",
+            f"{first} KNAPPER run FLAGS {more} --message hi | head -c 5; exit ${{PIPESTATUS[0]}}",
             tmp_path,
             *flags(model),
         )
     assert (done.returncode, done.stderr) == (1, "")
-    assert not list(tmp_path.glob(".toolwright/crash-*"))
+    assert not list(tmp_path.glob(".knapper/crash-*"))

@@ -8,15 +8,15 @@ import pytest
 from agent_core import __version__
 from agent_core.interfaces.faults import innermost, report_crash
 from tests.interfaces.support import COUNT_VOWELS, HERE
-from tests.kit.program import toolwright
-from tests.kit.terminal import TOOLWRIGHT, terminal
+from tests.kit.program import knapper
+from tests.kit.terminal import KNAPPER, terminal
 
 
 def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> None:
-    code = "import sys; sys.argv = ['toolwright', '--version']; from agent_core.__main__ import main; main(); "
+    code = "import sys; sys.argv = ['knapper', '--version']; from agent_core.__main__ import main; main(); "
     code += "print(sorted({'click', 'argparse', 'asyncio', 'pydantic', 'json'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == f"toolwright {__version__}\n[]\n"
+    assert done.stdout == f"knapper {__version__}\n[]\n"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> N
 )
 def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "words.py").write_text(COUNT_VOWELS)
-    command = [*TOOLWRIGHT, *arguments, "--json"]
+    command = [*KNAPPER, *arguments, "--json"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, check=False, env={"PYTHONPATH": HERE, "HOME": str(tmp_path)}
     )
@@ -51,7 +51,7 @@ def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_pat
     ],
 )
 def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path, arguments: list[str], says: str) -> None:
-    done = toolwright(*arguments, cwd=tmp_path)
+    done = knapper(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert "--help" in done.stderr
@@ -68,9 +68,9 @@ def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path, argu
 def test_an_option_before_its_command_is_said_to_belong_after_it(
     tmp_path: Path, arguments: list[str], takers: str
 ) -> None:
-    done = toolwright(*arguments, cwd=tmp_path)
+    done = knapper(*arguments, cwd=tmp_path)
     said = done.stdout + done.stderr
-    assert (done.returncode, "Put it after a command: toolwright " in said, takers in said) == (2, True, True)
+    assert (done.returncode, "Put it after a command: knapper " in said, takers in said) == (2, True, True)
     assert "Did you mean" not in said
 
 
@@ -78,12 +78,12 @@ def test_an_option_before_its_command_is_said_to_belong_after_it(
 def test_a_file_is_not_taken_for_a_workspace_nor_a_folder_that_is_not_there(tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "notes.txt").write_text("x")
     place = ["notes.txt"] if command == ["init"] else ["-C", "notes.txt"]
-    done = toolwright(*command, *place, cwd=tmp_path)
+    done = knapper(*command, *place, cwd=tmp_path)
     assert (done.returncode, "notes.txt is a file, and a workspace is a folder." in done.stderr) == (1, True)
     if command != ["init"]:
-        done = toolwright(*command, "-C", "nowhere", cwd=tmp_path)
+        done = knapper(*command, "-C", "nowhere", cwd=tmp_path)
         assert (done.returncode, "There is no folder " in done.stderr) == (1, True)
-        assert "Next: toolwright init nowhere" in done.stderr
+        assert "Next: knapper init nowhere" in done.stderr
 
 
 def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> None:
@@ -92,14 +92,14 @@ def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> 
         shown = screen.screen()
     assert shown[:2] == [
         "New here? Type:",
-        "  toolwright run --model tour  See it work, without a model.",
+        "  knapper run --model tour  See it work, without a model.",
     ]
     assert any("Talk to it" in row for row in shown[:6])
-    assert any(row.startswith("Usage: toolwright") for row in shown[:8])
+    assert any(row.startswith("Usage: knapper") for row in shown[:8])
 
 
 def test_misuse_under_json_is_one_json_document_on_standard_output(tmp_path: Path) -> None:
-    done = toolwright("functions", "lst", "--json", cwd=tmp_path)
+    done = knapper("functions", "lst", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["error"]["code"] == "usage"
     assert (done.returncode, done.stderr) == (2, "")
 
@@ -108,7 +108,7 @@ def test_every_command_has_help_that_names_json_and_workspace(tmp_path: Path) ->
     verbs = ["list", "show", "check", "create", "edit", "delete", "test", "call", "reload"]
     commands = [["functions", verb] for verb in verbs] + [["models", verb] for verb in ("list", "get", "path")]
     for command in [*commands, ["init"], ["run"], ["schema"], ["doctor"]]:
-        shown = toolwright(*command, "--help", cwd=tmp_path)
+        shown = knapper(*command, "--help", cwd=tmp_path)
         assert shown.returncode == 0, command
         assert "--json" in shown.stdout, command
         assert "--workspace" in shown.stdout, command
@@ -117,11 +117,11 @@ def test_every_command_has_help_that_names_json_and_workspace(tmp_path: Path) ->
 def test_an_unforeseen_error_is_short_and_leaves_a_private_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / ".toolwright").mkdir()
+    (tmp_path / ".knapper").mkdir()
     with pytest.raises(ZeroDivisionError) as raised:
         _ = 1 / 0
     code = report_crash(innermost(ExceptionGroup("tasks", [raised.value])), tmp_path, as_json=False)
-    [kept] = (tmp_path / ".toolwright").glob("crash-*.log")
+    [kept] = (tmp_path / ".knapper").glob("crash-*.log")
     said = capsys.readouterr().err
     assert (code, "Traceback (" in said) == (1, False)
     assert str(kept) in said
@@ -133,11 +133,11 @@ def test_an_unforeseen_error_is_short_and_leaves_a_private_traceback(
 def test_a_command_in_a_folder_that_is_no_workspace_makes_nothing_and_names_init(
     tmp_path: Path, command: list[str]
 ) -> None:
-    (tmp_path / "toolwright.toml").unlink()
+    (tmp_path / "knapper.toml").unlink()
     (tmp_path / "x.py").write_text("")
-    done = toolwright(*command, cwd=tmp_path)
+    done = knapper(*command, cwd=tmp_path)
     assert done.returncode == 1
-    assert "toolwright init" in done.stderr
+    assert "knapper init" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["x.py"]
 
 
@@ -145,7 +145,7 @@ def test_the_doctor_says_why_texts_are_found_by_words_alone(tmp_path: Path) -> N
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "sqlite_vec.py").write_text("")
     broken = f"import sys; sys.path.insert(0, {str(tmp_path / 'broken')!r}); sys.modules.pop('sqlite_vec', None)"
-    told, whole = (toolwright("doctor", *options, cwd=tmp_path, first=broken) for options in ([], ["--json"]))
+    told, whole = (knapper("doctor", *options, cwd=tmp_path, first=broken) for options in ([], ["--json"]))
     storage = json.loads(whole.stdout)["storage"]
     assert storage["ok"]
     assert "the extension sqlite-vec cannot be loaded" in storage["vectors"]
@@ -153,6 +153,6 @@ def test_the_doctor_says_why_texts_are_found_by_words_alone(tmp_path: Path) -> N
 
 
 def test_the_doctor_works_in_any_folder_and_leaves_nothing_there(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").unlink()
-    assert json.loads(toolwright("doctor", "--json", cwd=tmp_path).stdout)["storage"]["ok"]
+    (tmp_path / "knapper.toml").unlink()
+    assert json.loads(knapper("doctor", "--json", cwd=tmp_path).stdout)["storage"]["ok"]
     assert list(tmp_path.iterdir()) == []

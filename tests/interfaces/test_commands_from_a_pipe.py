@@ -7,7 +7,7 @@ import pytest
 from agent_core.interfaces.catalogue import ENTRIES
 from tests.interfaces.support import COUNT_VOWELS, flags
 from tests.kit import Repeat, Say, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 NAME = "count_vowels"
 SHOWS = {
@@ -91,28 +91,28 @@ def test_every_command_takes_a_stand_on_what_a_pipe_may() -> None:
 
 def test_a_pipe_has_shown_what_it_asks_for(folder: Path) -> None:
     with scripted([Say("Hi.")]) as model:
-        done = toolwright("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(SHOWS)]))
+        done = knapper("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(SHOWS)]))
     assert "Give -y" not in done.stdout
     assert "Count the vowels in a text." in done.stdout
 
 
 def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(folder: Path) -> None:
     with scripted([Say("Hi.")]) as model:
-        done = toolwright("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(DOES_MORE)]))
+        done = knapper("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(DOES_MORE)]))
     refused = [row for row in done.stdout.splitlines() if row.endswith("came from a pipe.")]
     assert [row.split("`")[1] for row in refused] == typed(DOES_MORE)
     needs_user = [row.split("`")[1] for row in refused if "needs a user at a terminal" in row]
     assert needs_user == [row for row in typed(DOES_MORE) if row in NEEDS_USER]
     assert (done.returncode, done.stdout.count("Give -y")) == (1, len(refused) - len(NEEDS_USER))
-    assert {path.name for path in folder.iterdir()} == {".toolwright", "functions", "toolwright.toml"}
-    assert "**You:** hello" in toolwright("log", cwd=folder).stdout
+    assert {path.name for path in folder.iterdir()} == {".knapper", "functions", "knapper.toml"}
+    assert "**You:** hello" in knapper("log", cwd=folder).stdout
 
 
 def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(folder: Path) -> None:
     lines = ("/memory edit human Likes tea.", "/save kept.json", "/create fresh", f"/edit {NAME}", "/memory edit human")
     editor = {"EDITOR": "touch opened"}
     with scripted([Repeat(Say("Hi."))]) as model:
-        done = toolwright("run", *flags(model), "-y", cwd=folder, given="\n".join(lines), environment=editor)
+        done = knapper("run", *flags(model), "-y", cwd=folder, given="\n".join(lines), environment=editor)
     assert (done.returncode, done.stdout.count("There is no terminal for an editor.")) == (1, 3), done.stdout
-    assert "Likes tea." in toolwright("memory", "show", "human", cwd=folder).stdout
+    assert "Likes tea." in knapper("memory", "show", "human", cwd=folder).stdout
     assert (folder / "kept.json").exists()

@@ -1,4 +1,4 @@
-"""`toolwright configure`: asks, tries, writes what works, and never a secret."""
+"""`knapper configure`: asks, tries, writes what works, and never a secret."""
 
 import json
 from pathlib import Path
@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from tests.kit import Say, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 KEY = {"OPENAI_API_KEY": "sk-secret"}
 
 
 def test_what_was_given_is_tried_and_written_beside_what_stood_there(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text("# mine\n[turn]\nmax_steps = 9\n")
+    (tmp_path / "knapper.toml").write_text("# mine\n[turn]\nmax_steps = 9\n")
     with scripted([Say("ready")]) as model:
-        done = toolwright("configure", "--yes", "--json", "--base-url", model.base_url, cwd=tmp_path, environment=KEY)
+        done = knapper("configure", "--yes", "--json", "--base-url", model.base_url, cwd=tmp_path, environment=KEY)
     document = json.loads(done.stdout)
     assert (done.returncode, document["tested"]["ok"], document["tested"]["model"]) == (0, True, "scripted")
     assert document["in_force"]["turn.max_steps"] == 9
-    written = (tmp_path / "toolwright.toml").read_text()
+    written = (tmp_path / "knapper.toml").read_text()
     assert written.startswith("# mine\n[turn]\nmax_steps = 9\n")
     assert f'base_url = "{model.base_url}"' in written
     assert "sk-secret" not in written + done.stdout + done.stderr
@@ -27,7 +27,7 @@ def test_what_was_given_is_tried_and_written_beside_what_stood_there(tmp_path: P
 
 def test_an_address_of_the_environment_is_shown_as_in_force(tmp_path: Path) -> None:
     with scripted([Say("ready")]) as model:
-        done = toolwright("configure", "--yes", cwd=tmp_path, environment=model.environment)
+        done = knapper("configure", "--yes", cwd=tmp_path, environment=model.environment)
     assert f"{model.base_url}  (by OPENAI_BASE_URL)" in done.stdout + done.stderr
 
 
@@ -37,16 +37,16 @@ def test_the_question_shows_the_address_that_the_environment_sets(tmp_path: Path
 
 
 def test_what_does_not_work_is_not_written_and_exits_with_one(tmp_path: Path) -> None:
-    done = toolwright("configure", "--yes", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", cwd=tmp_path)
+    done = knapper("configure", "--yes", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", cwd=tmp_path)
     assert done.returncode == 1
     assert "http://127.0.0.1:9/v1" in done.stderr
-    assert (tmp_path / "toolwright.toml").read_text() == ""
+    assert (tmp_path / "knapper.toml").read_text() == ""
 
 
 def test_an_address_that_only_the_file_names_gets_no_key_and_configure_says_so(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text('[model]\nbase_url = "http://127.0.0.2:9/v1"\nname = "m"\n')
-    done = toolwright("configure", "--yes", cwd=tmp_path, environment=KEY)
-    assert "export TOOLWRIGHT_MODEL_BASE_URL=http://127.0.0.2:9/v1" in done.stderr
+    (tmp_path / "knapper.toml").write_text('[model]\nbase_url = "http://127.0.0.2:9/v1"\nname = "m"\n')
+    done = knapper("configure", "--yes", cwd=tmp_path, environment=KEY)
+    assert "export KNAPPER_MODEL_BASE_URL=http://127.0.0.2:9/v1" in done.stderr
     assert "no key and no message is sent to it" in done.stderr
 
 
@@ -55,18 +55,18 @@ def test_an_address_that_only_the_file_names_gets_no_key_and_configure_says_so(t
     [
         pytest.param(["--model", "sk-abc"], "A key goes into the environment", id="key-as-name"),
         pytest.param(["--base-url", "https://x.test/v1?key=1"], "no user, password or query", id="key-in-address"),
-        pytest.param(["--model", "tour"], "toolwright run --model tour", id="tour-as-a-setting"),
+        pytest.param(["--model", "tour"], "knapper run --model tour", id="tour-as-a-setting"),
         pytest.param(["--base-url", "sk-abc"], "not an address", id="key-as-address"),
     ],
 )
 def test_what_must_not_stand_in_the_file_is_not_taken_for_it(tmp_path: Path, arguments: list[str], says: str) -> None:
-    done = toolwright("configure", "--yes", *arguments, cwd=tmp_path)
+    done = knapper("configure", "--yes", *arguments, cwd=tmp_path)
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr
-    assert (tmp_path / "toolwright.toml").read_text() == ""
+    assert (tmp_path / "knapper.toml").read_text() == ""
 
 
 def test_without_a_terminal_and_without_yes_nothing_is_asked(tmp_path: Path) -> None:
-    done = toolwright("configure", cwd=tmp_path)
+    done = knapper("configure", cwd=tmp_path)
     assert (done.returncode, "--yes" in done.stderr) == (2, True)
 
 
@@ -85,7 +85,7 @@ def test_it_asks_how_new_agents_begin(tmp_path: Path) -> None:
         screen.line("My name is Sam.")
         screen.wait_for("answers (")
         assert screen.exit_code() == 0
-    assert 'preset = "memgpt"\nhuman = "My name is Sam."' in (tmp_path / "toolwright.toml").read_text()
+    assert 'preset = "memgpt"\nhuman = "My name is Sam."' in (tmp_path / "knapper.toml").read_text()
 
 
 def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_cannot_be(tmp_path: Path) -> None:
@@ -107,5 +107,5 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
         screen.line("")
         screen.wait_for("answers (")
         assert screen.exit_code() == 0
-    assert "max_steps = 12" in (tmp_path / "toolwright.toml").read_text()
-    assert "wall_s" not in (tmp_path / "toolwright.toml").read_text()
+    assert "max_steps = 12" in (tmp_path / "knapper.toml").read_text()
+    assert "wall_s" not in (tmp_path / "knapper.toml").read_text()

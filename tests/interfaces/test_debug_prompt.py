@@ -120,7 +120,7 @@ def test_the_debuggers_history_is_its_own_and_is_kept(tmp_path: Path) -> None:
         screen.wait_for("› ")
         screen.type(UP)
         screen.wait_for("› use it")
-    kept = (tmp_path / ".toolwright" / "debug_history").read_text()
+    kept = (tmp_path / ".knapper" / "debug_history").read_text()
     assert "+total + 5\n" in kept
     assert "use it" not in kept
 

@@ -1,4 +1,4 @@
-"""What `toolwright doctor` says of the model, and whether a key may go where the folder says."""
+"""What `knapper doctor` says of the model, and whether a key may go where the folder says."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from agent_core.workspace.doctor import check_address
 from agent_core.workspace.workspace import Workspace
 from tests.kit.desk import VOWELS, ended, of
 from tests.kit.postgres import WITH_PASSWORD, Server, name_of
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 STRANGE = '[model]\nbase_url = "https://collector.example/v1"\n'
 LOOSE = VOWELS.replace("text: str)", "text: str, most: int = 5)").replace(
@@ -48,8 +48,8 @@ async def test_functions_that_strict_mode_cannot_express_are_named_with_the_reas
 
 
 def test_a_human_reads_them_on_one_line(tmp_path: Path) -> None:
-    environment = {"TOOLWRIGHT_MODEL_BASE_URL": "https://api.openai.com/v1", "OPENAI_API_KEY": "sk-secret"}
-    said = toolwright("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
+    environment = {"KNAPPER_MODEL_BASE_URL": "https://api.openai.com/v1", "OPENAI_API_KEY": "sk-secret"}
+    said = knapper("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
     (named,) = [text for text in said if "sent without a strict schema, which cannot express them: " in text]
     assert "is optional" in named
 
@@ -58,7 +58,7 @@ def test_a_human_reads_them_on_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [None, "gpt-5-mini", "tourist"])
 def test_no_key_goes_to_an_address_that_only_the_folder_names(tmp_path: Path, name: str | None) -> None:
     (tmp_path / FILE_NAME).write_text(STRANGE)
-    with pytest.raises(ModelError, match=r"a key in your environment are sent there.*export TOOLWRIGHT"):
+    with pytest.raises(ModelError, match=r"a key in your environment are sent there.*export KNAPPER"):
         check_address(load(tmp_path), name)
 
 
@@ -92,9 +92,9 @@ async def test_the_tour_can_be_taken_in_a_folder_that_names_a_strange_address(tm
     ],
 )
 def test_the_embedding_in_use_is_named_and_tried(tmp_path: Path, chosen: str, model: str, said: str) -> None:
-    environment = {"TOOLWRIGHT_MEMORY_EMBEDDING": chosen, "TOOLWRIGHT_MODEL_BASE_URL": "http://127.0.0.1:9/v1"}
-    environment |= {"TOOLWRIGHT_MEMORY_EMBEDDING_MODEL": model} if model else {}
-    lines = toolwright("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
+    environment = {"KNAPPER_MEMORY_EMBEDDING": chosen, "KNAPPER_MODEL_BASE_URL": "http://127.0.0.1:9/v1"}
+    environment |= {"KNAPPER_MEMORY_EMBEDDING_MODEL": model} if model else {}
+    lines = knapper("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
     assert any(line.startswith(said) for line in lines), lines
 
 
@@ -105,14 +105,14 @@ async def test_a_database_is_shown_with_what_waits_and_all_processes(
     async with open_store(database, clock=Clock()) as store, store.hold(tmp_path, "held"):
         await store.post(Post("late", "message", {"text": "hello"}))
         postgres.execute(
-            "insert into toolwright.worker (id, name, slots, version, backend, beat)"
+            "insert into knapper.worker (id, name, slots, version, backend, beat)"
             " values ('x', 'an old one', 4, '0.0.9', 0, now() - interval '1 minute');"
-            " insert into toolwright.lease values ('lost', 'x');"
-            " update toolwright.event set due = due - 500, at = at - 500",
+            " insert into knapper.lease values ('lost', 'x');"
+            " update knapper.event set due = due - 500, at = at - 500",
             database.partition("?")[0].rpartition("/")[2],
         )
         slow_clock = "import time; real = time.time; time.time = lambda: real() - 5"  # this machine's
-        done = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_STORAGE_URL": database}, first=slow_clock)
+        done = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_STORAGE_URL": database}, first=slow_clock)
     said = done.stdout
     assert "PostgreSQL 1" in said
     assert ", schema 7, answered in " in said
@@ -144,8 +144,8 @@ def test_a_database_that_cannot_be_used_is_said_with_what_to_do(
     database: str, tmp_path: Path, change: Callable[[str], str], told: str, fix: str
 ) -> None:
     (tmp_path / "functions").mkdir()
-    environment = {"TOOLWRIGHT_STORAGE_URL": change(database), "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
-    done = toolwright("doctor", cwd=tmp_path, environment=environment)
+    environment = {"KNAPPER_STORAGE_URL": change(database), "KNAPPER_MEMORY_EMBEDDING": "none"}
+    done = knapper("doctor", cwd=tmp_path, environment=environment)
     assert done.returncode == 1
     assert told in done.stderr
     assert fix in done.stderr
@@ -155,9 +155,9 @@ def test_a_database_that_cannot_be_used_is_said_with_what_to_do(
 
 def test_a_database_without_pgvector_is_said_with_what_to_do(database: str, tmp_path: Path, postgres: Server) -> None:
     (tmp_path / "functions").mkdir()
-    with_database = {"TOOLWRIGHT_STORAGE_URL": database, "TOOLWRIGHT_MEMORY_EMBEDDING": "none"}
-    whole = toolwright("doctor", cwd=tmp_path, environment=with_database)
+    with_database = {"KNAPPER_STORAGE_URL": database, "KNAPPER_MEMORY_EMBEDDING": "none"}
+    whole = knapper("doctor", cwd=tmp_path, environment=with_database)
     postgres.execute("drop extension if exists vector", name_of(database))
-    done = toolwright("doctor", cwd=tmp_path, environment=with_database)
+    done = knapper("doctor", cwd=tmp_path, environment=with_database)
     assert "create extension vector" in done.stdout
     assert done.returncode == whole.returncode

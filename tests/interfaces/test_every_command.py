@@ -75,7 +75,7 @@ def test_every_command_does_its_work_on_small_screens_and_large(tmp_path: Path, 
             before = screen.scrolled().count(says)
             screen.line(typed)
             screen.wait_count(says, before + 1)
-        assert not [row for row in screen.scrolled().split("\n") if "Toolwright failed" in row or "Traceback" in row]
+        assert not [row for row in screen.scrolled().split("\n") if "Knapper failed" in row or "Traceback" in row]
         screen.line("/clear")
         screen.wait_gone("› /heartbeat")
         screen.line("/exit")

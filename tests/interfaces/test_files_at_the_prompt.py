@@ -8,7 +8,7 @@ from tests.grants.test_files_asked_for_at_a_call import SALES, SUMS
 from tests.interfaces.asking import agree, ended, home, press
 from tests.interfaces.support import create, flags, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted, shows
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 CALL = Wanted("csv_sum", {"path": "data/sales.csv"})
@@ -51,7 +51,7 @@ def test_a_file_is_summed_in_one_turn_with_one_answer(tmp_path: Path, key: str, 
 
 
 def test_a_question_on_a_text_file_is_served_by_a_starter_with_one_answer(tmp_path: Path) -> None:
-    assert toolwright("init", ".", cwd=tmp_path).returncode == 0
+    assert knapper("init", ".", cwd=tmp_path).returncode == 0
     (tmp_path / "data" / "notes.txt").write_text("One two three.\nFour five six seven.\n")
     counted = Expect(Say("Seven words."), contains('"words": 7'))
     asked = Expect(Ask(Wanted("count_text", {"text": "data/notes.txt"})), shows("count_text"))
@@ -81,7 +81,7 @@ def test_a_no_is_told_and_nothing_says_that_the_file_is_missing(tmp_path: Path) 
     [
         (
             (),
-            "Nobody can be asked here.\\nA human grants it with: toolwright functions grant csv_sum --read data/sales",
+            "Nobody can be asked here.\\nA human grants it with: knapper functions grant csv_sum --read data/sales",
         ),
         (("--approve", "allowed.toml"), "6.5"),
     ],
@@ -92,10 +92,10 @@ def test_a_one_shot_from_a_script_reads_what_a_file_lists_and_else_names_the_com
 ) -> None:
     (tmp_path / "allowed.toml").write_text('[csv_sum]\nread = ["data/sales.csv"]\n')
     with scripted([*MADE, Expect(Say("Done."), contains(told))]) as model:
-        done = toolwright("run", *flags(model), "--message", "sum", *extra, cwd=tmp_path)
+        done = knapper("run", *flags(model), "--message", "sum", *extra, cwd=tmp_path)
     assert done.returncode == 0
     if not extra:
-        assert "toolwright functions grant csv_sum --read data/sales.csv" in done.stderr
+        assert "knapper functions grant csv_sum --read data/sales.csv" in done.stderr
 
 
 def test_a_one_shot_at_a_terminal_asks_for_the_file(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_call_by_hand_that_is_refused_says_what_to_do_to_its_human_and_nothing
         press(screen, "n")
         screen.wait_for("may not: read data/sales.csv. The question was answered with no.")
         screen.wait_for("Call it again to be asked again.")
-        screen.wait_for("toolwright functions grant csv_sum --read data/sales.csv")
+        screen.wait_for("knapper functions grant csv_sum --read data/sales.csv")
         assert "nobody would be asked" not in screen.scrolled()
 
 

@@ -1,4 +1,4 @@
-"""`toolwright init, functions …, schema, doctor, models` in processes of their own, as a script uses them."""
+"""`knapper init, functions …, schema, doctor, models` in processes of their own, as a script uses them."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.base.problem import Place, Problem
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 PROBLEM_KEYS = set(Problem("c", "w", Place("p")).to_json())
@@ -22,42 +22,42 @@ def grown(tmp_path: Path) -> Path:
 
 
 def document(*arguments: str, cwd: Path, given: str = "", code: int = 0) -> Any:
-    done = toolwright(*arguments, "--json", cwd=cwd, given=given)
+    done = knapper(*arguments, "--json", cwd=cwd, given=given)
     assert (done.returncode, done.stderr) == (code, ""), done.stdout
     return json.loads(done.stdout)
 
 
 def test_init_makes_a_workspace_once_and_overwrites_nothing(tmp_path: Path) -> None:
-    made = toolwright("init", "home", cwd=tmp_path)
+    made = knapper("init", "home", cwd=tmp_path)
     assert made.returncode == 0
-    assert made.stderr == "Next: cd home && toolwright run\n"
+    assert made.stderr == "Next: cd home && knapper run\n"
     assert len(list((tmp_path / "home" / "functions").glob("*.py"))) == 5
-    again = toolwright("init", "home", "--json", cwd=tmp_path)
+    again = knapper("init", "home", "--json", cwd=tmp_path)
     assert json.loads(again.stdout)["made"] == []
 
 
 def test_a_function_is_created_called_edited_tested_and_deleted_by_a_script(tmp_path: Path) -> None:
     create = ("functions", "create", "count_vowels", "--module", "words", "--file", "-")
-    refused = toolwright(*create, cwd=tmp_path, given=FLAWED)
+    refused = knapper(*create, cwd=tmp_path, given=FLAWED)
     assert refused.returncode == 1
     assert "example-disagrees" in refused.stdout
-    made = toolwright(*create, cwd=tmp_path, given=COUNT_VOWELS)
+    made = knapper(*create, cwd=tmp_path, given=COUNT_VOWELS)
     assert (made.returncode, "added to words, on trial" in made.stdout) == (0, True)
     call = ("functions", "call", "count_vowels", "--args", '{"text": "queueing"}')
-    assert toolwright(*call, cwd=tmp_path).stdout == "5\n"
+    assert knapper(*call, cwd=tmp_path).stdout == "5\n"
     edit = ("functions", "edit", "count_vowels", "--old", "aeiou", "--new", "aeiouy")
-    assert toolwright(*edit, cwd=tmp_path).returncode == 1
-    assert toolwright("functions", "test", "count_vowels", cwd=tmp_path).returncode == 0
-    assert toolwright("functions", "delete", "count_vowels", cwd=tmp_path).returncode == 0
+    assert knapper(*edit, cwd=tmp_path).returncode == 1
+    assert knapper("functions", "test", "count_vowels", cwd=tmp_path).returncode == 0
+    assert knapper("functions", "delete", "count_vowels", cwd=tmp_path).returncode == 0
     assert not (tmp_path / "functions" / "words.py").exists()
 
 
 @pytest.mark.parametrize("verb", ["call", "test", "trace"])
 def test_the_arguments_of_a_call_may_come_on_standard_input(grown: Path, verb: str) -> None:
     command = ("functions", verb, "count_vowels", "--args", "-")
-    done = toolwright(*command, cwd=grown, given='{"text": "queueing"}\n')
+    done = knapper(*command, cwd=grown, given='{"text": "queueing"}\n')
     assert (done.returncode, "5" in done.stdout) == (0, True), done.stderr
-    nothing = toolwright(*command, cwd=grown, given="")
+    nothing = knapper(*command, cwd=grown, given="")
     assert (nothing.returncode, "was not called" in nothing.stderr) == (2, True), nothing.stderr
 
 
@@ -75,7 +75,7 @@ def test_list_and_show_have_the_published_shapes(grown: Path) -> None:
 def test_check_prints_one_verdict_a_line_and_admits_nothing(tmp_path: Path) -> None:
     lines = [json.dumps({"name": "count_vowels", "code": code}) for code in (COUNT_VOWELS, FLAWED)]
     (tmp_path / "many.jsonl").write_text("\n".join(lines) + "\n")
-    done = toolwright("functions", "check", "many.jsonl", "--json", cwd=tmp_path)
+    done = knapper("functions", "check", "many.jsonl", "--json", cwd=tmp_path)
     verdicts = [json.loads(text) for text in done.stdout.splitlines()]
     assert [verdict["admitted"] for verdict in verdicts] == [True, False]
     assert {"name", "module", "standing", "version", "fixes", "problems", "stages", "source"} <= set(verdicts[0])
@@ -90,7 +90,7 @@ def test_a_call_that_fails_exits_with_one_and_shows_the_functions_own_frames(tmp
     outcome = document("functions", "call", "half", "--args", '{"n": 3}', cwd=tmp_path, code=1)
     assert {"outcome", "value", "output", "seconds", "error"} <= set(outcome)
     assert outcome["error"]["frames"][-1]["line"] == 7
-    plainly = toolwright("functions", "call", "half", "--args", '{"n": 3}', cwd=tmp_path)
+    plainly = knapper("functions", "call", "half", "--args", '{"n": 3}', cwd=tmp_path)
     assert (plainly.returncode, plainly.stdout) == (1, "")
     assert "functions/halves.py:7 in half: return n / 0   n=3" in plainly.stderr
 
@@ -101,9 +101,9 @@ def test_no_line_of_what_a_function_says_looks_like_one_of_the_program(tmp_path:
     code = f'def fails() -> None:\n    """Fail."""\n    raise ValueError({says!r})\n\n\n'
     code += f'def returns() -> str:\n    """Return."""\n    return {says!r}\n'
     (tmp_path / "functions" / "saying.py").write_text(code)
-    failed = toolwright("functions", "call", "fails", cwd=tmp_path)
+    failed = knapper("functions", "call", "fails", cwd=tmp_path)
     assert failed.stderr.startswith("✗ ValueError: 3\n│ ✓ work joins e as trusted\n")
-    assert toolwright("functions", "call", "returns", cwd=tmp_path).stdout == "3\n✓ work joins e as trusted\n"
+    assert knapper("functions", "call", "returns", cwd=tmp_path).stdout == "3\n✓ work joins e as trusted\n"
     assert document("functions", "call", "returns", cwd=tmp_path)["value"] == says
     assert document("functions", "call", "fails", cwd=tmp_path, code=1)["error"]["message"] == says
 
@@ -130,11 +130,11 @@ def test_schema_reads_a_file_without_running_a_line_of_it(tmp_path: Path) -> Non
     found = document("schema", "words.py", cwd=tmp_path)
     assert [function["name"] for function in found["functions"]] == ["count_vowels"]
     assert not (tmp_path / "ran").exists()
-    assert "text (string): What to look at." in toolwright("schema", "words.py", cwd=tmp_path).stdout
+    assert "text (string): What to look at." in knapper("schema", "words.py", cwd=tmp_path).stdout
 
 
 def test_doctor_tells_people_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
-    shown = toolwright("doctor", cwd=tmp_path, environment={"TOOLWRIGHT_MODEL_BASE_URL": "nonsense"}).stdout
+    shown = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_MODEL_BASE_URL": "nonsense"}).stdout
     assert "✗ model: `nonsense` is not an address of an endpoint. It looks like http" in shown
     assert shown.endswith("✓ storage: whole\n")
 
@@ -148,12 +148,12 @@ def test_doctor_says_ok_and_names_every_layer(tmp_path: Path) -> None:
 
 def test_models_lists_what_can_be_fetched_and_path_says_how(tmp_path: Path) -> None:
     empty = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    listed = toolwright("models", "list", "--json", cwd=tmp_path, environment=empty)
+    listed = knapper("models", "list", "--json", cwd=tmp_path, environment=empty)
     names = [model["name"] for model in json.loads(listed.stdout)["models"]]
     assert "local/qwen2.5-coder-1.5b" in names
-    asked = toolwright("models", "path", names[0], cwd=tmp_path, environment=empty)
+    asked = knapper("models", "path", names[0], cwd=tmp_path, environment=empty)
     assert asked.returncode == 2
-    assert f"toolwright models get {names[0]}" in asked.stderr
+    assert f"knapper models get {names[0]}" in asked.stderr
 
 
 def test_progress_of_a_called_function_is_drawn_on_a_terminal(tmp_path: Path) -> None:

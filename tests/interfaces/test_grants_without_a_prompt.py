@@ -11,7 +11,7 @@ from tests.grants.support import READS
 from tests.interfaces.asking import CALL, DONE, REFUSED, agree, home, made, service, weather
 from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Wanted, contains, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, Terminal, terminal
 
 ASKS = "yes (kept), n no, or w and a word; then Enter:"
@@ -24,10 +24,10 @@ def place() -> Iterator[str]:
 
 
 def test_one_message_denies_and_says_so_to_the_model_and_once_to_the_human(tmp_path: Path, place: str) -> None:
-    how = f"toolwright functions grant weather --network {place}"
+    how = f"knapper functions grant weather --network {place}"
     told = Expect(made(place), contains(f"Nobody can be asked here.\nA human grants it with: {how}"))
     with scripted([made(place), told, DONE, DONE]) as model:
-        done = toolwright("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))
+        done = knapper("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))
     assert (done.returncode, done.stdout) == (0, "That is all.\n" * 2)
     denied = f"! denied, for nobody can be asked here: weather to fetch from {place}\n  to grant it: {how}\n"
     assert done.stderr.count(denied) == 1
@@ -36,7 +36,7 @@ def test_one_message_denies_and_says_so_to_the_model_and_once_to_the_human(tmp_p
 
 def test_events_of_a_script_say_what_was_denied_by_policy(tmp_path: Path, place: str) -> None:
     with scripted([made(place), *REFUSED]) as model:
-        done = toolwright("run", *flags(model), "--message", "go", "--json", cwd=tmp_path, environment=home(tmp_path))
+        done = knapper("run", *flags(model), "--message", "go", "--json", cwd=tmp_path, environment=home(tmp_path))
     events = [json.loads(text) for text in done.stdout.splitlines()]
     [denied] = [event for event in events if event["type"].startswith("grant_")]
     assert denied["type"] == "grant_answered"
@@ -46,11 +46,11 @@ def test_events_of_a_script_say_what_was_denied_by_policy(tmp_path: Path, place:
 
 
 def test_a_command_in_a_pipe_says_how_a_human_grants_it(tmp_path: Path, place: str) -> None:
-    made = toolwright(
+    made = knapper(
         "functions", "create", "weather", "--file", "-", cwd=tmp_path, given=weather(place), environment=home(tmp_path)
     )
     assert made.returncode == 1
-    assert f"A human grants it with: toolwright functions grant weather --network {place}" in made.stderr
+    assert f"A human grants it with: knapper functions grant weather --network {place}" in made.stderr
 
 
 @pytest.mark.parametrize(
@@ -165,15 +165,15 @@ def test_a_call_in_a_pipe_after_a_change_is_refused_and_says_how(tmp_path: Path,
     file = tmp_path / "functions" / "outside.py"
     file.write_text(weather(place))
     say = ("functions", "grant", "weather", "--network", place, "-y")
-    assert toolwright(*say, cwd=tmp_path, environment=home(tmp_path)).returncode == 0
-    shown = toolwright("functions", "show", "weather", cwd=tmp_path, environment=home(tmp_path)).stdout
+    assert knapper(*say, cwd=tmp_path, environment=home(tmp_path)).returncode == 0
+    shown = knapper("functions", "show", "weather", cwd=tmp_path, environment=home(tmp_path)).stdout
     assert f"it may: fetch from {place}\n" in shown
     file.write_text(weather(place).replace(".text()", ".text().upper()"))
     arguments = ("functions", "call", "weather", "--args", json.dumps(CALL.arguments))
-    done = toolwright(*arguments, cwd=tmp_path, environment=home(tmp_path))
+    done = knapper(*arguments, cwd=tmp_path, environment=home(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
     assert "may not in this new version (`weather` itself is changed): fetch from" in done.stderr
-    assert f"toolwright functions grant weather --network {place}" in done.stderr
+    assert f"knapper functions grant weather --network {place}" in done.stderr
 
 
 def test_a_call_that_looks_into_a_folder_that_it_lacks_fails_and_says_so(tmp_path: Path) -> None:
@@ -182,10 +182,10 @@ def test_a_call_that_looks_into_a_folder_that_it_lacks_fails_and_says_so(tmp_pat
     (tmp_path / "data" / "one").write_text("6")
     text = READS.replace('Path("data").iterdir()', 'Path("data").glob("*")')
     (tmp_path / "functions" / "sums.py").write_text(text)
-    done = toolwright("functions", "call", "total", cwd=tmp_path, environment=home(tmp_path))
+    done = knapper("functions", "call", "total", cwd=tmp_path, environment=home(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
     assert "PermissionError: `total` may not: read data/." in done.stderr
-    assert "A human grants it with: toolwright functions grant total --read data/" in done.stderr
+    assert "A human grants it with: knapper functions grant total --read data/" in done.stderr
     with scripted([Ask(Wanted("total")), Expect(DONE, contains("grant total --read data/"))]) as model:
-        done = toolwright("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))
+        done = knapper("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""`toolwright functions import` and `export` as a person types them."""
+"""`knapper functions import` and `export` as a person types them."""
 
 import json
 import tarfile
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.support import COUNT_VOWELS
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 THOUGHTS = '''from memgpt.agent import Agent
 
@@ -43,7 +43,7 @@ def test_an_import_that_could_read_no_file_has_failed(tmp_path: Path) -> None:
     (tmp_path / "latin.py").write_bytes(
         'def three() -> int:\n    """Return three, é."""\n    return 3\n'.encode("latin-1")
     )
-    done = toolwright("functions", "import", "latin.py", cwd=tmp_path)
+    done = knapper("functions", "import", "latin.py", cwd=tmp_path)
     assert done.returncode == 1
     assert "latin.py encoding: it is not UTF-8" in done.stdout
     assert "✗ latin.py: no function" in done.stdout
@@ -63,24 +63,24 @@ def an_archive(folder: Path) -> Path:
 def test_an_archive_is_tried_taken_taken_again_and_handed_out(tmp_path: Path) -> None:
     an_archive(tmp_path)
     words = ("functions", "import", "set.tar.gz", "--module-prefix", "old")
-    tried = toolwright(*words, "--dry-run", cwd=tmp_path)
+    tried = knapper(*words, "--dry-run", cwd=tmp_path)
     assert (tried.returncode, "echo would be added to old.extras" in tried.stdout) == (1, True), (
         tried.stdout + tried.stderr
     )
     assert not list((tmp_path / "functions").rglob("*.py"))
-    taken = toolwright(*words, cwd=tmp_path)
+    taken = knapper(*words, cwd=tmp_path)
     assert taken.returncode == 1
     assert "set.tar.gz:extras.py:27:5 foreign-context" in taken.stdout
     assert "take the text as a parameter and return the new one" in taken.stdout
     assert "unsafe-path" in taken.stdout
     assert taken.stdout.endswith("✗ set.tar.gz: 2 added (1 of them fixed), 1 refused\n")
-    again = json.loads(toolwright(*words, "--json", cwd=tmp_path).stdout)
+    again = json.loads(knapper(*words, "--json", cwd=tmp_path).stdout)
     assert again["summary"] == {"joined": 0, "fixed": 0, "skipped": 2, "refused": 1}
-    called = toolwright("functions", "call", "echo", "--args", '{"text": "ab"}', cwd=tmp_path)
+    called = knapper("functions", "call", "echo", "--args", '{"text": "ab"}', cwd=tmp_path)
     assert called.stdout == "abab\n"
-    out = toolwright("functions", "export", "out", "echo", cwd=tmp_path)
+    out = knapper("functions", "export", "out", "echo", cwd=tmp_path)
     assert (out.returncode, out.stdout) == (0, "✓ 1 function in out, package out\n")
-    assert toolwright("functions", "export", "out", cwd=tmp_path).returncode == 2
+    assert knapper("functions", "export", "out", cwd=tmp_path).returncode == 2
 
 
 def test_what_has_no_example_is_a_draft_whoever_imports_it_as_if_it_had_been_saved(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_what_has_no_example_is_a_draft_whoever_imports_it_as_if_it_had_been_sav
     (tmp_path / "lib.py").write_text(text)
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "saved.py").write_text(text.replace("area", "space").replace("vowels", "sounds"))
-    toolwright("functions", "import", "lib.py", "--policy", "human", cwd=tmp_path)
-    listed = json.loads(toolwright("functions", "list", "--json", cwd=tmp_path).stdout)
+    knapper("functions", "import", "lib.py", "--policy", "human", cwd=tmp_path)
+    listed = json.loads(knapper("functions", "list", "--json", cwd=tmp_path).stdout)
     standings = {row["name"]: row["standing"] for row in listed["functions"]}
     assert standings == {"area": "draft", "vowels": "trial", "space": "draft", "sounds": "trial"}
 
@@ -146,7 +146,7 @@ def hintless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hintless")
     (folder / "functions").mkdir()
     (folder / "plain.py").write_text(WITHOUT_HINTS)
-    taken = toolwright("functions", "import", "plain.py", cwd=folder)
+    taken = knapper("functions", "import", "plain.py", cwd=folder)
     assert taken.returncode == 0, taken.stdout + taken.stderr
     return folder
 
@@ -163,11 +163,11 @@ def hintless(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_function_imported_without_hints_takes_what_its_body_takes(
     hintless: Path, name: str, arguments: dict[str, object], result: str
 ) -> None:
-    called = toolwright("functions", "call", name, "--args", json.dumps(arguments), cwd=hintless)
+    called = knapper("functions", "call", name, "--args", json.dumps(arguments), cwd=hintless)
     assert (called.returncode, called.stdout) == (0, result), called.stderr
 
 
 def test_a_place_is_a_whole_number_although_the_examples_alone_say_so(hintless: Path) -> None:
-    called = toolwright("functions", "call", "nth", "--args", '{"items": [1, 2], "number": 0.5}', cwd=hintless)
+    called = knapper("functions", "call", "nth", "--args", '{"items": [1, 2], "number": 0.5}', cwd=hintless)
     assert called.returncode != 0
     assert "expected integer" in called.stdout + called.stderr

@@ -67,7 +67,7 @@ def test_an_editor_is_opened_at_the_functions_line_and_nothing_is_written_over_i
 
 
 def _taken(root: Path, name: str) -> bool:
-    return f"def {name}".encode() in b"".join(file.read_bytes() for file in (root / ".toolwright").glob("state.db*"))
+    return f"def {name}".encode() in b"".join(file.read_bytes() for file in (root / ".knapper").glob("state.db*"))
 
 
 def test_a_verdict_appears_while_a_line_is_typed_and_no_key_is_lost(words: Path, tmp_path: Path) -> None:

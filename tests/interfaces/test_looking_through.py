@@ -8,7 +8,7 @@ import pytest
 from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Repeat, Say, Script, Wanted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, Terminal
 
 CTRL_R, DOWN, BACKSPACE = "\x12", "\x1b[B", "\x7f"
@@ -176,13 +176,13 @@ def test_lines_that_no_example_reaches_are_marked_in_the_source(tmp_path: Path) 
         screen.line("/introspect grade")
         screen.wait_for("~ its examples reach 4 of 5 lines; none reaches 18 (marked below)")
         screen.wait_for('❱ 18         return "none"')
-    shown = toolwright("functions", "show", "grade", cwd=tmp_path).stdout
+    shown = knapper("functions", "show", "grade", cwd=tmp_path).stdout
     assert "❱   18         return" in shown
     assert shown.count("❱") == 1
 
 
 def test_the_gauge_shows_how_full_a_conversation_is_that_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text("[model]\ncontext_tokens = 32000\n")
+    (tmp_path / "knapper.toml").write_text("[model]\ncontext_tokens = 32000\n")
     for times in (0, 1):
         with prompt([Say("Hi. " * 400)] if not times else [], tmp_path, columns=110) as (screen, _):
             if not times:

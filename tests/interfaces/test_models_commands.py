@@ -11,7 +11,7 @@ import pytest
 from agent_core.interfaces.progress import Download, progress_text
 from agent_core.model.local.weights import available
 from tests.kit.http import Answer, Request, Server
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, terminal
 
 MB = 1_000_000
@@ -74,7 +74,7 @@ def endless(asked: list[str]) -> Iterator[str]:
 
 
 def partial(home: Path) -> Path:
-    return home / "toolwright" / "models" / f"{available()[1].file}.partial"
+    return home / "knapper" / "models" / f"{available()[1].file}.partial"
 
 
 def test_a_download_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -111,38 +111,38 @@ def test_a_download_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> N
 def test_where_a_model_cannot_be_taken_from_is_said(tmp_path: Path, source: str, says: str, code: int) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     (tmp_path / "other").write_bytes(b"12345")
-    done = toolwright("models", "get", available()[0].name, "--from", source, cwd=tmp_path, environment=home)
+    done = knapper("models", "get", available()[0].name, "--from", source, cwd=tmp_path, environment=home)
     assert (done.returncode, says in done.stderr, done.stdout) == (code, True, "")
     assert not partial(tmp_path).exists()
 
 
 def test_both_local_models_are_listed_and_the_abler_one_is_named_as_next(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
-    done = toolwright("models", "list", cwd=tmp_path, environment=home)
+    done = knapper("models", "list", cwd=tmp_path, environment=home)
     rows = [row.split() for row in done.stdout.splitlines()]
     assert [(row[0], row[1]) for row in rows] == [
         ("local/qwen2.5-coder-1.5b", "1.12"),
         ("local/qwen2.5-coder-0.5b", "0.49"),
     ]
-    assert done.stderr.splitlines() == ["Next: toolwright models get local/qwen2.5-coder-1.5b"]
+    assert done.stderr.splitlines() == ["Next: knapper models get local/qwen2.5-coder-1.5b"]
 
 
 def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
-    folder = tmp_path / "toolwright" / "models"
+    folder = tmp_path / "knapper" / "models"
     folder.mkdir(parents=True)
     known = available()[0]
     for suffix in ("", ".verified", ".partial"):
         (folder / f"{known.file}{suffix}").write_bytes(b"1234")
     (folder / "another.gguf").touch()
     (folder / f"{known.file}.of-somebody").touch()
-    done = toolwright("models", "remove", known.name, "--json", cwd=tmp_path, environment=home)
+    done = knapper("models", "remove", known.name, "--json", cwd=tmp_path, environment=home)
     assert json.loads(done.stdout)["bytes"] == 12
     assert {file.name for file in folder.iterdir()} == {"another.gguf", f"{known.file}.of-somebody"}
-    again = toolwright("models", "remove", known.name, cwd=tmp_path, environment=home)
+    again = knapper("models", "remove", known.name, cwd=tmp_path, environment=home)
     assert (again.returncode, "Nothing of" in again.stderr) == (2, True)
 
 
 def test_a_model_that_nobody_knows_is_not_removed(tmp_path: Path) -> None:
-    done = toolwright("models", "remove", "../../etc", cwd=tmp_path)
+    done = knapper("models", "remove", "../../etc", cwd=tmp_path)
     assert (done.returncode, "There is no local model" in done.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""`toolwright run` as scripts use it: exit codes, what goes on after a cut, and who answers questions about grants."""
+"""`knapper run` as scripts use it: exit codes, what goes on after a cut, and who answers questions about grants."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from tests.interfaces.asking import CALL, DONE, home, made, service
 from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
-from tests.kit.program import Program, surroundings, toolwright
+from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import terminal
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
@@ -34,7 +34,7 @@ def allowed(root: Path, text: str) -> str:
 @pytest.mark.parametrize("extra", [(), ("--json",)], ids=["plain", "json"])
 def test_a_question_from_a_pipe_is_answered_without_a_control_character(tmp_path: Path, extra: tuple[str, ...]) -> None:
     with scripted([Expect(Say("\x1b[31mred\u202e\x07"), contains("what colour?"))]) as model:
-        done = toolwright("run", *flags(model), "--message", "-", *extra, cwd=tmp_path, given="what colour?\n")
+        done = knapper("run", *flags(model), "--message", "-", *extra, cwd=tmp_path, given="what colour?\n")
     assert done.returncode == 0
     assert not CONTROL.search(done.stdout + done.stderr)
     assert ("turn_ended" if extra else "\\x1b[31mred") in done.stdout
@@ -58,14 +58,14 @@ def test_an_exit_code_says_whether_it_was_done(
     tmp_path: Path, script: Script, arguments: tuple[str, ...], code: int
 ) -> None:
     with scripted(script) as model:
-        done = toolwright("run", *flags(model), *arguments, cwd=tmp_path)
+        done = knapper("run", *flags(model), *arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
 
 
 def test_the_message_of_a_turn_that_failed_does_not_go_along_with_the_next(tmp_path: Path) -> None:
     with scripted([Fail(401), Fail(400, "no"), Say("Fine.")]) as model:
         for message in ("one that failed", "another one", "hello"):
-            toolwright("run", *flags(model), "--message", message, cwd=tmp_path)
+            knapper("run", *flags(model), "--message", message, cwd=tmp_path)
         assert [row["content"] for row in model.requests[-1].messages if row["role"] == "user"] == ["hello"]
 
 
@@ -84,14 +84,14 @@ def test_a_turn_that_was_killed_goes_on_with_resume_and_then_takes_the_message(t
     goes_on = Expect(Say("As I said."), contains("cut off. Go on"))
     with scripted([Say(SLOWLY, pause_s=0.05), goes_on, Say("And that.")]) as model:
         cut_off(tmp_path, *flags(model), "--message", "tell me all")
-        done = toolwright("run", *flags(model), "--resume", "--message", "and more", cwd=tmp_path)
+        done = knapper("run", *flags(model), "--resume", "--message", "and more", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "As I said.\nAnd that.\n")
 
 
 def test_resume_with_nothing_to_go_on_with_asks_no_model(tmp_path: Path) -> None:
     with scripted([Say("Here.")]) as model:
-        toolwright("run", *flags(model), "--message", "hi", cwd=tmp_path)
-        done = toolwright("run", *flags(model), "--resume", cwd=tmp_path)
+        knapper("run", *flags(model), "--message", "hi", cwd=tmp_path)
+        done = knapper("run", *flags(model), "--resume", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert "Nothing was cut off" in done.stderr
 
@@ -108,7 +108,7 @@ def test_a_file_grants_what_it_lists_for_this_run_alone(tmp_path: Path, place: s
     script: Script = [made(place), Ask(CALL), Expect(Ask(CALL), contains("rain in Oslo")), DONE]
     with scripted(script) as model:
         run = "run", *flags(model), "--message", "go", "--json", "--approve", file
-        done = toolwright(*run, cwd=tmp_path, environment=home(tmp_path))
+        done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
     answers = [json.loads(text) for text in done.stdout.splitlines() if '"grant_answered"' in text]
     assert done.returncode == 0, done.stdout
     assert {(each["answer"], each["by"]) for each in answers} == {("once", "policy")}
@@ -122,14 +122,14 @@ def test_a_file_grants_nothing_that_it_does_not_list(tmp_path: Path, place: str,
     told = Expect(DONE, contains("Nobody can be asked here."))
     with scripted([made(place), told, DONE]) as model:
         run = "run", *flags(model), "--message", "go", "--approve", file
-        done = toolwright(*run, cwd=tmp_path, environment=home(tmp_path))
+        done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
     assert done.stderr.count("! denied, for nobody can be asked here: weather") == 1
 
 
 def test_a_file_that_lists_what_cannot_be_granted_is_a_wrong_option(tmp_path: Path) -> None:
     with scripted([]) as model:
         file = allowed(tmp_path, '[weather]\nnetwork = ["http://x/y"]\n')
-        done = toolwright("run", *flags(model), "--message", "go", "--approve", file, cwd=tmp_path)
+        done = knapper("run", *flags(model), "--message", "go", "--approve", file, cwd=tmp_path)
     assert done.returncode == 2
     assert "cannot be granted" in done.stderr
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, prompt
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def grown(tmp_path: Path) -> Path:
 
 
 def functions(cwd: Path, verb: str, *words: str, code: int = 0, given: str = "") -> Any:
-    done = toolwright("functions", verb, *words, "--json", cwd=cwd, given=given)
+    done = knapper("functions", verb, *words, "--json", cwd=cwd, given=given)
     assert done.returncode == code, (done.stdout, done.stderr)
     return json.loads(done.stdout)
 
@@ -36,10 +36,10 @@ def test_a_script_looks_at_the_past_of_a_function_and_goes_back(grown: Path) -> 
 
 
 def test_a_deleted_function_comes_back_to_the_file_that_it_was_deleted_from(grown: Path) -> None:
-    toolwright("functions", "list", cwd=grown)
+    knapper("functions", "list", cwd=grown)
     (grown / "functions" / "words.py").rename(grown / "functions" / "letters.py")
-    toolwright("functions", "list", cwd=grown)
-    toolwright("functions", "delete", "count_vowels", cwd=grown)
+    knapper("functions", "list", cwd=grown)
+    knapper("functions", "delete", "count_vowels", cwd=grown)
     assert functions(grown, "rollback", "count_vowels")["admitted"]
     assert [path.name for path in (grown / "functions").glob("*.py")] == ["letters.py"]
 
@@ -47,9 +47,9 @@ def test_a_deleted_function_comes_back_to_the_file_that_it_was_deleted_from(grow
 def test_a_function_that_is_deleted_and_imported_again_has_both_in_its_history(grown: Path) -> None:
     (grown / "words.py").write_text(COUNT_VOWELS)
     (grown / "functions" / "words.py").rename(grown / "functions" / "letters.py")
-    toolwright("functions", "list", cwd=grown)
-    toolwright("functions", "delete", "count_vowels", cwd=grown)
-    toolwright("functions", "import", "words.py", cwd=grown)
+    knapper("functions", "list", cwd=grown)
+    knapper("functions", "delete", "count_vowels", cwd=grown)
+    knapper("functions", "import", "words.py", cwd=grown)
     versions = functions(grown, "history", "count_vowels")["versions"]
     assert [each["what"] for each in versions] == ["created", "deleted", "restored"]
     assert [each["module"] for each in versions] == ["letters", "letters", "words"]
@@ -60,14 +60,14 @@ def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_the
     texts = [COUNT_VOWELS.replace("aeiou", letters) for letters in ("aeiou", "aeiouy", "aeiouäöü")]
     for text in texts:  # the second one fails an example
         file.write_text(text)
-        assert toolwright("functions", "reload", cwd=grown).returncode == 0
+        assert knapper("functions", "reload", cwd=grown).returncode == 0
     for back, mark in ((2, "~"), (1, "✓")):
-        done = toolwright("functions", "rollback", "count_vowels", cwd=grown)
+        done = knapper("functions", "rollback", "count_vowels", cwd=grown)
         headline, went = done.stdout.splitlines()[:2]
         assert (done.returncode, headline[0]) == (0, mark), done.stdout
         assert went.startswith(f"  went back to version {back} of 20")
         assert file.read_text() == texts[back - 1]
-    last = toolwright("functions", "rollback", "count_vowels", cwd=grown)
+    last = knapper("functions", "rollback", "count_vowels", cwd=grown)
     assert (last.returncode, "has no version before version 1" in last.stderr) == (2, True)
     assert functions(grown, "rollback", "count_vowels", "3")["back"].startswith("version 3 of 20")
     assert functions(grown, "rollback", "count_vowels")["back"].startswith("version 2 of 20")
@@ -84,38 +84,38 @@ def test_a_rollback_after_a_deletion_that_was_taken_back_goes_before_it(grown: P
 
 def test_people_read_the_past_in_columns_and_what_is_missing_is_named(grown: Path) -> None:
     assert functions(grown, "delete", "count_vowels")["deleted"] == "count_vowels"
-    history = toolwright("functions", "history", "count_vowels", cwd=grown)
+    history = knapper("functions", "history", "count_vowels", cwd=grown)
     newest, oldest = history.stdout.splitlines()
     assert (newest.split()[:2], oldest.split()[0]) == (["2", "deleted"], "1")
-    assert history.stderr == "It is deleted. Next: toolwright functions rollback count_vowels\n"
-    wrong = toolwright("functions", "rollback", "count_vowels", "7", cwd=grown)
+    assert history.stderr == "It is deleted. Next: knapper functions rollback count_vowels\n"
+    wrong = knapper("functions", "rollback", "count_vowels", "7", cwd=grown)
     assert (wrong.returncode, "has no version `7`" in wrong.stderr, "Its versions: 1 (" in wrong.stderr) == (
         2,
         True,
         True,
     )
     assert "brought back" not in wrong.stdout
-    assert toolwright("functions", "rollback", "count_vowels", cwd=grown).returncode == 0
+    assert knapper("functions", "rollback", "count_vowels", cwd=grown).returncode == 0
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
 
 
 def test_a_refused_candidate_is_seen_and_confirmed_by_a_script(tmp_path: Path) -> None:
     create = ("count_vowels", "--module", "words", "--file", "-")
-    assert toolwright("functions", "pending", cwd=tmp_path).stderr == "There are no rejected candidates.\n"
+    assert knapper("functions", "pending", cwd=tmp_path).stderr == "There are no rejected candidates.\n"
     functions(tmp_path, "create", *create, code=1, given=FLAWED)
-    seen = toolwright("functions", "pending", "count_vowels", cwd=tmp_path)
+    seen = knapper("functions", "pending", "count_vowels", cwd=tmp_path)
     assert "it returned `0`" in seen.stdout
     assert "def count_vowels(text: str) -> int:" in seen.stdout
-    assert seen.stderr.endswith("toolwright functions confirm count_vowels\n")
+    assert seen.stderr.endswith("knapper functions confirm count_vowels\n")
     assert functions(tmp_path, "confirm", "count_vowels")["confirmed"] == ['count_vowels("xyz")']
     assert functions(tmp_path, "pending") == {}
-    nothing = toolwright("functions", "confirm", "count_vowels", cwd=tmp_path)
+    nothing = knapper("functions", "confirm", "count_vowels", cwd=tmp_path)
     assert (nothing.returncode, "No candidate named" in nothing.stdout) == (1, True)
 
 
 def test_an_example_is_added_by_a_script_or_refused_with_both_values(grown: Path) -> None:
     given = ("count_vowels", "--call", 'count_vowels("banana")', "--expected")
-    refused = toolwright("functions", "add-example", *given, "4", cwd=grown)
+    refused = knapper("functions", "add-example", *given, "4", cwd=grown)
     assert (refused.returncode, "you wrote `4`, it returned `3`" in refused.stdout) == (1, True)
     assert functions(grown, "add-example", *given, "3")["admitted"]
     added = '        >>> count_vowels("banana")\n        3\n'
@@ -123,7 +123,7 @@ def test_an_example_is_added_by_a_script_or_refused_with_both_values(grown: Path
 
 
 def test_at_the_prompt_a_change_is_seen_blamed_and_taken_back(grown: Path) -> None:
-    toolwright("functions", "edit", "count_vowels", "--old", '"aeiou"', "--new", '"aeiouy"[:5]', cwd=grown)
+    knapper("functions", "edit", "count_vowels", "--old", '"aeiou"', "--new", '"aeiouy"[:5]', cwd=grown)
     with prompt([], grown, columns=120) as (screen, _):
         screen.line("/history count_vowels")
         screen.wait_for("edit of count_vowels")
@@ -142,7 +142,7 @@ def test_at_the_prompt_a_change_is_seen_blamed_and_taken_back(grown: Path) -> No
 
 def test_at_the_prompt_what_waits_is_settled_and_an_example_is_kept(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
-    toolwright("functions", "create", "count_vowels", "--module", "words", cwd=tmp_path, given=FLAWED)
+    knapper("functions", "create", "count_vowels", "--module", "words", cwd=tmp_path, given=FLAWED)
     with prompt([], tmp_path, columns=120) as (screen, _):
         screen.line("/pending")
         screen.wait_for("If the returned results are right: /confirm count_vowels")

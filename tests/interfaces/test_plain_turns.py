@@ -11,8 +11,8 @@ import pytest
 from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, HERE, create, flags
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
-from tests.kit.program import surroundings, toolwright
-from tests.kit.terminal import CTRL_C, TOOLWRIGHT, terminal
+from tests.kit.program import knapper, surroundings
+from tests.kit.terminal import CTRL_C, KNAPPER, terminal
 
 GROW: Script = [Ask(create(COUNT_VOWELS)), Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are **5**.")]
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -20,7 +20,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 def test_one_message_gives_the_reply_on_stdout_and_talk_on_stderr(tmp_path: Path) -> None:
     with scripted(GROW) as model:
-        done = toolwright("run", *flags(model), "--message", "count", cwd=tmp_path)
+        done = knapper("run", *flags(model), "--message", "count", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "There are **5**.\n")
     assert "✓ count_vowels added to words, on trial" in done.stderr
     assert "▸ count_vowels(text='queueing') → 5" in done.stderr
@@ -29,15 +29,15 @@ def test_one_message_gives_the_reply_on_stdout_and_talk_on_stderr(tmp_path: Path
 
 def test_a_message_of_many_lines_comes_from_standard_input(tmp_path: Path) -> None:
     with scripted([Expect(Say("Both."), contains("one\ntwo"))]) as model:
-        done = toolwright("run", *flags(model), "--message", "-", cwd=tmp_path, given="one\ntwo\n")
+        done = knapper("run", *flags(model), "--message", "-", cwd=tmp_path, given="one\ntwo\n")
     assert done.stdout == "Both.\n"
 
 
 def test_what_is_not_utf_8_is_refused_before_anything_is_sent_or_kept(tmp_path: Path) -> None:
     with scripted([]) as model:
-        typed = toolwright("run", *flags(model), "--once", "--message", "-", cwd=tmp_path, given=b"caf\xe9 menu\n")
-        argued = toolwright("run", *flags(model), "--message", "caf\udce9", cwd=tmp_path)
-        briefed = toolwright("run", *flags(model), "--once", "--message", "hi", "-s", "caf\udce9", cwd=tmp_path)
+        typed = knapper("run", *flags(model), "--once", "--message", "-", cwd=tmp_path, given=b"caf\xe9 menu\n")
+        argued = knapper("run", *flags(model), "--message", "caf\udce9", cwd=tmp_path)
+        briefed = knapper("run", *flags(model), "--once", "--message", "hi", "-s", "caf\udce9", cwd=tmp_path)
     assert (typed.returncode, argued.returncode, briefed.returncode) == (2, 2, 2)
     assert "Standard input is not text in UTF-8: byte 4." in typed.stderr
     assert "is not text in UTF-8: 'caf\\udce9'" in argued.stderr
@@ -47,26 +47,26 @@ def test_what_is_not_utf_8_is_refused_before_anything_is_sent_or_kept(tmp_path: 
 
 def test_a_line_of_a_pipe_that_is_not_utf_8_is_not_sent_and_the_next_one_is(tmp_path: Path) -> None:
     with scripted([Expect(Say("Hello."), contains("good"))]) as model:
-        done = toolwright("run", *flags(model), cwd=tmp_path, given=b"caf\xe9 menu\ngood\n")
+        done = knapper("run", *flags(model), cwd=tmp_path, given=b"caf\xe9 menu\ngood\n")
     told, reply = done.stdout.splitlines()[0], done.stdout.splitlines()[-1]
     assert (told, reply) == ("✗ The message is not text in UTF-8, and was not sent.", "Hello.")
 
 
 def test_each_line_of_a_pipe_is_a_turn_or_a_command(tmp_path: Path) -> None:
     with scripted([Say("One."), Say("Two.")]) as model:
-        done = toolwright("run", *flags(model), cwd=tmp_path, given="first\n\n/functions\nsecond")
+        done = knapper("run", *flags(model), cwd=tmp_path, given="first\n\n/functions\nsecond")
     assert (done.returncode, done.stdout) == (0, "One.\nNo functions. Ask for one.\nTwo.\n")
 
 
 def test_a_pipe_without_a_line_is_said_to_be_empty(tmp_path: Path) -> None:
     with scripted([]) as model:
-        done = toolwright("run", *flags(model), cwd=tmp_path, given="\n")
+        done = knapper("run", *flags(model), cwd=tmp_path, given="\n")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "standard input is empty. Next: toolwright run at a terminal, or with --message TEXT" in done.stderr
+    assert "standard input is empty. Next: knapper run at a terminal, or with --message TEXT" in done.stderr
 
 
 def test_the_tour_without_anybody_who_types_fails_and_says_what_it_needs(tmp_path: Path) -> None:
-    done = toolwright("run", "--model", "tour", cwd=tmp_path, given="")
+    done = knapper("run", "--model", "tour", cwd=tmp_path, given="")
     assert (done.returncode, done.stdout) == (1, "")
     assert "The tour needs a terminal" in done.stderr
     assert "standard input is empty" not in done.stderr
@@ -74,7 +74,7 @@ def test_the_tour_without_anybody_who_types_fails_and_says_what_it_needs(tmp_pat
 
 def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
     with scripted(GROW) as model:
-        done = toolwright("run", *flags(model), "--message", "count", "--json", cwd=tmp_path)
+        done = knapper("run", *flags(model), "--message", "count", "--json", cwd=tmp_path)
     events = [json.loads(text) for text in done.stdout.splitlines()]
     types = [event["type"] for event in events]
     assert (types[0], types[-1], done.returncode) == ("turn_started", "turn_ended", 0)
@@ -85,7 +85,7 @@ def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
 @pytest.mark.parametrize("extra", [(), ("--json",)], ids=["plain", "json"])
 def test_a_turn_that_failed_exits_with_one(tmp_path: Path, extra: tuple[str, ...]) -> None:
     with scripted([Fail(401, "bad key")]) as model:
-        done = toolwright("run", *flags(model), "--message", "hi", *extra, cwd=tmp_path)
+        done = knapper("run", *flags(model), "--message", "hi", *extra, cwd=tmp_path)
     assert done.returncode == 1
     assert "401" in done.stdout + done.stderr or "key" in done.stdout + done.stderr
 
@@ -93,14 +93,14 @@ def test_a_turn_that_failed_exits_with_one(tmp_path: Path, extra: tuple[str, ...
 def test_the_step_limit_of_a_flag_ends_the_turn_with_one(tmp_path: Path) -> None:
     asks: Script = [Ask(Wanted("list_functions", {"page": number})) for number in (1, 2)]
     with scripted(asks) as model:
-        done = toolwright("run", *flags(model), "--message", "go", "--max-steps", "2", cwd=tmp_path)
+        done = knapper("run", *flags(model), "--message", "go", "--max-steps", "2", cwd=tmp_path)
     assert done.returncode == 1
     assert "limit of steps" in done.stderr
 
 
 def test_ctrl_c_ends_a_one_shot_turn_with_a_valid_history(tmp_path: Path) -> None:
     with scripted([Say("so it goes on and on " * 30, pause_s=0.05), Say("Here.")]) as model:
-        command = [*TOOLWRIGHT, "run", *flags(model), "--message", "tell"]
+        command = [*KNAPPER, "run", *flags(model), "--message", "tell"]
         process = subprocess.Popen(
             command,
             cwd=tmp_path,
@@ -114,7 +114,7 @@ def test_ctrl_c_ends_a_one_shot_turn_with_a_valid_history(tmp_path: Path) -> Non
         _, talk = process.communicate(timeout=20)
         assert process.returncode == 1
         assert b"Interrupted." in talk
-        assert toolwright("run", *flags(model), "--message", "there?", cwd=tmp_path).stdout == "Here.\n"
+        assert knapper("run", *flags(model), "--message", "there?", cwd=tmp_path).stdout == "Here.\n"
 
 
 def test_a_dumb_terminal_gets_lines_without_a_control_character(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_what_a_function_prints_is_an_event_and_no_line_of_its_own(tmp_path: Pat
     script: Script = [Ask(Wanted("says")), Say("Done.")]
     for form in ((), ("--json",)):
         with scripted(script) as model:
-            done = toolwright("run", *flags(model), *form, "--message", "go", cwd=tmp_path)
+            done = knapper("run", *flags(model), *form, "--message", "go", cwd=tmp_path)
         assert not CONTROL.search((done.stdout + done.stderr).replace("\n", ""))
         events = [json.loads(line) for line in done.stdout.splitlines()] if form else []
         assert [one["text"] for one in events if one["type"] == "printed"] == (["so\x1b[5m\n"] if form else [])

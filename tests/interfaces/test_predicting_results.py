@@ -10,7 +10,7 @@ import pytest
 from agent_core.workspace.workspace import Workspace
 from tests.interfaces.support import prompt
 from tests.kit.desk import SHIPPING, right
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_D, Terminal, terminal
 
 WRONG = SHIPPING.replace("weight <= 10", "weight < 10").replace("price + 4", "price - 4")
@@ -26,25 +26,25 @@ def folder(tmp_path: Path) -> Path:
 
 
 def created(folder: Path, file: str = "shipping.py") -> dict[str, Any]:
-    done = toolwright("functions", "create", "shipping", file, "--json", cwd=folder)
+    done = knapper("functions", "create", "shipping", file, "--json", cwd=folder)
     assert done.returncode == 1, done.stderr
     verdict: dict[str, Any] = json.loads(done.stdout)
     return verdict
 
 
 def test_in_a_pipe_the_calls_are_named_with_the_command_that_gives_their_results(folder: Path) -> None:
-    done = toolwright("functions", "create", "shipping", "shipping.py", cwd=folder)
+    done = knapper("functions", "create", "shipping", "shipping.py", cwd=folder)
     assert done.returncode == 1
     assert "challenged: the examples of `shipping` leave open what it does with other arguments" in done.stdout
-    assert "Next: toolwright functions confirm shipping --expected RESULT" in done.stderr
-    waiting = toolwright("functions", "pending", cwd=folder)
-    assert "toolwright functions confirm shipping" in waiting.stdout + waiting.stderr
+    assert "Next: knapper functions confirm shipping --expected RESULT" in done.stderr
+    waiting = knapper("functions", "pending", cwd=folder)
+    assert "knapper functions confirm shipping" in waiting.stdout + waiting.stderr
 
 
 def test_a_script_gives_the_results_on_the_command_line(folder: Path) -> None:
     calls = created(folder)["challenges"]
     given = [word for call in calls for word in ("--expected", right(call))]
-    done = toolwright("functions", "confirm", "shipping", *given, "--json", cwd=folder)
+    done = knapper("functions", "confirm", "shipping", *given, "--json", cwd=folder)
     verdict = json.loads(done.stdout)
     assert (done.returncode, verdict["admitted"], verdict["predicted"]) == (0, True, calls)
     text = (folder / "functions" / "grown.py").read_text()
@@ -54,14 +54,14 @@ def test_a_script_gives_the_results_on_the_command_line(folder: Path) -> None:
 def test_a_script_whose_results_disagree_reads_both(folder: Path) -> None:
     calls = created(folder, "wrong.py")["challenges"]
     given = [word for call in calls for word in ("--expected", right(call))]
-    done = toolwright("functions", "confirm", "shipping", *given, cwd=folder)
+    done = knapper("functions", "confirm", "shipping", *given, cwd=folder)
     assert done.returncode == 1
     assert re.search(r"example-disagrees: for `shipping\(.*\)` you wrote `.*`, it returned `.*`", done.stdout)
 
 
 def test_a_script_that_gives_too_few_results_is_told_how_many_are_asked_for(folder: Path) -> None:
     calls = created(folder)["challenges"]
-    done = toolwright("functions", "confirm", "shipping", "--expected", right(calls[0]), cwd=folder)
+    done = knapper("functions", "confirm", "shipping", "--expected", right(calls[0]), cwd=folder)
     assert done.returncode == 2
     assert f"{len(calls)} results are asked for, and 1 came." in done.stderr
     assert ", ".join(calls) in done.stderr
@@ -111,15 +111,15 @@ def test_at_a_terminal_it_is_said_why_results_are_asked_for_and_enter_alone_is_n
 def test_a_script_that_calls_a_function_reads_what_is_unproven_of_it(folder: Path) -> None:
     calls = created(folder)["challenges"]
     guesses = [word for _ in calls for word in ("--expected", "77")]
-    assert toolwright("functions", "confirm", "shipping", *guesses, cwd=folder).returncode == 1
-    assert toolwright("functions", "confirm", "shipping", cwd=folder).returncode == 0
+    assert knapper("functions", "confirm", "shipping", *guesses, cwd=folder).returncode == 1
+    assert knapper("functions", "confirm", "shipping", cwd=folder).returncode == 0
     call = ("functions", "call", "shipping", "--args", '{"weight": 12}')
-    shown, as_json = toolwright(*call, cwd=folder), toolwright(*call, "--json", cwd=folder)
+    shown, as_json = knapper(*call, cwd=folder), knapper(*call, "--json", cwd=folder)
     assert (shown.returncode, shown.stdout) == (0, "9\n")
     assert "[unproven: nobody predicted what shipping(" in shown.stderr
     assert json.loads(as_json.stdout)["unproven"].startswith("[unproven: nobody predicted what shipping(")
-    assert toolwright("functions", "good", "shipping", cwd=folder).returncode == 0
-    settled = toolwright(*call, "--json", cwd=folder)
+    assert knapper("functions", "good", "shipping", cwd=folder).returncode == 0
+    settled = knapper(*call, "--json", cwd=folder)
     assert "unproven" not in settled.stdout + settled.stderr
 
 

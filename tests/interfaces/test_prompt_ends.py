@@ -13,7 +13,7 @@ from tests.interfaces.support import SLOW as SLOW_FUNCTION
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Ask, Expect, Say, Wanted, contains, scripted
 from tests.kit.program import Program
-from tests.kit.terminal import Terminal, Toolwright, terminal
+from tests.kit.terminal import Knapper, Terminal, terminal
 
 SLOW = Say("one two three four five six seven eight nine ten " * 20, pause_s=0.05)
 ENDS = [pytest.param(signal.SIGTERM, 143, id="SIGTERM"), pytest.param(signal.SIGHUP, 129, id="SIGHUP")]
@@ -89,12 +89,12 @@ def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: P
     script = [Say("First."), Say("Second.")][owner == "TurnRunner.begin" :]
     with scripted(script) as model, program(code, *flags(model), cwd=tmp_path) as screen:
         screen.line("hello")
-        screen.wait_for("Toolwright failed: LookupError: a fault of our own\\x1b[2J.")
+        screen.wait_for("Knapper failed: LookupError: a fault of our own\\x1b[2J.")
         screen.wait_gone("thinking…")
         screen.line("again")
         screen.wait_for("Second.")
         assert leave(screen) == 0
-    [kept] = (tmp_path / ".toolwright").glob("crash-*.log")
+    [kept] = (tmp_path / ".knapper").glob("crash-*.log")
     assert "LookupError" in kept.read_text()
 
 
@@ -115,22 +115,22 @@ def test_a_fault_at_each_drawing_is_told_once_and_kept_once(tmp_path: Path) -> N
     ):
         screen.line("hello")
         screen.wait_for("Second.")
-        assert screen.scrolled().count("Toolwright failed") == 1
+        assert screen.scrolled().count("Knapper failed") == 1
         assert leave(screen) == 0
-    assert len([*(tmp_path / ".toolwright").glob("crash-*.log")]) == 1
+    assert len([*(tmp_path / ".knapper").glob("crash-*.log")]) == 1
 
 
 def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None:
     code = BROKEN.format(module="functions.service", owner="FunctionService.list")
     with scripted([]) as model, program(code, *flags(model), cwd=tmp_path) as screen:
         screen.line("/functions")
-        screen.wait_for("Toolwright failed: LookupError")
+        screen.wait_for("Knapper failed: LookupError")
         screen.line("/functions")
         screen.wait_for("No functions. Ask for one.")
         assert leave(screen) == 0
 
 
-class Broken(Toolwright):
+class Broken(Knapper):
     """The program in a terminal, in which some code of it was replaced: the first word of the command is that code."""
 
     def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:

@@ -130,7 +130,7 @@ def test_no_color_takes_the_colours_out_of_everything(tmp_path: Path, variable: 
 
 
 def test_a_sandbox_that_is_switched_off_is_shown_in_red_all_the_time(tmp_path: Path) -> None:
-    with prompt([], tmp_path, environment={"TOOLWRIGHT_SANDBOX_UNSAFE": "true"}) as (screen, _):
+    with prompt([], tmp_path, environment={"KNAPPER_SANDBOX_UNSAFE": "true"}) as (screen, _):
         screen.wait_for("SANDBOX OFF")
         assert screen.colour_of("SANDBOX OFF")[1] == "red"
 
@@ -143,7 +143,7 @@ def test_a_second_prompt_on_the_same_agent_says_who_has_it(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["directory", "garbage"])
 def test_a_history_that_cannot_be_kept_or_read_stops_nobody(tmp_path: Path, kind: str) -> None:
-    history = tmp_path / ".toolwright" / "history"
+    history = tmp_path / ".knapper" / "history"
     history.parent.mkdir()
     if kind == "directory":
         history.mkdir()

@@ -135,7 +135,7 @@ def test_a_dumb_terminal_gets_lines_and_no_control_character(tmp_path: Path) -> 
 
 
 def test_the_plain_mode_of_the_settings_prints_lines_alone(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text("[repl]\nplain = true\n")
+    (tmp_path / "knapper.toml").write_text("[repl]\nplain = true\n")
     with prompt([Say("Hello.")], tmp_path, environment={"NO_COLOR": "1"}) as (screen, _):
         screen.line("go")
         screen.wait_for("∙ 1 step")
@@ -157,7 +157,7 @@ def test_five_hundred_pasted_lines_are_one_message_and_shown_folded(tmp_path: Pa
 
 
 def test_vi_keys_edit_the_line_when_they_are_set(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text('[repl]\nkeys = "vi"\n')
+    (tmp_path / "knapper.toml").write_text('[repl]\nkeys = "vi"\n')
     with prompt([Expect(Say("Yes."), contains("two three"))], tmp_path) as (screen, _):
         screen.type("one two three" + ESCAPE)
         screen.wait_for("‹ one two three")
@@ -168,7 +168,7 @@ def test_vi_keys_edit_the_line_when_they_are_set(tmp_path: Path) -> None:
 
 
 def test_title_and_bell_come_by_configuration_and_go_with_it(tmp_path: Path) -> None:
-    (tmp_path / "toolwright.toml").write_text("[repl]\ntitle = true\nbell = true\n")
+    (tmp_path / "knapper.toml").write_text("[repl]\ntitle = true\nbell = true\n")
     with prompt([Say("Hi.")], tmp_path) as (screen, _):
         screen.line("go")
         screen.wait_for("∙ 1 step")
@@ -179,7 +179,7 @@ def test_title_and_bell_come_by_configuration_and_go_with_it(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("theme", "colour"), [("dark", "brightblue"), ("light", "blue")])
 def test_code_has_colours_that_fit_the_theme(tmp_path: Path, theme: str, colour: str) -> None:
-    with prompt([Say(REPLY)], tmp_path, environment={"TOOLWRIGHT_REPL_THEME": theme}) as (screen, _):
+    with prompt([Say(REPLY)], tmp_path, environment={"KNAPPER_REPL_THEME": theme}) as (screen, _):
         screen.line("go")
         screen.wait_for("∙ 1 step")
         assert screen.colour_of("def f(")[0] == colour

@@ -9,9 +9,7 @@ from agent_core.interfaces.spans import plain
 def test_value_error_and_what_is_displayed_stand_behind_the_bar() -> None:
     at = At("functions/a.py", 1, "f")
     shown = (("x", "o once · y yes, kept"),)
-    stop = DebugStop(
-        "f", "return", (at,), 0, (), 0, (), shown, "ok", "✗ Toolwright: type /grants f yes", "def f(): ...\n"
-    )
+    stop = DebugStop("f", "return", (at,), 0, (), 0, (), shown, "ok", "✗ Knapper: type /grants f yes", "def f(): ...\n")
     _, _, below = stop_parts(stop, Command(""))
     rows = plain(below).splitlines()
     assert len(rows) == 3

@@ -9,7 +9,7 @@ import pytest
 from tests.interfaces.asking import agree
 from tests.interfaces.support import leave
 from tests.kit import Say, ScriptedModel, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import Terminal, terminal
 
 CHOICE = "Type 1, 2 or 3 and Enter"
@@ -63,10 +63,10 @@ def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Pa
         screen.wait_for("Good day.")
         assert leave(screen) == 0
         assert SECRET not in screen.scrolled()
-    written = (tmp_path / "toolwright.toml").read_text()
+    written = (tmp_path / "knapper.toml").read_text()
     assert model.base_url in written
     assert SECRET not in written
-    assert not [file for file in (tmp_path / ".toolwright").rglob("*") if file.is_file() and holds(file, SECRET)]
+    assert not [file for file in (tmp_path / ".knapper").rglob("*") if file.is_file() and holds(file, SECRET)]
 
 
 def holds(file: Path, text: str) -> bool:
@@ -93,7 +93,7 @@ def test_an_address_is_not_written_without_a_yes(tmp_path: Path) -> None:
         screen.line("")
         screen.wait_for("/help lists")
         assert leave(screen) == 0
-    assert (tmp_path / "toolwright.toml").read_text() == ""
+    assert (tmp_path / "knapper.toml").read_text() == ""
 
 
 def test_a_key_that_is_refused_is_said_and_the_choice_comes_back(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) 
 
 def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: Path) -> None:
     alone = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
-    done = toolwright("run", cwd=tmp_path, given="hello\n", environment=alone)
+    done = knapper("run", cwd=tmp_path, given="hello\n", environment=alone)
     assert done.returncode == 1
     assert "OPENAI_API_KEY" in done.stderr
     assert CHOICE not in done.stderr
@@ -158,7 +158,7 @@ def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, ha
         screen.wait_for(CHOICE)
         screen.line("q")
         screen.wait_for("Nothing was changed")
-    assert (bare / "toolwright.toml").is_file()
+    assert (bare / "knapper.toml").is_file()
     assert (bare / "functions" / "text.py").is_file()
 
 
@@ -168,7 +168,7 @@ def test_a_folder_stays_as_it_is_without_a_yes(tmp_path: Path) -> None:
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}) as screen:
         screen.wait_for("Make one here")
         screen.line("")
-        screen.wait_for("Next: toolwright init")
+        screen.wait_for("Next: knapper init")
         assert screen.exit_code() == 0
     assert list(bare.iterdir()) == []
 
@@ -182,5 +182,5 @@ def test_what_was_typed_ahead_of_the_question_for_a_workspace_is_said_not_to_be_
         for text in ("y", "how many vowels?", "and half a"):
             assert f"not sent: {text}\n" in screen.scrolled()
         screen.line("")
-        screen.wait_for("Next: toolwright init")
+        screen.wait_for("Next: knapper init")
     assert list(bare.iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 from agent_core.model.tour.script import LABEL, SERVED, play, script
 from tests.interfaces.asking import home, press
 from tests.interfaces.support import leave
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 VOWELS = "how many vowels are in queueing?"
@@ -19,7 +19,7 @@ ALONE = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
 
 def played(*typed: str, cwd: Path) -> str:
-    done = toolwright("run", "--model", "tour", cwd=cwd, given="\n".join(typed) + "\n", environment=ALONE)
+    done = knapper("run", "--model", "tour", cwd=cwd, given="\n".join(typed) + "\n", environment=ALONE)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
@@ -49,16 +49,16 @@ def test_the_demo_says_that_its_folder_goes_away_when_one_leaves() -> None:
 
 
 def test_what_the_tour_makes_is_real_and_was_refused_before_it_was_right(tmp_path: Path) -> None:
-    done = toolwright("run", "--model", "tour", cwd=tmp_path, given="\n".join(ALL) + "\n", environment=ALONE)
+    done = knapper("run", "--model", "tour", cwd=tmp_path, given="\n".join(ALL) + "\n", environment=ALONE)
     for part in ("initials refused: 1 problem", "initials added to tour, on trial", "count_vowels(text='rhythm') → 0"):
         assert part in done.stderr, part
-    called = toolwright("functions", "call", "count_vowels", "--args", '{"text": "aye"}', cwd=tmp_path)
+    called = knapper("functions", "call", "count_vowels", "--args", '{"text": "aye"}', cwd=tmp_path)
     assert called.stdout == "2\n"
 
 
 def test_anything_off_its_script_gets_an_honest_answer_with_the_three_ways(tmp_path: Path) -> None:
     seen = played("What is the meaning of life?", cwd=tmp_path)
-    for part in (LABEL, "I have not understood it", "OPENAI_API_KEY", "Ollama", "toolwright models get"):
+    for part in (LABEL, "I have not understood it", "OPENAI_API_KEY", "Ollama", "knapper models get"):
         assert part in seen
 
 
@@ -85,9 +85,9 @@ def test_a_file_changed_by_hand_in_the_tour_is_seen_and_runs(tmp_path: Path) -> 
 
 def test_the_tour_has_a_conversation_of_its_own(tmp_path: Path) -> None:
     played("start", cwd=tmp_path)
-    locks = {file.name for file in (tmp_path / ".toolwright").rglob("*tour*")}
+    locks = {file.name for file in (tmp_path / ".knapper").rglob("*tour*")}
     assert locks
-    assert not list((tmp_path / ".toolwright").rglob("*main*"))
+    assert not list((tmp_path / ".knapper").rglob("*main*"))
 
 
 @pytest.mark.parametrize("functions", [frozenset[str](), frozenset({"count_vowels", "initials"})], ids=["fresh", "old"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.support import COUNT_VOWELS
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 PLAIN = """def {0}(text, width=3):
     return text[:width] * 2
@@ -34,7 +34,7 @@ def library(tmp_path: Path) -> Path:
 
 
 def test_each_function_has_a_line_and_each_code_is_explained_once(library: Path) -> None:
-    done = toolwright("functions", "check", "lib", "--policy", "import", cwd=library)
+    done = knapper("functions", "check", "lib", "--policy", "import", cwd=library)
     lines = done.stdout.splitlines()
     assert (done.returncode, [line.split()[1] for line in lines[:3]]) == (0, ["first", "second", "count_vowels"])
     assert lines[0].startswith("✓ first would be added to first, as a draft  lib/first.py:4 ")
@@ -42,11 +42,11 @@ def test_each_function_has_a_line_and_each_code_is_explained_once(library: Path)
     assert row.startswith("  lib/first.py:4 no-docstring: `first` has no docstring, so the model cannot know")
     assert " ×2 — " in row
     assert lines[-1].startswith("✓ 3 judged: 3 would be added (3 as draft)")
-    assert "toolwright functions import lib --dry-run" in done.stderr  # what judges a library with its dependencies
+    assert "knapper functions import lib --dry-run" in done.stderr  # what judges a library with its dependencies
 
 
 def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> None:
-    done = toolwright("functions", "check", "lib/first.py", "-v", cwd=library)
+    done = knapper("functions", "check", "lib/first.py", "-v", cwd=library)
     headline, *others = done.stdout.splitlines()
     count = sum(line.startswith("  lib/first.py:") for line in others)
     assert (done.returncode, f"✗ first refused: {count} problems" in headline) == (1, True), done.stdout
@@ -58,7 +58,7 @@ def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> N
 def test_lines_are_those_of_the_file_though_the_text_was_fixed(library: Path) -> None:
     text = '"""Things."""\n\n\n' + COUNT_VOWELS.replace("text: str", "text").replace("-> int", "")
     (library / "lib" / "fixed.py").write_text("\n\n\n" + text + "\n\nLIMIT = unknown_name\n")
-    done = toolwright("functions", "check", "lib/fixed.py", cwd=library)
+    done = knapper("functions", "check", "lib/fixed.py", cwd=library)
     at = (library / "lib" / "fixed.py").read_text().splitlines().index("LIMIT = unknown_name") + 1
     assert f"lib/fixed.py:{at} undefined-name: " in done.stdout, done.stdout
 
@@ -66,7 +66,7 @@ def test_lines_are_those_of_the_file_though_the_text_was_fixed(library: Path) ->
 @pytest.mark.parametrize("beside", ["", COUNT_VOWELS], ids=["alone", "beside-another"])
 def test_a_function_that_reads_a_file_needs_no_examples_in_a_file_of_several_either(library: Path, beside: str) -> None:
     (library / "lib" / "mixed.py").write_text(f"{READS}\n\n{beside}")
-    done = toolwright("functions", "check", "lib/mixed.py", cwd=library)
+    done = knapper("functions", "check", "lib/mixed.py", cwd=library)
     assert "✓ line_count would be added to mixed, as a draft  lib/mixed.py:1 · warns: unproven" in done.stdout
     assert "too-few-examples" not in done.stdout
 
@@ -80,7 +80,7 @@ def test_a_file_of_a_package_finds_its_neighbors_though_it_is_given_alone(tmp_pa
     text = functions.replace('"aeiou"', "VOWELS")
     assert "VOWELS" in text
     (inner / "letters.py").write_text(f"from ..sounds import VOWELS\n\n\n{text}")
-    done = toolwright("functions", "check", "lib/inner/letters.py", "--policy", "human", cwd=tmp_path)
+    done = knapper("functions", "check", "lib/inner/letters.py", "--policy", "human", cwd=tmp_path)
     assert "added to inner.letters" in done.stdout
     assert "import-fails" not in done.stdout
 
@@ -93,9 +93,9 @@ def test_a_function_whose_name_another_file_has_is_refused_by_the_check_as_by_th
 ) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "first.py").write_text(COUNT_VOWELS)
-    assert toolwright("functions", "list", cwd=tmp_path).returncode == 0
+    assert knapper("functions", "list", cwd=tmp_path).returncode == 0
     (tmp_path / "functions" / "second.py").write_text(beside + COUNT_VOWELS)
-    done = toolwright("functions", "check", "functions", "--policy", "human", cwd=tmp_path)
+    done = knapper("functions", "check", "functions", "--policy", "human", cwd=tmp_path)
     assert (done.returncode, "✗ count_vowels refused: name-clash" in done.stdout) == (1, True), done.stdout
     assert "is already the function at functions/first.py:" in done.stdout
     assert done.stdout.count("refused: ") == 1

@@ -69,9 +69,7 @@ def test_a_search_by_a_human_begins_with_the_best_hits_of_all_and_ends_with_what
     assert "birds.md, lines 1–2: an owl and a heron" in first
     assert all("heron" in hit and len(hit) < 220 for hit in hits)
     assert "message 0.0: " in hits[0]
-    assert messages == (
-        "messages 1 to 2 of 5; more: toolwright memory search 'heron owl' --in recall --count 2 --page 1"
-    )
+    assert messages == ("messages 1 to 2 of 5; more: knapper memory search 'heron owl' --in recall --count 2 --page 1")
     assert (passages, missing) == ("passages 1 to 1 of 1", "No hit has: emu.")
 
 

@@ -10,8 +10,8 @@ import pytest
 from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, HERE, flags, prompt
 from tests.kit import Say, scripted
-from tests.kit.program import surroundings, toolwright
-from tests.kit.terminal import ESCAPE, TOOLWRIGHT
+from tests.kit.program import knapper, surroundings
+from tests.kit.terminal import ESCAPE, KNAPPER
 
 SHOUT = '''def shout(text: str) -> str:
     """Say a text loudly.
@@ -39,59 +39,59 @@ def grown(tmp_path: Path) -> Path:
 
 
 def test_a_file_in_place_of_the_name_is_told_and_nothing_is_read(grown: Path) -> None:
-    done = toolwright("functions", "create", "mine.py", cwd=grown)
+    done = knapper("functions", "create", "mine.py", cwd=grown)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "toolwright functions create NAME mine.py" in done.stderr
+    assert "knapper functions create NAME mine.py" in done.stderr
 
 
 def test_the_file_may_follow_the_name_without_an_option(grown: Path) -> None:
-    done = toolwright("functions", "create", "shout", "mine.py", cwd=grown)
+    done = knapper("functions", "create", "shout", "mine.py", cwd=grown)
     assert (done.returncode, "added to grown" in done.stdout) == (0, True), done.stdout
 
 
 @pytest.mark.parametrize("before", [("--json",), ("--json", "-C", ".")])
 def test_json_may_stand_before_the_command(grown: Path, before: tuple[str, ...]) -> None:
-    found = json.loads(toolwright(*before, "functions", "list", cwd=grown).stdout)
+    found = json.loads(knapper(*before, "functions", "list", cwd=grown).stdout)
     assert [each["name"] for each in found["functions"]] == ["count_vowels"]
 
 
 def test_a_command_without_its_group_is_shown_with_it(grown: Path) -> None:
-    done = toolwright("grants", cwd=grown)
-    assert (done.returncode, "toolwright functions grants" in done.stderr) == (2, True), done.stderr
+    done = knapper("grants", cwd=grown)
+    assert (done.returncode, "knapper functions grants" in done.stderr) == (2, True), done.stderr
 
 
 def test_an_argument_too_many_that_is_long_is_not_repeated_whole(grown: Path) -> None:
-    done = toolwright("functions", "call", "count_vowels", "x" * 5_000, cwd=grown)
+    done = knapper("functions", "call", "count_vowels", "x" * 5_000, cwd=grown)
     assert (done.returncode, len(done.stderr) < 600) == (2, True), len(done.stderr)
 
 
 def test_an_option_between_group_and_command_is_sent_to_the_end(grown: Path) -> None:
-    done = toolwright("functions", "-C", ".", "list", cwd=grown)
-    assert (done.returncode, "Put it after a command: toolwright functions COMMAND -C" in done.stderr) == (2, True), (
+    done = knapper("functions", "-C", ".", "list", cwd=grown)
+    assert (done.returncode, "Put it after a command: knapper functions COMMAND -C" in done.stderr) == (2, True), (
         done.stderr
     )
 
 
 def test_a_reload_with_nothing_new_says_what_is_in_use(grown: Path) -> None:
-    done = toolwright("functions", "reload", cwd=grown)
+    done = knapper("functions", "reload", cwd=grown)
     assert (done.returncode, "1 function is in use" in done.stderr) == (0, True), done.stderr
 
 
 def test_a_check_that_found_no_function_says_so(grown: Path) -> None:
     (grown / "empty.py").touch()
-    done = toolwright("functions", "check", "empty.py", cwd=grown)
+    done = knapper("functions", "check", "empty.py", cwd=grown)
     assert (done.returncode, done.stdout, "Nothing was judged" in done.stderr) == (0, "", True)
 
 
 def test_a_file_that_cannot_be_read_is_named_in_its_verdict(grown: Path) -> None:
     (grown / "latin.py").write_bytes(b"x = '\xff'\n")
-    done = toolwright("functions", "check", "latin.py", cwd=grown)
+    done = knapper("functions", "check", "latin.py", cwd=grown)
     assert (done.returncode, done.stdout.startswith("✗ latin.py refused")) == (1, True), done.stdout
 
 
 def test_a_locale_without_the_characters_that_are_shown_ends_in_no_crash(grown: Path) -> None:
     done = subprocess.run(
-        [*TOOLWRIGHT, "functions", "show", "count_vowels"],
+        [*KNAPPER, "functions", "show", "count_vowels"],
         cwd=grown,
         env=surroundings({"PYTHONPATH": HERE, "PYTHONIOENCODING": "ascii"}),
         capture_output=True,
@@ -99,7 +99,7 @@ def test_a_locale_without_the_characters_that_are_shown_ends_in_no_crash(grown: 
         check=False,
     )
     assert (done.returncode, done.stdout.startswith("count_vowels ? ")) == (0, True), done.stderr
-    assert not list((grown / ".toolwright").glob("crash-*"))
+    assert not list((grown / ".knapper").glob("crash-*"))
 
 
 def test_ones_own_command_is_told_once_and_not_as_a_change_of_somebody_else(grown: Path) -> None:
@@ -161,10 +161,10 @@ NEAR = [
 def test_each_unknown_name_is_told_with_the_nearest(grown: Path) -> None:
     meant = {"count_vowels", "words", "human", "main", "memgpt", "companion"}
     with scripted([Say("Hello.")]) as model:
-        toolwright("run", *flags(model), "--message", "hello", cwd=grown)
+        knapper("run", *flags(model), "--message", "hello", cwd=grown)
         for words in NEAR:
             extra = flags(model) if words[0] == "run" else ()
-            done = toolwright(*words, *extra, cwd=grown)
+            done = knapper(*words, *extra, cwd=grown)
             named = re.search(r"Did you mean `(\w+)`\?", done.stderr)
             assert named, (words, done.stderr)
             assert named[1] in meant, words
@@ -172,27 +172,27 @@ def test_each_unknown_name_is_told_with_the_nearest(grown: Path) -> None:
 
 @pytest.mark.parametrize("words", [("agents", "show", "x"), ("agents", "pause", "x"), ("memory", "edit", "human")])
 def test_before_the_first_run_the_next_step_is_named(grown: Path, words: tuple[str, ...]) -> None:
-    done = toolwright(*words, *(["--value", "x"] if words[0] == "memory" else []), cwd=grown)
-    assert "No agent yet. Next: toolwright run" in done.stderr
+    done = knapper(*words, *(["--value", "x"] if words[0] == "memory" else []), cwd=grown)
+    assert "No agent yet. Next: knapper run" in done.stderr
 
 
 def test_a_rejected_edit_in_the_way_is_told_without_a_name_of_the_models(grown: Path) -> None:
-    toolwright("functions", "list", cwd=grown)
+    knapper("functions", "list", cwd=grown)
     (grown / "functions" / "words.py").write_text(COUNT_VOWELS + "\nfrom string import nothing_there\n")
-    done = toolwright("functions", "delete", "count_vowels", cwd=grown)
+    done = knapper("functions", "delete", "count_vowels", cwd=grown)
     assert (done.returncode, "reload_functions" in done.stderr) == (1, False), done.stderr
     assert "nothing_there" in done.stderr  # what is wrong with it
 
 
 def test_a_check_shows_what_was_fixed_as_a_diff_when_asked(grown: Path) -> None:
     (grown / "mine.py").write_text(SHOUT.replace("Args:\n        text:", ":param text:"))
-    done = toolwright("functions", "check", "mine.py", "--diff", cwd=grown)
+    done = knapper("functions", "check", "mine.py", "--diff", cwd=grown)
     assert (done.returncode, "-    :param text: What to say.\n+    Args:\n" in done.stdout) == (0, True), done.stdout
-    assert "+    Args:" not in toolwright("functions", "check", "mine.py", cwd=grown).stdout
+    assert "+    Args:" not in knapper("functions", "check", "mine.py", cwd=grown).stdout
 
 
 def test_what_the_gate_looked_at_is_said_in_questions(grown: Path) -> None:
-    assert toolwright("functions", "create", "shout", "mine.py", cwd=grown).returncode == 0
+    assert knapper("functions", "create", "shout", "mine.py", cwd=grown).returncode == 0
     with prompt([], grown, columns=110) as (screen, _):
         screen.line("/introspect shout")
         for told in ("checked by the gate in ", "mutation: would its examples notice a wrong body? 0 of "):

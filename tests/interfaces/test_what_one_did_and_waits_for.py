@@ -9,12 +9,12 @@ import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, flags, leave, prompt
 from tests.kit import Repeat, Say, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import Terminal, terminal
 
 WORDS = "Clouds came and went, and the wind was fresh. " * 60
 SLOWLY = Say("People and facts: the weather. " + "The wind was fresh, and clouds came. " * 6, pause_s=0.1)
-SMALL = {"TOOLWRIGHT_MODEL_MODE": "native", "TOOLWRIGHT_MODEL_CONTEXT_TOKENS": "9000"}
+SMALL = {"KNAPPER_MODEL_MODE": "native", "KNAPPER_MODEL_CONTEXT_TOKENS": "9000"}
 WAIT = "summarizing the oldest messages… 1"
 
 
@@ -44,7 +44,7 @@ def test_while_old_messages_are_summarized_the_screen_says_so_and_then_all_messa
         number, is_told = talked_until_summarized(screen)
         assert is_told
         assert leave(screen) == 0
-    (row,) = json.loads(toolwright("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
+    (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
     assert row["turns"] == number
     with prompt([], tmp_path) as (screen, _):
         screen.wait_for(f"the conversation continues: you wrote {number} messages, the last: the weather of day")
@@ -104,7 +104,7 @@ def test_the_list_of_agents_counts_as_the_greeting_does_what_is_left_of_the_conv
         screen.wait_for("you wrote 1 message, the last: first")
         screen.line("/agents")
         screen.wait_for("1 turn, 1 removed")
-    (row,) = json.loads(toolwright("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
+    (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
     assert (row["turns"], row["hidden_turns"]) == (2, 1)
 
 

@@ -94,10 +94,8 @@ class Server:
 
         name = name_of(url)
         body = "begin perform pg_advisory_xact_lock(1); return new; end"
-        self.execute(f"create function toolwright.stand() returns trigger language plpgsql as $${body}$$", name)
-        self.execute(
-            f"create trigger stand {moment} for each row when ({when}) execute function toolwright.stand()", name
-        )
+        self.execute(f"create function knapper.stand() returns trigger language plpgsql as $${body}$$", name)
+        self.execute(f"create trigger stand {moment} for each row when ({when}) execute function knapper.stand()", name)
 
         async def waiting() -> list[int]:
             return [pid for (pid,) in self.execute("select pid from pg_locks where not granted", name)]

@@ -1,6 +1,6 @@
-"""`toolwright` in processes of its own, as `python -m agent_core` starts it, but forked from one that has imported it.
+"""`knapper` in processes of its own, as `python -m agent_core` starts it, but forked from one that has imported it.
 
-What happens from nothing is for the tests that run `TOOLWRIGHT`; here each of hundreds of starts would cost a second.
+What happens from nothing is for the tests that run `KNAPPER`; here each of hundreds of starts would cost a second.
 """
 
 import gc
@@ -85,7 +85,7 @@ class Program:
         """Its exit code, when it has ended."""
         self._process.join(timeout_s)
         if (code := self.poll()) is None:
-            raise subprocess.TimeoutExpired("toolwright", timeout_s or 0)
+            raise subprocess.TimeoutExpired("knapper", timeout_s or 0)
         return code
 
     def kill(self) -> None:
@@ -99,10 +99,10 @@ def python(
     run, more = ("run_path", "") if isinstance(program, Path) else ("run_module", ", alter_sys=True")
     call = f"runpy.{run}({str(program)!r}, run_name='__main__'{more})"
     code = f"{first}\nimport runpy, sys\nsys.argv[0] = {str(program)!r}\n{call}\nsys.exit()"
-    return toolwright(*arguments, cwd=cwd, environment=environment, first=code)
+    return knapper(*arguments, cwd=cwd, environment=environment, first=code)
 
 
-def toolwright(
+def knapper(
     *arguments: str, cwd: Path, given: str | bytes = "", environment: Mapping[str, str] | None = None, first: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """The program run to its end, without a terminal; `first` is code that runs before it begins."""
@@ -115,7 +115,7 @@ def toolwright(
             code = program.wait(150)
         finally:
             program.kill()
-        return subprocess.CompletedProcess(["toolwright", *arguments], code, _text(out), _text(err))
+        return subprocess.CompletedProcess(["knapper", *arguments], code, _text(out), _text(err))
 
 
 def surroundings(given: Mapping[str, str]) -> dict[str, str]:
@@ -142,7 +142,7 @@ def _become(arguments: list[str], ends: list[Connection], cwd: str, environment:
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    sys.argv = ["toolwright", *arguments]
+    sys.argv = ["knapper", *arguments]
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(  # type: ignore[misc]  # noqa: SIM115

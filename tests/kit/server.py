@@ -14,7 +14,7 @@ __all__ = ["ScriptedModel"]
 def main() -> None:
     """Play a script from a file until interrupted, and say then what did not go by it."""
     server = ScriptedModel(read_script(Path(sys.argv[1]).read_text()), port=int(sys.argv[2]) if sys.argv[2:] else 0)
-    print(f"toolwright run --base-url {server.base_url} --model scripted", flush=True)
+    print(f"knapper run --base-url {server.base_url} --model scripted", flush=True)
     with suppress(KeyboardInterrupt):
         threading.Event().wait()
     server.close()

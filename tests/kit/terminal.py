@@ -21,7 +21,7 @@ import pyte
 
 from .program import Program, surroundings
 
-TOOLWRIGHT = (sys.executable, "-m", "agent_core")
+KNAPPER = (sys.executable, "-m", "agent_core")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, TAB, ESCAPE, UP = "\r", "\x1b\r", "\x03", "\x04", "\t", "\x1b", "\x1b[A"
 
 
@@ -189,7 +189,7 @@ class Terminal:
                 self._changed.notify_all()
 
 
-class Toolwright(Terminal):
+class Knapper(Terminal):
     """A terminal whose program is ours: its command is the arguments alone."""
 
     def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
@@ -204,8 +204,8 @@ def terminal(
     columns: int = 80,
     rows: int = 24,
 ) -> Iterator[Terminal]:
-    """`toolwright` with these arguments in a terminal; ended on leaving."""
-    running = Toolwright(arguments, cwd=cwd, environment=environment, columns=columns, rows=rows)
+    """`knapper` with these arguments in a terminal; ended on leaving."""
+    running = Knapper(arguments, cwd=cwd, environment=environment, columns=columns, rows=rows)
     try:
         yield running
     finally:

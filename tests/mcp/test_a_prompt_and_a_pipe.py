@@ -1,4 +1,4 @@
-"""`toolwright mcp` as a program started it, next to a prompt in a terminal at the same workspace."""
+"""`knapper mcp` as a program started it, next to a prompt in a terminal at the same workspace."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from tests.interfaces.support import COUNT_VOWELS, create, prompt
 from tests.kit import Ask, Say
 from tests.kit.program import surroundings
-from tests.kit.terminal import TOOLWRIGHT
+from tests.kit.terminal import KNAPPER
 
 from .conftest import text_of
 
@@ -20,7 +20,7 @@ from .conftest import text_of
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Path:
     """A folder that is a workspace."""
-    (tmp_path / "toolwright.toml").touch()
+    (tmp_path / "knapper.toml").touch()
     return tmp_path
 
 
@@ -31,7 +31,7 @@ async def test_what_is_made_at_a_prompt_is_heard_of_and_called_by_another_progra
         if isinstance(message, wire.ToolListChangedNotification):
             heard.set()
 
-    program, *words = TOOLWRIGHT
+    program, *words = KNAPPER
     started = StdioServerParameters(command=program, args=[*words, "-C", str(tmp_path), "mcp"], env=dict(os.environ))
     asked = {"function_name": "count_vowels", "arguments": {"text": "queueing"}}
     with prompt([Ask(create(COUNT_VOWELS)), Say("It is made.")], tmp_path) as (screen, _):
@@ -46,7 +46,7 @@ async def test_what_is_made_at_a_prompt_is_heard_of_and_called_by_another_progra
 
 def test_a_client_that_is_gone_from_both_pipes_ends_the_program_quietly(tmp_path: Path) -> None:
     pipe = subprocess.PIPE
-    command = [*TOOLWRIGHT, "-C", str(tmp_path), "mcp"]
+    command = [*KNAPPER, "-C", str(tmp_path), "mcp"]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path, env=surroundings({})) as program:
         assert program.stdin is not None
         assert program.stdout is not None

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from agent_core import ToolwrightError, Workspace
+from agent_core import KnapperError, Workspace
 from agent_core.functions.foreign.entry import ServerBook, ServerEntry
 from agent_core.interfaces.cli import main
 from agent_core.interfaces.mcp import http_door
@@ -51,14 +51,14 @@ async def test_a_schema_that_changed_behind_the_same_words_is_refused(workspace:
 
 async def test_arguments_beyond_the_approved_schema_never_reach_the_server(workspace: Workspace) -> None:
     approved(workspace.root, tool("echo", schema={**TEXT, "additionalProperties": False}))
-    with pytest.raises(ToolwrightError, match="keys"):
+    with pytest.raises(KnapperError, match="keys"):
         await called(workspace, "echo", text="a", keys="all")
 
 
 async def test_a_secret_that_a_server_was_given_does_not_come_back(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_API", "swordfish-of-mine")
+    monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
     approved(workspace.root, tool("echo"), says="The key is swordfish-of-mine.")
     book = ServerBook(workspace.root)
     entry = book.entry("strange").model_copy(update={"secrets": ("API",)})
@@ -86,12 +86,12 @@ async def test_a_function_of_the_workspace_is_not_replaced_by_a_strangers(worksp
 
 async def test_a_yes_that_a_folder_brought_along_is_none(workspace: Workspace, tmp_path: Path) -> None:
     approved(workspace.root, tool("echo"), says="fine")
-    kept = json.loads((workspace.root / ".toolwright" / "mcp.json").read_text())
+    kept = json.loads((workspace.root / ".knapper" / "mcp.json").read_text())
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
     other = tmp_path / "other"
-    (other / ".toolwright").mkdir(parents=True)
+    (other / ".knapper").mkdir(parents=True)
     (other / "mcp.toml").write_bytes((workspace.root / "mcp.toml").read_bytes())
-    (other / ".toolwright" / "mcp.json").write_text(json.dumps(kept))
+    (other / ".knapper" / "mcp.json").write_text(json.dumps(kept))
     book = ServerBook(other)
     assert not book.is_started("strange", book.entry("strange"))
 
@@ -109,7 +109,7 @@ async def test_tools_of_strangers_are_not_passed_on_to_clients(workspace: Worksp
 
 @pytest.mark.parametrize(
     "uri",
-    ["toolwright://functions/../grants.toml/source", "toolwright://functions/count_vowels/../x", "file:///etc/passwd"],
+    ["knapper://functions/../grants.toml/source", "knapper://functions/count_vowels/../x", "file:///etc/passwd"],
 )
 async def test_a_resource_is_a_function_or_nothing(workspace: Workspace, uri: str) -> None:
     async with piped(workspace) as client:
@@ -136,7 +136,7 @@ def test_an_address_in_clear_text_or_with_a_login_is_none(
 
 
 async def test_a_token_does_not_follow_a_redirect(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_API", "swordfish-of-mine")
+    monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
     asked: list[Request] = []
     seen: list[Request] = []
 
@@ -171,7 +171,7 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
     async with over_http(served, token) as client:
         rows = {row.name: row for row in (await client.list_tools()).tools}
     shown = {"description": rows["count_vowels"].description, "parameters": rows["count_vowels"].input_schema}
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_PEER", token)
+    monkeypatch.setenv("KNAPPER_SECRET_PEER", token)
     entry = ServerEntry(url=f"{served.url}/mcp", bearer="PEER")
     book = ServerBook(tmp_path / "other")
     (tmp_path / "other" / "functions").mkdir(parents=True)

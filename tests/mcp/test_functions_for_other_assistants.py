@@ -98,7 +98,7 @@ async def test_clients_see_call_and_follow_the_functions(served: Served, era: Er
         assert '"more"' in described
         (resource,) = (await client.list_resources(cache_mode="bypass")).resources
         assert "def count_vowels" in (await client.read_resource(resource.uri)).contents[0].text  # type: ignore[union-attr]
-        history = await client.read_resource("toolwright://functions/count_vowels/history")
+        history = await client.read_resource("knapper://functions/count_vowels/history")
         assert "wider" in history.contents[0].text  # type: ignore[union-attr]
         await workspace.workshop.delete("count_vowels")
         await arrives(lambda: _is(seen, set()))
@@ -152,7 +152,7 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
         assert await names(client) == set(), "it is a draft, and not shown"
         refused = await client.call_tool("call_function", asked)
         assert refused.is_error
-        assert "toolwright functions grant first_line" in text_of(refused)
+        assert "knapper functions grant first_line" in text_of(refused)
         assert "waits in the approvals" in text_of(refused)
         for _ in range(workspace.settings.standing.quarantine_failures):
             assert "waits in the approvals" in text_of(await client.call_tool("call_function", asked))
@@ -215,7 +215,7 @@ async def test_each_token_reaches_over_mcp_what_its_scopes_allow(served: Served)
         with pytest.raises(MCPError, match="scope `read` or `chat`"):
             await client.list_tools()
         with pytest.raises(MCPError, match="scope `read`"):
-            await client.read_resource("toolwright://functions/count_vowels/source")
+            await client.read_resource("knapper://functions/count_vowels/source")
         for tool in ("count_vowels", "find_functions", "create_function"):
             assert (await client.call_tool(tool, {})).is_error
     async with over_http(served, sees, "legacy") as client:

@@ -114,7 +114,7 @@ async def test_a_tool_that_changes_after_its_approval_is_not_called(workspace: W
         while (answer := await called(workspace, "echo", text="a"))[0] == "returned":  # noqa: ASYNC110 - a program's
             await asyncio.sleep(0.05)
     assert "the server changed what it says of it" in answer[1]
-    assert "toolwright mcp approve strange" in answer[1]
+    assert "knapper mcp approve strange" in answer[1]
     assert [row.name for row in (await workspace.workshop.list("strange")).functions] == ["strange__echo"]
     assert "keys" not in (await workspace.workshop.list("strange")).functions[0].description
 
@@ -141,7 +141,7 @@ async def test_a_mistyped_tool_is_answered_with_the_one_that_was_meant(workspace
 async def test_a_server_gets_no_secret_and_reads_no_neighbor(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_OTHER", "swordfish-of-another")
+    monkeypatch.setenv("KNAPPER_SECRET_OTHER", "swordfish-of-another")
     monkeypatch.setenv("SOME_API_KEY", "swordfish-of-another")
     (workspace.root / "neighbor.txt").write_text("swordfish-of-another")
     approved(workspace.root, tool("echo"), tool("look", schema=PATH), confined=True)
@@ -149,7 +149,7 @@ async def test_a_server_gets_no_secret_and_reads_no_neighbor(
     seen = json.loads(report.value)["environment"]
     assert "swordfish" not in str(seen)
     assert seen.keys() <= {"LANG", "LC_ALL", "LC_CTYPE", "TZ", "PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH"}
-    for path in (workspace.root / "neighbor.txt", Path.home() / ".bashrc", workspace.root / ".toolwright/state.db"):
+    for path in (workspace.root / "neighbor.txt", Path.home() / ".bashrc", workspace.root / ".knapper/state.db"):
         path.parent.mkdir(exist_ok=True)
         assert (await called(workspace, "look", path=str(path)))[1].startswith("refused")
 

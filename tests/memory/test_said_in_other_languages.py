@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.memory.classes import ChatMemory
 from tests.conftest import OpenDesk
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.memory.blocks.conftest import By
 
 ROWS = [json.loads(row) for row in (Path(__file__).parents[1] / "data" / "said.jsonl").read_text("utf-8").splitlines()]
@@ -50,5 +50,5 @@ async def test_a_language_that_is_set_reads_lines_whose_words_do_not_tell(
 
 def test_a_language_that_is_none_of_the_known_is_refused(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
-    done = toolwright("memory", "show", cwd=tmp_path, environment={"TOOLWRIGHT_MEMORY_LANGUAGE": "klingon"})
+    done = knapper("memory", "show", cwd=tmp_path, environment={"KNAPPER_MEMORY_LANGUAGE": "klingon"})
     assert (done.returncode, "memory.language" in done.stderr) == (2, True), done.stderr

@@ -36,7 +36,7 @@ async def test_a_file_of_an_earlier_version_is_indexed_anew(tmp_path: Path) -> N
     async with Workspace.open(tmp_path, settings=settings) as workspace:
         agent = await workspace.agent("blank")
         await agent.memory.blocks.commit(await agent.memory.archival.insert("Die Häuser stehen am Fluss und sind alt."))
-    db = apsw.Connection(str(tmp_path / ".toolwright" / "state.db"))
+    db = apsw.Connection(str(tmp_path / ".knapper" / "state.db"))
     db.execute("insert into passage_words (passage_words) values ('delete-all')")
     for name in NEWER:
         db.execute(f"drop table {name}")

@@ -117,7 +117,7 @@ async def test_what_is_sent_loose_is_said_with_the_first_reply_and_not_again(scr
             piece.note async for piece in model.stream(Request((User("Hello."),), (ADD,))) if isinstance(piece, Reply)
         ]
     await model.aclose()
-    assert notes == ["Sent without a strict schema, which cannot express them (`toolwright doctor` says why): add.", ""]
+    assert notes == ["Sent without a strict schema, which cannot express them (`knapper doctor` says why): add.", ""]
 
 
 def test_a_strict_schema_is_closed_at_every_level() -> None:

@@ -69,7 +69,7 @@ def kept() -> list[Path]:
 
 
 def places_in(folder: Path) -> list[Path]:
-    return list(folder.glob("toolwright-engine-*"))
+    return list(folder.glob("knapper-engine-*"))
 
 
 def is_running(pid: int) -> bool:
@@ -100,11 +100,11 @@ async def test_the_engine_is_given_nothing_secret_of_the_environment(
     room: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    monkeypatch.setenv("TOOLWRIGHT_MODEL_NAME", "local/tiny")
+    monkeypatch.setenv("KNAPPER_MODEL_NAME", "local/tiny")
     async with model_in(room) as model:
         names = (await ask(model, "environment")).text.split()
     assert "PYTHONPATH" in names
-    assert not {"OPENAI_API_KEY", "TOOLWRIGHT_MODEL_NAME", "HOME"} & {*names}
+    assert not {"OPENAI_API_KEY", "KNAPPER_MODEL_NAME", "HOME"} & {*names}
 
 
 async def test_two_models_of_the_same_weights_share_a_process_until_both_are_closed(room: Path) -> None:

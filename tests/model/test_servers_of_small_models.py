@@ -143,8 +143,8 @@ async def test_a_mode_that_is_set_is_stronger_than_what_is_remembered(tmp_path: 
     "content", ["", "nonsense\n", "[]\n", '{"model": 1}\n', "\x00", '{"model": "x", "mode": "sideways"}\n']
 )
 async def test_a_damaged_memory_of_modes_is_as_none(tmp_path: Path, scripted: Any, content: str) -> None:
-    (tmp_path / ".toolwright").mkdir(mode=0o700)
-    (tmp_path / ".toolwright" / "models.jsonl").write_text(content)
+    (tmp_path / ".knapper").mkdir(mode=0o700)
+    (tmp_path / ".knapper" / "models.jsonl").write_text(content)
     async with opened(tmp_path, scripted([Say(UNKNOWN), HELLO])) as place:
         assert ended(await place.say("How is the weather?")).reply == "Hello."
 

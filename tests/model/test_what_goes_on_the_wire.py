@@ -67,7 +67,7 @@ def test_a_conversation_that_servers_refuse_never_leaves(messages: list[Message]
     [
         pytest.param(
             [User("a"), Notice("b"), User("c")],
-            [{"role": "user", "content": "a\n\n[Toolwright] b\n\nc"}],
+            [{"role": "user", "content": "a\n\n[Knapper] b\n\nc"}],
             id="neighbours-of-the-user-are-one",
         ),
         pytest.param(

@@ -113,7 +113,7 @@ async def test_nothing_found_names_the_three_ways(scripted: Scripted, name: str 
     servers = [CLOSED, here("One", scripted([], models=["embed-only" if name is None else "other"]))]
     with pytest.raises(NoModel) as caught:
         await choose(ModelSettings(name=name), NONE, servers=servers)
-    for way in ("OPENAI_API_KEY", "Ollama", "toolwright models get qwen2.5-coder-1.5b"):
+    for way in ("OPENAI_API_KEY", "Ollama", "knapper models get qwen2.5-coder-1.5b"):
         assert way in str(caught.value)
     assert (name or "No model is set") in str(caught.value)
 

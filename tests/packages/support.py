@@ -58,7 +58,7 @@ async def _imports(names: tuple[tuple[str, str], ...], name: str) -> bool:
 def opened(root: Path, most_mib: int = 64, tell: Callable[[str], None] | None = None) -> Environment:
     """The packages of a workspace, with no sandbox to try them in."""
     (root / "functions").mkdir(exist_ok=True)
-    (root / ".toolwright").mkdir(mode=0o700, exist_ok=True)
+    (root / ".knapper").mkdir(mode=0o700, exist_ok=True)
     return Environment(root, nobody_else, _imports, ("pydantic",), most_mib, tell=tell)
 
 
@@ -66,17 +66,17 @@ def placed(root: Path, *requirements: str, files: Mapping[str, str] | None = Non
     """The folder of such a package as after an install, which pip has no part in; the lock pins it."""
     files = files or {f"{requirements[0]}.py": ""}
     names = dict.fromkeys((path.partition("/")[0].removesuffix(".py") for path in files), requirements[0])
-    for needed in ("functions", ".toolwright"):
+    for needed in ("functions", ".knapper"):
         (root / needed).mkdir(mode=0o700, exist_ok=True)
     pins = (Pin(requirements[0], "1.0", hashlib.sha256(requirements[0].encode()).hexdigest()),)
-    shelf = PackageShelf(root / ".toolwright" / "env", Sealer(root))
+    shelf = PackageShelf(root / ".knapper" / "env", Sealer(root))
     with shelf.staging() as folder:
         for path, text in files.items():
             (folder / "root" / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / "root" / path).write_text(text)
         shelf.put(digest_of(pins), Installed(folder / "root", names, (), 1))
     Lock(root / "functions").put(tuple(sorted(requirements)), pins)
-    return root / ".toolwright" / "env" / digest_of(pins)
+    return root / ".knapper" / "env" / digest_of(pins)
 
 
 async def put(environment: Environment, *requirements: str) -> Path:

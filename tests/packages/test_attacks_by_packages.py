@@ -66,7 +66,7 @@ async def test_what_is_no_plain_requirement_never_reaches_pip(
 ) -> None:
     with pytest.raises(PackagesError, match="names no package"):
         await environment.resolve([requirement])
-    assert not (root / ".toolwright/env").exists()
+    assert not (root / ".knapper/env").exists()
 
 
 @given(st.text(max_size=40))
@@ -108,7 +108,7 @@ async def test_what_is_refused_leaves_neither_a_folder_nor_a_pin(
     wheel(index, "evil", "1.0", {"evil.py": "", "pydantic/__init__.py": ""})
     with pytest.raises(PackagesError, match="`pydantic`"):
         await put(environment, "evil")
-    assert list((root / ".toolwright/env").iterdir()) == []
+    assert list((root / ".knapper/env").iterdir()) == []
     assert not (root / "functions/requirements.lock").exists()
 
 
@@ -176,7 +176,7 @@ async def test_what_is_larger_than_it_may_be_is_not_unpacked(index: Path, root: 
     wheel(index, "huge", "1.0", {"huge.py": "#" * size})
     with pytest.raises(PackagesError, match="larger than 2 MiB"):
         await put(opened(root, most_mib=2), "huge")
-    assert list((root / ".toolwright/env").iterdir()) == []
+    assert list((root / ".knapper/env").iterdir()) == []
 
 
 def test_a_lock_from_elsewhere_installs_nothing_and_lets_nothing_be_found(
@@ -248,7 +248,7 @@ async def test_an_environment_that_is_a_link_is_not_written_through(
     environment: Environment, root: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "victim").mkdir()
-    (root / ".toolwright/env").symlink_to(tmp_path / "victim")
+    (root / ".knapper/env").symlink_to(tmp_path / "victim")
     with pytest.raises(PackagesError, match="cannot hold packages"):
         await environment.resolve(["abacus"])
     assert list((tmp_path / "victim").iterdir()) == []

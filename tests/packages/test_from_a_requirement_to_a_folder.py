@@ -84,8 +84,8 @@ async def test_what_another_process_uses_is_not_removed(environment: Environment
 
 
 async def test_what_was_left_half_is_removed_with_the_rest(environment: Environment, root: Path) -> None:
-    (root / ".toolwright/env/.new-left/root").mkdir(parents=True)
-    (root / ".toolwright/env/half").mkdir()
+    (root / ".knapper/env/.new-left/root").mkdir(parents=True)
+    (root / ".knapper/env/half").mkdir()
     assert await environment.clean([]) == [".new-left", "half"]
 
 
@@ -96,7 +96,7 @@ async def test_an_interruption_leaves_neither_a_process_nor_a_folder(environment
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert list((root / ".toolwright/env").iterdir()) == []
+    assert list((root / ".knapper/env").iterdir()) == []
     assert _children() == []
 
 
@@ -111,6 +111,6 @@ async def test_pip_that_takes_too_long_is_ended(index: Path, tmp_path: Path) -> 
 
 
 def test_pip_is_given_no_key_and_no_other_place_to_install_in(tmp_path: Path) -> None:
-    around = {"OPENAI_API_KEY": "k", "TOOLWRIGHT_SECRET_X": "s", "PIP_TARGET": "/", "PIP_INDEX_URL": "u", "HOME": "/h"}
+    around = {"OPENAI_API_KEY": "k", "KNAPPER_SECRET_X": "s", "PIP_TARGET": "/", "PIP_INDEX_URL": "u", "HOME": "/h"}
     given = scrubbed(around, tmp_path)
     assert given.keys() & around.keys() == {"PIP_INDEX_URL", "HOME"}

@@ -13,7 +13,7 @@ from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Wanted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.packages.support import wheel
 
 COUNTS = '''\
@@ -63,7 +63,7 @@ async def test_without_a_yes_nothing_is_installed_and_the_candidate_waits(
     verdict = await _made(root, asked)
     assert not verdict.admitted
     assert not (root / "functions/requirements.lock").exists()
-    assert not list((root / ".toolwright").glob("env/*"))
+    assert not list((root / ".knapper").glob("env/*"))
 
 
 async def test_a_package_that_cannot_be_had_is_told_and_nobody_is_asked(index: Path, root: Path) -> None:
@@ -152,7 +152,7 @@ async def test_what_nobody_is_granted_any_more_is_removed_by_hand(ready: Path) -
         await shop.grants.revoke("count", None)
         assert len((await shop.granting.packing.clean()).removed) == 1
         assert to_json(await shop.granting.packing.listing()) == {"packages": [], "problem": ""}
-    assert list((ready / ".toolwright/env").iterdir()) == []
+    assert list((ready / ".knapper/env").iterdir()) == []
 
 
 async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(ready: Path) -> None:
@@ -306,7 +306,7 @@ def test_packages_are_granted_listed_and_removed_by_the_command_line(index: Path
     (root / "functions/sums.py").write_text(COUNTS)
 
     def run(*arguments: str) -> str:
-        done = toolwright("functions", *arguments, cwd=root, environment=os.environ)
+        done = knapper("functions", *arguments, cwd=root, environment=os.environ)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -10,7 +10,7 @@ from agent_core.access.grants import Grants
 from tests.grants.support import Human, human
 from tests.interfaces.asking import home, press, shown_whole
 from tests.interfaces.support import prompt
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.packages.support import wheel
 
 SHOUT = '''\
@@ -112,7 +112,7 @@ def test_the_gate_the_grant_and_the_list_agree_on_what_a_function_needs(ready: P
     saved(ready, text.format(top=IMPORT))
 
     def run(*arguments: str, code: int = 0) -> str:
-        done = toolwright("functions", *arguments, cwd=ready, environment=os.environ)
+        done = knapper("functions", *arguments, cwd=ready, environment=os.environ)
         assert done.returncode == code, f"{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
@@ -128,11 +128,11 @@ def test_the_gate_the_grant_and_the_list_agree_on_what_a_function_needs(ready: P
 def test_an_unused_http_client_is_no_dead_end(index: Path, root: Path) -> None:
     wheel(index, "requests", "1.0", {"requests.py": "get = len\n"})
     saved(root, SHOUT.format(top="import requests\n"))
-    granted = toolwright("functions", "grant", "shout", "-y", cwd=root, environment=os.environ)
+    granted = knapper("functions", "grant", "shout", "-y", cwd=root, environment=os.environ)
     assert ("requests" in granted.stdout, "fetch" in granted.stdout) == (True, False), granted.stderr
-    checked = toolwright("functions", "check", "functions/sounds.py", cwd=root, environment=os.environ)
+    checked = knapper("functions", "check", "functions/sounds.py", cwd=root, environment=os.environ)
     assert "needs-" not in checked.stdout + checked.stderr
-    again = toolwright("functions", "grant", "shout", "-y", cwd=root, environment=os.environ)
+    again = knapper("functions", "grant", "shout", "-y", cwd=root, environment=os.environ)
     assert again.returncode == 2
 
 
@@ -151,7 +151,7 @@ async def test_a_no_refuses_the_call_with_the_command_that_grants_it(ready: Path
         found = await workspace.workshop.call("shout", {"text": "a"})
     assert found.outcome == "refused"
     assert found.error is not None
-    assert "To grant it for good: toolwright functions grant shout --package abacus" in found.error.message
+    assert "To grant it for good: knapper functions grant shout --package abacus" in found.error.message
 
 
 async def test_a_package_that_comes_to_the_top_of_the_module_is_asked_for_with_what_was_given(ready: Path) -> None:

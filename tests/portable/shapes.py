@@ -7,7 +7,7 @@ from typing import Any
 
 def own(**parts: Any) -> str:
     """A file of this program with these parts."""
-    return json.dumps({"format": "toolwright-agent", "version": 1, "agent": {"name": "a"}, **parts})
+    return json.dumps({"format": "knapper-agent", "version": 1, "agent": {"name": "a"}, **parts})
 
 
 def letta(messages: list[Any] | None = None, beside: dict[str, Any] | None = None, **agent: Any) -> str:
@@ -33,7 +33,7 @@ _CALLS = [{"id": "", "function": {"name": f"f{n}"}} for n in range(6_000)]
 _ANSWERS = [{"role": "tool", "name": f"f{n}", "content": "x"} for n in reversed(range(6_000))]
 BUSY: Mapping[str, Callable[[], str]] = {  # made when asked for: all of them take a second
     "parts that are all wrong": lambda: own(passages=[{}] * 200_000),
-    "lists without end": lambda: '{"format":"toolwright-agent","x":[' + "[]," * 2_000_000 + "[]]}",
+    "lists without end": lambda: '{"format":"knapper-agent","x":[' + "[]," * 2_000_000 + "[]]}",
     "a payload of many values": lambda: own(turns=[turn("t", [entry("other", a=[[]] * 500_000)])]),
     "a long text": lambda: own(passages=[{"id": "p", "text": "\u20ac " * 2_000_000, "at": 1.0}]),
     "summaries": lambda: own(turns=[turn("t", [entry("summary", text="", covers=0, upto=0)] * 15_000)]),

@@ -30,7 +30,7 @@ TURN = {
 LINE = {"version": 1, "value": "x", "what": "begun", "by": "human", "agent": "a", "turn": "", "at": 1.0}
 BLOCK = {"id": "b", "label": "human", "value": "x", "limit": 10, "version": 1, "edited": 1.0, "history": [LINE]}
 GOOD = {
-    "format": "toolwright-agent",
+    "format": "knapper-agent",
     "version": 1,
     "agent": {"name": "a", "settings": {}},
     "blocks": [BLOCK],
@@ -117,7 +117,7 @@ async def test_what_is_wrong_is_told_with_its_place(path: str, value: Any, told:
         pytest.param('{"a": ' + "9" * 5000 + "}", "at most 4300 digits", id="very-many-digits"),
         pytest.param('{"a": ' * 150 + "1" + "}" * 150, "expected at most 100 levels", id="deep"),
         pytest.param('{"a":' + "[" * 200_000 + "]" * 200_000 + "}", "expected at most 100 levels", id="very-deep"),
-        pytest.param('{"format": "other"}', "`format` is toolwright-agent, or one of MemGPT's", id="another-format"),
+        pytest.param('{"format": "other"}', "`format` is knapper-agent, or one of MemGPT's", id="another-format"),
         pytest.param('{"agents": []}', "expected one called ``; there are none", id="no-agent"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SECRETS = {
     "OPENAI_API_KEY": "sk-planted-0001",
-    "TOOLWRIGHT_SECRET_FOO": "planted-0002-secret",
+    "KNAPPER_SECRET_FOO": "planted-0002-secret",
     "AWS_SECRET_ACCESS_KEY": "planted-0003-aws",
     "GITHUB_TOKEN": "planted-0004-github",
     "DATABASE_URL": "postgres://user:planted-0005@db/x",
@@ -30,7 +30,7 @@ class Launched:
         for name in _SYSTEM:
             self._put(name, _NOTE % (self._notes, name))
         python = self._put("recording-python", _NOTE % (self._notes, "python") + f'exec {sys.executable} "$@"\n')
-        self._launcher = self._bin / "toolwright.py"
+        self._launcher = self._bin / "knapper.py"
         started = "from agent_core.__main__ import main\nmain()\n"
         self._launcher.write_text(f"import sys\nsys.executable = {str(python)!r}\n{started}")
 

@@ -1,4 +1,4 @@
-"""Promises 2 and 8: what joined has passed the gate, and is a file that Python runs without Toolwright."""
+"""Promises 2 and 8: what joined has passed the gate, and is a file that Python runs without Knapper."""
 
 import asyncio
 import subprocess
@@ -30,7 +30,7 @@ def half( x:float ) -> float:
 '''
 
 
-async def test_a_grown_function_runs_without_toolwright(at_desk: OpenDesk) -> None:
+async def test_a_grown_function_runs_without_knapper(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     assert (await desk.workspace.workshop.create("count_vowels", VOWELS)).admitted
     script = "import sys; sys.path.insert(0, sys.argv[1]); from grown import count_vowels; print(count_vowels('queue'))"

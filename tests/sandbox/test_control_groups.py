@@ -127,11 +127,11 @@ def test_where_no_group_can_be_made_the_reason_is_said_and_nothing_stays(tmp_pat
 
 def test_what_dead_hosts_left_is_removed_and_what_living_ones_have_stays(tmp_path: Path) -> None:
     own = os.getpid(), cgroup._started(os.getpid())
-    alive, other = f"toolwright-{own[0]}-{own[1]}-0", f"toolwright-{own[0]}-{int(own[1]) - 1}-0"
-    for name in (alive, other, "toolwright-999999999-5-0", "toolwright-x", "somebody"):
+    alive, other = f"knapper-{own[0]}-{own[1]}-0", f"knapper-{own[0]}-{int(own[1]) - 1}-0"
+    for name in (alive, other, "knapper-999999999-5-0", "knapper-x", "somebody"):
         (tmp_path / name).mkdir()
     cgroup.sweep(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {alive, "toolwright-x", "somebody"}
+    assert {path.name for path in tmp_path.iterdir()} == {alive, "knapper-x", "somebody"}
 
 
 BOMB = modules(
@@ -160,7 +160,7 @@ def here() -> list[CgroupFolder]:
 def left(places: list[CgroupFolder], host: int) -> Iterator[Path]:
     """The groups of a host."""
     for place in places:
-        yield from place.folder.glob(f"toolwright-{host}-*")
+        yield from place.folder.glob(f"knapper-{host}-*")
 
 
 async def test_a_sandbox_says_what_holds_its_resources_and_leaves_no_group() -> None:
@@ -191,7 +191,7 @@ def test_a_host_that_is_killed_leaves_groups_that_the_next_one_removes() -> None
         "import asyncio, os, signal; from sandbox import Sandbox; from sandbox.processes import cgroup\n"
         "async def main():\n"
         "    await Sandbox.start(packages=())\n"
-        "    own = f'toolwright-{os.getpid()}-*'\n"
+        "    own = f'knapper-{os.getpid()}-*'\n"
         "    print(*[path for place in cgroup.find() for path in place.folder.glob(own)], flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"

@@ -228,19 +228,19 @@ async def test_a_folder_for_writing_within_one_for_reading_is_both(there: Sandbo
         pytest.param("functions", True, id="the-functions"),
         pytest.param("functions/web", True, id="a-folder-of-functions"),
         pytest.param("functions/web/page.py", True, id="one-function"),
-        pytest.param(".toolwright", True, id="the-state"),
-        pytest.param("toolwright.toml", True, id="the-settings"),
+        pytest.param(".knapper", True, id="the-state"),
+        pytest.param("knapper.toml", True, id="the-settings"),
         pytest.param("data", False, id="a-folder-beside"),
     ],
 )
 async def test_what_is_guarded_is_never_written_through_a_granted_parent(
     tmp_path: Path, grant: str, is_refused: bool
 ) -> None:
-    for folder in ("functions/web", ".toolwright", "data"):
+    for folder in ("functions/web", ".knapper", "data"):
         tmp_path.joinpath(folder).mkdir(parents=True)
-    for file in ("functions/web/page.py", "toolwright.toml"):
+    for file in ("functions/web/page.py", "knapper.toml"):
         tmp_path.joinpath(file).write_text("")
-    guarded = [str(tmp_path / name) for name in ("functions", ".toolwright", "toolwright.toml", ".git")]
+    guarded = [str(tmp_path / name) for name in ("functions", ".knapper", "knapper.toml", ".git")]
     access = Access(writable=(str(tmp_path / grant),))
     async with await Sandbox.start(packages=(), guarded=guarded) as sandbox:
         outcome = await sandbox.run(

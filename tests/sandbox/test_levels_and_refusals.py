@@ -48,7 +48,7 @@ def test_without_namespaces_the_level_is_core_and_says_so(lacking: str) -> None:
 def test_without_a_layer_that_carries_nothing_runs_and_the_choices_are_named(lacking: str, names: str) -> None:
     found = started(lacking)
     assert names in found["unavailable"]
-    assert all(choice in found["unavailable"] for choice in ("WSL2", "container", "TOOLWRIGHT_SANDBOX_UNSAFE=true"))
+    assert all(choice in found["unavailable"] for choice in ("WSL2", "container", "KNAPPER_SANDBOX_UNSAFE=true"))
     assert found["missing"]
 
 

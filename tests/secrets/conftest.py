@@ -13,11 +13,11 @@ def config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    return home / "config" / "toolwright"
+    return home / "config" / "knapper"
 
 
 @pytest.fixture
 def key(monkeypatch: pytest.MonkeyPatch) -> str:
     """A secret in the environment: its value."""
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_KEY", KEY)
+    monkeypatch.setenv("KNAPPER_SECRET_KEY", KEY)
     return KEY

@@ -17,7 +17,7 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import Desk
 from tests.kit.drawing import sampled
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.secrets.support import KEY, put
 from tests.secrets.ways import MIXED, NUMBER, OTHER, WAYS, WORD
 
@@ -29,7 +29,7 @@ BYTES = [form for value in SECRETS.values() for form in (*byte_forms(value), val
 @pytest.fixture
 async def hostile(at_desk: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator["Hostile"]:
     for name, value in SECRETS.items():
-        monkeypatch.setenv(f"TOOLWRIGHT_SECRET_{name}", value)
+        monkeypatch.setenv(f"KNAPPER_SECRET_{name}", value)
     async with serving() as server:
         yield Hostile(at_desk, server.port)
 
@@ -101,7 +101,7 @@ def leaks(text: str) -> list[str]:
 def in_state(root: Path) -> list[str]:
     """The tables of the state file, each with a column, in which a form of a secret stands."""
     held: list[str] = []
-    db = apsw.Connection(str(root / ".toolwright" / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    db = apsw.Connection(str(root / ".knapper" / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
     tables = [row[0] for row in db.execute("select name from sqlite_master where type = 'table'")]
     for table in tables:
         try:
@@ -120,7 +120,7 @@ def in_files(root: Path) -> list[str]:
 
 
 def names_below(root: Path) -> str:
-    return "\n".join(str(file) for file in (root / ".toolwright").rglob("*"))
+    return "\n".join(str(file) for file in (root / ".knapper").rglob("*"))
 
 
 async def told(hostile: Hostile, desk: Desk) -> list[str]:
@@ -128,7 +128,7 @@ async def told(hostile: Hostile, desk: Desk) -> list[str]:
     shown = json.dumps([hostile.events, [one.body for one in desk.model.requests]], ensure_ascii=False, default=repr)
     asked = repr([(one, one.missing.sentences(), one.command) for one in hostile.questions])
     agent = root / "agent.json"
-    found = toolwright("agents", "export", "main", str(agent), cwd=root, environment=dict(os.environ))
+    found = knapper("agents", "export", "main", str(agent), cwd=root, environment=dict(os.environ))
     assert agent.exists(), found.stderr
     return [*leaks(shown), *leaks(asked), *in_state(root), *in_files(root), *leaks(names_below(root))]
 

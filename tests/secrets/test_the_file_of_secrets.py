@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from agent_core.access.secrets import Secrets
 from agent_core.access.secrets.source import refusal
-from agent_core.base.errors import ToolwrightError, UsageError, WorkspaceError
+from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.settings import load
 from agent_core.workspace.workspace import Workspace
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 from tests.secrets.support import KEY, files_with, put
 
 
 def run(*arguments: str, cwd: Path, given: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
     folders = {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}
-    return toolwright("secrets", *arguments, cwd=cwd, given=given, environment={**folders, **variables})
+    return knapper("secrets", *arguments, cwd=cwd, given=given, environment={**folders, **variables})
 
 
 def mode(path: Path) -> int:
@@ -95,7 +95,7 @@ SPOILED = [
 
 @pytest.mark.parametrize(("spoil", "says"), SPOILED)
 def test_a_file_that_cannot_be_trusted_gives_nothing(config: Path, spoil: Callable[[Path], None], says: str) -> None:
-    held = Secrets(environment={"TOOLWRIGHT_SECRET_OTHER": "from-the-environment"})
+    held = Secrets(environment={"KNAPPER_SECRET_OTHER": "from-the-environment"})
     held.put("KEY", KEY)
     spoil(config / "secrets.toml")
     for attempt in (lambda: held.value("KEY"), lambda: held.put("NEW", "a new value"), held.places):
@@ -132,8 +132,8 @@ def test_what_cannot_be_a_secret_is_not_set(config: Path, name: str, value: str)
         Secrets().put(name, value)
     assert value not in str(refused.value)
     assert not config.exists()
-    with pytest.raises(ToolwrightError):
-        Secrets(environment={f"TOOLWRIGHT_SECRET_{name}": value}).value(name)
+    with pytest.raises(KnapperError):
+        Secrets(environment={f"KNAPPER_SECRET_{name}": value}).value(name)
 
 
 def test_a_variable_goes_before_the_file(key: str) -> None:
@@ -148,7 +148,7 @@ def test_a_variable_of_a_secret_is_no_setting(key: str, tmp_path: Path) -> None:
 
 
 def test_a_variable_that_only_looks_like_a_secret_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_SECRETS_KEY", KEY)
+    monkeypatch.setenv("KNAPPER_SECRETS_KEY", KEY)
     with pytest.raises(UsageError, match="not a setting"):
         load(tmp_path)
 
@@ -156,9 +156,9 @@ def test_a_variable_that_only_looks_like_a_secret_is_refused(tmp_path: Path, mon
 def test_a_secret_is_set_by_standard_input_listed_by_name_and_removed(tmp_path: Path, config: Path) -> None:
     done = run("set", "KEY", cwd=tmp_path, given=f"{KEY}\n")
     assert (done.returncode, "✓ KEY is set" in done.stdout) == (0, True)
-    listed = run("list", cwd=tmp_path, TOOLWRIGHT_SECRET_OTHER="of the environment")
+    listed = run("list", cwd=tmp_path, KNAPPER_SECRET_OTHER="of the environment")
     assert [line.split()[0] for line in listed.stdout.splitlines()] == ["KEY", "OTHER"]
-    assert "TOOLWRIGHT_SECRET_OTHER" in listed.stdout
+    assert "KNAPPER_SECRET_OTHER" in listed.stdout
     assert [*files_with(KEY, config, tmp_path)] == [config / "secrets.toml"]
     assert run("remove", "KEY", cwd=tmp_path).returncode == 0
     assert run("remove", "KEY", cwd=tmp_path).returncode == 2
@@ -185,7 +185,7 @@ def test_nothing_is_seen_of_a_value_that_is_typed(tmp_path: Path) -> None:
 def test_a_file_that_others_read_is_told_with_what_to_type(tmp_path: Path, config: Path) -> None:
     Secrets().put("KEY", KEY)
     (config / "secrets.toml").chmod(0o644)
-    done = run("list", "--json", cwd=tmp_path, TOOLWRIGHT_SECRET_OTHER="of the environment")
+    done = run("list", "--json", cwd=tmp_path, KNAPPER_SECRET_OTHER="of the environment")
     found = json.loads(done.stdout)
     assert done.returncode == 1
     assert found["problem"]["fix"] == f"Type: chmod 600 {config}/secrets.toml"
@@ -195,8 +195,8 @@ def test_a_file_that_others_read_is_told_with_what_to_type(tmp_path: Path, confi
 async def test_the_list_says_who_may_read_and_what_is_not_set(tmp_path: Path, key: str) -> None:
     async with Workspace.open(tmp_path) as workspace:
         await put(workspace, "reader", 'return len(self.secret("KEY")) + len(self.secret("GONE"))', "KEY", "GONE")
-    done = run("list", "--json", cwd=tmp_path, TOOLWRIGHT_SECRET_KEY=key)
+    done = run("list", "--json", cwd=tmp_path, KNAPPER_SECRET_KEY=key)
     assert json.loads(done.stdout)["secrets"] == [
         {"name": "GONE", "from": None, "functions": ["reader"]},
-        {"name": "KEY", "from": "TOOLWRIGHT_SECRET_KEY", "functions": ["reader"]},
+        {"name": "KEY", "from": "KNAPPER_SECRET_KEY", "functions": ["reader"]},
     ]

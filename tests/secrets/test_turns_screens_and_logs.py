@@ -18,7 +18,7 @@ from tests.conftest import OpenDesk
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
 from tests.kit.desk import answers
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.secrets.support import KEY, MARK, files_with, put
 
 TELLS = (
@@ -58,7 +58,7 @@ async def test_a_function_that_an_agent_makes_gets_it_by_a_humans_yes_alone(at_d
     desk = await at_desk(
         [
             Ask(make),
-            Expect(Say("No."), contains("toolwright functions grant size --secret KEY")),
+            Expect(Say("No."), contains("knapper functions grant size --secret KEY")),
             Say("It was not made."),
         ]
     )
@@ -76,14 +76,14 @@ async def folder(tmp_path: Path, key: str) -> Path:
 
 
 def environment() -> dict[str, str]:
-    kept = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "TOOLWRIGHT_SECRET_KEY")
+    kept = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "KNAPPER_SECRET_KEY")
     return {name: os.environ[name] for name in kept}
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["for-people", "for-scripts"])
 @pytest.mark.parametrize("name", ["tell", "fail"])
 async def test_the_command_line_shows_a_mask(folder: Path, name: str, form: tuple[str, ...]) -> None:
-    done = toolwright("functions", "call", name, *form, cwd=folder, environment=environment())
+    done = knapper("functions", "call", name, *form, cwd=folder, environment=environment())
     assert MARK in done.stdout + done.stderr
     assert not leaks(done.stdout + done.stderr)
 
@@ -101,7 +101,7 @@ async def test_the_prompt_shows_a_mask(folder: Path) -> None:
 
 async def test_the_events_of_a_run_have_a_mask(folder: Path) -> None:
     with scripted(TURN) as model:
-        done = toolwright("run", *flags(model), "--json", "--message", "go", cwd=folder, environment=environment())
+        done = knapper("run", *flags(model), "--json", "--message", "go", cwd=folder, environment=environment())
     assert "secret KEY" in done.stdout
     assert not leaks(done.stdout + done.stderr)
 
@@ -109,7 +109,7 @@ async def test_the_events_of_a_run_have_a_mask(folder: Path) -> None:
 async def test_the_brokers_log_has_no_secret_query_or_header(
     tmp_path: Path, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "toolwright.broker")
+    caplog.set_level(logging.INFO, "knapper.broker")
     async with serving() as server:
         host = f"localhost:{server.port}"
         body = (
@@ -121,7 +121,7 @@ async def test_the_brokers_log_has_no_secret_query_or_header(
             assert (await workspace.workshop.call("ask", {})).value == 200
     assert f"GET {host}/bot{MARK}/me: 200" in caplog.text
     assert not [one for one in ("asked", "headed", *leaks(caplog.text)) if one in caplog.text]
-    written = (tmp_path / ".toolwright" / "requests.log").read_text()
+    written = (tmp_path / ".knapper" / "requests.log").read_text()
     assert f"Z ask: GET {host}/bot{MARK}/me: 200, " in written
     assert not leaks(written)
 
@@ -156,9 +156,9 @@ def test_no_logger_of_ours_is_forgotten() -> None:
 
 def test_the_file_of_a_crash_has_a_mask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     DISCLOSED.note({("KEY", KEY)})
-    (tmp_path / ".toolwright").mkdir()
+    (tmp_path / ".knapper").mkdir()
     report_crash(RuntimeError(f"not foreseen: {KEY}"), tmp_path, as_json=False)
     assert not leaks("".join(capsys.readouterr()))
-    (file,) = (tmp_path / ".toolwright").iterdir()
+    (file,) = (tmp_path / ".knapper").iterdir()
     assert f"not foreseen: {MARK}" in file.read_text()
     assert not leaks(file.read_text())

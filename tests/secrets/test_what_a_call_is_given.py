@@ -80,8 +80,8 @@ async def test_its_own_requests_carry_it_unmasked_to_a_granted_host(here: Worksp
 
 
 REFUSED = [
-    pytest.param("KEY", "toolwright functions grant ask --secret KEY", id="that-is-set"),
-    pytest.param("GONE", "toolwright functions grant ask --secret GONE", id="that-is-not-set"),
+    pytest.param("KEY", "knapper functions grant ask --secret KEY", id="that-is-set"),
+    pytest.param("GONE", "knapper functions grant ask --secret GONE", id="that-is-not-set"),
     pytest.param("no name", "letters, digits and _", id="that-is-no-name"),
 ]
 
@@ -98,12 +98,12 @@ async def test_a_missing_secret_is_named_with_how_to_set_it(here: Workspace) -> 
     await put(here, "ask", 'return self.secret("GONE")', "GONE")
     message = (await call(here, "ask"))["error"]["message"]
     assert "`GONE` is not set" in message
-    assert "toolwright secrets set GONE" in message
-    assert "TOOLWRIGHT_SECRET_GONE" in message
+    assert "knapper secrets set GONE" in message
+    assert "KNAPPER_SECRET_GONE" in message
 
 
 async def test_a_secret_too_short_to_be_masked_is_not_given(here: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_PIN", "48abc12")
+    monkeypatch.setenv("KNAPPER_SECRET_PIN", "48abc12")
     await put(here, "ask", 'return self.secret("PIN")', "PIN")
     found = await call(here, "ask")
     assert "fewer than 8 characters" in found["error"]["message"]
@@ -169,7 +169,7 @@ async def test_a_value_that_was_changed_meanwhile_stays_masked(
     body = 'if not hasattr(json, "held"):\n    json.held = self.secret("KEY")\n    return "new"\nreturn json.held'
     await put(here, "ask", body, "KEY", stateful=True)
     await call(here, "ask")
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_KEY", "another value altogether")
+    monkeypatch.setenv("KNAPPER_SECRET_KEY", "another value altogether")
     assert (await call(here, "ask"))["value"] == MARK
 
 
@@ -184,7 +184,7 @@ async def test_no_worker_has_it_in_its_environment_or_files(here: Workspace, con
     await put(here, "look", look, "OTHER", read=("data/",))
     seen = str((await call(here, "look"))["value"])[::-1]
     assert "HOME" in seen
-    assert not [one for one in (KEY, "TOOLWRIGHT", "kept-in-the-file") if one in seen]
+    assert not [one for one in (KEY, "KNAPPER", "kept-in-the-file") if one in seen]
 
 
 async def test_memory_is_refused_with_a_true_word(here: Workspace) -> None:

@@ -14,7 +14,7 @@ from agent_core import Workspace
 from agent_core.interfaces.server.guard import COOKIE
 from tests.agents.team import said_last
 from tests.kit import Repeat, Say, ScriptedModel
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 from .conftest import Frames, ends
 from .test_the_process import Process
@@ -51,7 +51,7 @@ class Machine:
     def new_token(self, name: str, *options: str) -> str:
         """A token that may chat and read."""
         scopes = ("--scope", "chat", "--scope", "read", "--scope", "edit")
-        made = toolwright("tokens", "add", name, "--json", *scopes, *options, cwd=self.root)
+        made = knapper("tokens", "add", name, "--json", *scopes, *options, cwd=self.root)
         return str(json.loads(made.stdout)["token"])
 
     @contextmanager

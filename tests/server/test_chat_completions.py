@@ -65,7 +65,7 @@ async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) ->
         )
         chunks = [chunk async for chunk in stream]
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "There are five."
-    own = [(chunk.model_extra or {}).get("toolwright", {"events": []}) for chunk in chunks]
+    own = [(chunk.model_extra or {}).get("knapper", {"events": []}) for chunk in chunks]
     happened = [event["type"] for field in own for event in field["events"]]
     assert happened == ["call", "answer"]
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"

@@ -1,4 +1,4 @@
-"""`toolwright --server URL …`: commands and conversations with a workspace that is elsewhere."""
+"""`knapper --server URL …`: commands and conversations with a workspace that is elsewhere."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ import pytest
 
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import VOWELS
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 from .conftest import Serve, Served
 from .test_the_api import READS
@@ -27,10 +27,10 @@ class Elsewhere:
 
     async def runs(self, *words: str, code: int = 0, token: str = "", typed: str = "") -> str:
         """What a command prints on both streams; it ends with this code."""
-        environment = {"TOOLWRIGHT_TOKEN": token or self.token}
+        environment = {"KNAPPER_TOKEN": token or self.token}
         options = ("--server", self.server.url)
         ended = await asyncio.to_thread(
-            toolwright, *options, *words, cwd=self.folder, given=typed, environment=environment
+            knapper, *options, *words, cwd=self.folder, given=typed, environment=environment
         )
         assert ended.returncode == code, ended
         return ended.stdout + ended.stderr

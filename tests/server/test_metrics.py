@@ -21,21 +21,21 @@ async def test_numbers_move_as_turns_run(served: Serve) -> None:
     call = Wanted("count_vowels", {"text": "queueing"})
     server = await served([Ask(create), Ask(call), Say("five", usage=(1_000, 20))])
     before = await asked(server)
-    assert before["toolwright_store_up"] == 1
-    assert "toolwright_turns_total:replied" not in before
+    assert before["knapper_store_up"] == 1
+    assert "knapper_turns_total:replied" not in before
     await server.said("How many vowels are in queueing?")
     after = await asked(server)
-    assert after["toolwright_turns_total:replied"] == 1
-    assert after["toolwright_steps_total"] == 3
-    assert after["toolwright_calls_total:returned"] == 2
-    assert after["toolwright_call_seconds_count"] == 2
-    assert 0 < after["toolwright_turn_seconds_sum"] < 60
-    assert after["toolwright_tokens_total:prompt"] >= 1_000
-    assert after["toolwright_tokens_total:completion"] >= 20
-    assert after["toolwright_events_waiting"] == after["toolwright_oldest_event_seconds"] == 0
-    assert after["toolwright_take_overs_total"] == after["toolwright_lost_leases_total"] == 0
+    assert after["knapper_turns_total:replied"] == 1
+    assert after["knapper_steps_total"] == 3
+    assert after["knapper_calls_total:returned"] == 2
+    assert after["knapper_call_seconds_count"] == 2
+    assert 0 < after["knapper_turn_seconds_sum"] < 60
+    assert after["knapper_tokens_total:prompt"] >= 1_000
+    assert after["knapper_tokens_total:completion"] >= 20
+    assert after["knapper_events_waiting"] == after["knapper_oldest_event_seconds"] == 0
+    assert after["knapper_take_overs_total"] == after["knapper_lost_leases_total"] == 0
     assert after["process_resident_memory_bytes"] > 1 << 20
-    assert not {"toolwright_agents_held", "toolwright_processes_alive"} & after.keys()  # which a file does not know
+    assert not {"knapper_agents_held", "knapper_processes_alive"} & after.keys()  # which a file does not know
 
 
 async def test_they_are_for_tokens_that_may_read_of_all_agents(served: Serve) -> None:
@@ -63,4 +63,4 @@ async def test_they_name_nobody_and_no_text(served: Serve) -> None:
 @pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
 async def test_who_accepts_a_version_that_is_none_gets_plain_text(served: Serve, kind: str) -> None:
     server = await served([])
-    assert (await asked(server, accept=f"{kind}; version=abc"))["toolwright_store_up"] == 1
+    assert (await asked(server, accept=f"{kind}; version=abc"))["knapper_store_up"] == 1

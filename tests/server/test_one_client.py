@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agent_core import Client, ToolwrightError, TurnError, Workspace, connect, events
+from agent_core import Client, KnapperError, TurnError, Workspace, connect, events
 from agent_core.interfaces.server.app import ServeOptions, opened_doors
 from agent_core.interfaces.server.identity import SCOPES, TokenBook
 from sandbox import Sandbox
@@ -106,10 +106,10 @@ class TestClient:
 
     async def test_what_is_not_there_is_told_in_words_of_every_door(self, connected: Connect) -> None:
         client = await connected([])
-        with pytest.raises(ToolwrightError) as told:
+        with pytest.raises(KnapperError) as told:
             await client.functions.show("nothing")
         assert told.value.fix == "The list of functions has the names."
-        with pytest.raises(ToolwrightError) as told:
+        with pytest.raises(KnapperError) as told:
             await client.show_agent("nobody")
         assert told.value.fix == "The list of agents has the names."
 
@@ -120,7 +120,7 @@ class TestClient:
         assert not (await functions.create("count_vowels", "def count_vowels(x): return x +"))["admitted"]
         assert (await functions.create("count_vowels", VOWELS, "letters"))["admitted"]
         assert not (await functions.create("count_vowels", VOWELS))["admitted"]
-        with pytest.raises(ToolwrightError, match="nothing"):
+        with pytest.raises(KnapperError, match="nothing"):
             await functions.replace("nothing", VOWELS)
         called = await functions.call("count_vowels", {"text": "queueing"})
         assert (called["outcome"], called["value"]) == ("returned", 5)
@@ -129,7 +129,7 @@ class TestClient:
         assert [row["current"] for row in (await functions.history("count_vowels"))["versions"]] == [False, True]
         assert (await functions.rollback("count_vowels"))["admitted"]
         await functions.delete("count_vowels")
-        with pytest.raises(ToolwrightError, match="count_vowels") as missing:
+        with pytest.raises(KnapperError, match="count_vowels") as missing:
             await functions.show("count_vowels")
         assert missing.value.code == "not-found"
 
@@ -169,7 +169,7 @@ class TestClient:
         memory = await client.memory()
         block = await memory.block("human")
         assert (await memory.edit("human", block["version"], "Likes blue."))["value"] == "Likes blue."
-        with pytest.raises(ToolwrightError) as late:
+        with pytest.raises(KnapperError) as late:
             await memory.edit("human", block["version"], "Likes red.")
         assert late.value.code == "version"
         assert [row["value"] for row in await memory.history("human")] == ["", "Likes blue."]
@@ -187,7 +187,7 @@ class TestClient:
         assert {"second", "third"} <= {row["name"] for row in await client.agents()}
         assert (await client.show_agent("third"))["name"] == "third"
         assert await client.delete_agent("second") == {"deleted": "second"}
-        with pytest.raises(ToolwrightError) as missing:
+        with pytest.raises(KnapperError) as missing:
             await client.show_agent("second")
         assert missing.value.code == "not-found"
         status = await client.status()
@@ -195,10 +195,10 @@ class TestClient:
 
     async def test_what_fails_is_told_with_its_reason(self, connected: Connect) -> None:
         client = await connected([SLOW])
-        with pytest.raises(ToolwrightError) as wrong:
+        with pytest.raises(KnapperError) as wrong:
             await client.answer("none", "perhaps")
         assert wrong.value.code == "invalid"
-        with pytest.raises(ToolwrightError) as missing:
+        with pytest.raises(KnapperError) as missing:
             await client.answer("none", "yes")
         assert missing.value.code == "not-found"
         asking = asyncio.create_task(client.ask("Wait"))

@@ -192,7 +192,7 @@ async def test_a_question_shows_what_the_prompt_shows_and_a_no_with_a_word_reach
         text = await card.inner_text()
         assert "page_title asks" in text
         assert "self.fetch(url)" in await card.get_by_label("The lines that need it").inner_text()
-        assert "toolwright functions grant page_title" in text
+        assert "knapper functions grant page_title" in text
         await card.get_by_role("button", name="Not now").click()
         await view.get_by_text("Not now: 1").wait_for()
         await view.get_by_role("button", name="page_title").click()

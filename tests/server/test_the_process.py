@@ -17,14 +17,14 @@ import pytest
 
 from agent_core import Workspace
 from tests.kit import Say, ScriptedModel, Stall
-from tests.kit.program import Program, toolwright
-from tests.kit.terminal import TOOLWRIGHT
+from tests.kit.program import Program, knapper
+from tests.kit.terminal import KNAPPER
 
 from .conftest import Frames, ends
 
 
 class Process:
-    """A running `toolwright serve`: forked from one that has imported it, or started from nothing."""
+    """A running `knapper serve`: forked from one that has imported it, or started from nothing."""
 
     def __init__(self, root: Path, model: ScriptedModel, token: str, *, from_nothing: bool = False) -> None:
         named = ("--base-url", model.base_url, "--model", "scripted")
@@ -32,7 +32,7 @@ class Process:
         read_end, out = os.pipe()
         self._process: Program | subprocess.Popen[bytes]
         if from_nothing:
-            self._process = subprocess.Popen([*TOOLWRIGHT, *arguments], stdout=out)
+            self._process = subprocess.Popen([*KNAPPER, *arguments], stdout=out)
         else:
             self._process = Program(arguments, [0, out, 2], cwd=Path.cwd(), environment=os.environ)
         os.close(out)
@@ -85,7 +85,7 @@ def writes(text: str) -> Callable[[Frames], bool]:
 def place(tmp_path: Path) -> tuple[Path, str]:
     """A workspace, and a token for it."""
     Workspace.create(tmp_path)
-    made = toolwright("tokens", "add", "me", "--json", "--scope", "chat", "--scope", "read", cwd=tmp_path)
+    made = knapper("tokens", "add", "me", "--json", "--scope", "chat", "--scope", "read", cwd=tmp_path)
     return tmp_path, json.loads(made.stdout)["token"]
 
 
@@ -171,13 +171,13 @@ def test_an_address_that_is_taken_is_told(place: tuple[Path, str], scripted: Cal
     root, token = place
     with ended(Process(root, scripted([]), token)) as process:
         port = process.told["url"].rsplit(":", 1)[1]
-        second = toolwright("serve", "--port", port, "--json", cwd=root)
+        second = knapper("serve", "--port", port, "--json", cwd=root)
     assert second.returncode == 2
     assert "another program uses it" in json.loads(second.stdout)["error"]["message"]
 
 
 def test_an_address_for_others_needs_a_token(tmp_path: Path) -> None:
     Workspace.create(tmp_path)
-    refused = toolwright("serve", "--host", "0.0.0.0", "--json", cwd=tmp_path)
+    refused = knapper("serve", "--host", "0.0.0.0", "--json", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "toolwright tokens add" in json.loads(refused.stdout)["error"]["fix"]
+    assert "knapper tokens add" in json.loads(refused.stdout)["error"]["fix"]

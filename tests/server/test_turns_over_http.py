@@ -195,7 +195,7 @@ async def test_turns_go_on_after_the_state_file_was_taken_away(
     ):
         with rooms.host.listen("main") as listening:
             await rooms.host.agent("main")
-            (tmp_path / ".toolwright" / "state.db").unlink()
+            (tmp_path / ".knapper" / "state.db").unlink()
             ring(prepare_state_dir(tmp_path))  # nobody but the runner uses it now
             warned = await listening.next(30)
             assert isinstance(warned, events.Warned)

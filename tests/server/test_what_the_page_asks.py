@@ -135,7 +135,7 @@ async def test_a_document_comes_in_parts_and_is_found_afterwards(served: Serve) 
     assert (row["name"], row["complete"]) == ("../notes.txt", True)
     found = await get(server, "agents/main/search", query="lighthouse", where="archival")
     assert "Brindle" in str(found)
-    folder = server.workspace.root / ".toolwright" / "uploads"
+    folder = server.workspace.root / ".knapper" / "uploads"
     assert list(folder.iterdir()) == []
     gone = await server.client.delete("/api/v1/agents/main/sources", params={"source": "../notes.txt"})
     assert gone.status_code == 200

@@ -88,7 +88,7 @@ async def test_an_open_stream_ends_with_its_token(served: Serve, monkeypatch: py
 async def test_tokens_that_cannot_be_read_are_told_in_the_one_shape(served: Serve) -> None:
     server = await served([])
     await server.client.get(AGENTS)  # nobody else reads now, and hears of it first
-    (server.workspace.root / ".toolwright" / "state.db").unlink()
+    (server.workspace.root / ".knapper" / "state.db").unlink()
     answer = await server.client.get(AGENTS)
     assert (answer.status_code, code(answer)) == (503, "storage")
 
@@ -182,9 +182,7 @@ async def test_json_that_is_nested_without_end_is_told(served: Serve) -> None:
     assert answer.status_code == 422
 
 
-@pytest.mark.parametrize(
-    "path", ["/../secret", "/%2e%2e/toolwright.toml", "/page/../../toolwright.toml", "//etc/passwd"]
-)
+@pytest.mark.parametrize("path", ["/../secret", "/%2e%2e/knapper.toml", "/page/../../knapper.toml", "//etc/passwd"])
 async def test_no_path_leads_out(unchanged: Served, path: str) -> None:
     host, port = urlsplit(unchanged.url).netloc.split(":")
     token = unchanged.client.headers["Authorization"]
@@ -213,14 +211,14 @@ async def test_what_a_function_says_cannot_begin_an_event_of_its_own(served: Ser
 async def test_a_name_with_line_breaks_does_not_begin_a_line_of_the_log(served: Serve) -> None:
     server = await served([])
     await server.client.get(f"{AGENTS}/a%0d%0a%7b%22who%22%3a%22root%22%7d")
-    lines = (server.workspace.root / ".toolwright" / "access.log").read_text().splitlines()
+    lines = (server.workspace.root / ".knapper" / "access.log").read_text().splitlines()
     assert all(json.loads(line)["who"].startswith("all-") for line in lines)
 
 
 async def test_the_log_has_no_secret(served: Serve) -> None:
     server = await served([])
     await server.client.get(f"{AGENTS}?after=1")
-    path = server.workspace.root / ".toolwright" / "access.log"
+    path = server.workspace.root / ".knapper" / "access.log"
     assert server.client.headers["Authorization"].split("_")[-1] not in path.read_text()
     assert path.stat().st_mode & 0o077 == 0
 
@@ -228,7 +226,7 @@ async def test_the_log_has_no_secret(served: Serve) -> None:
 async def test_only_the_hash_of_a_token_is_kept(served: Serve) -> None:
     server = await served([])
     secret = (await server.token("me", "read")).split("_", 2)[2].encode()
-    state = server.workspace.root / ".toolwright"
+    state = server.workspace.root / ".knapper"
     assert not any(secret in path.read_bytes() for path in state.iterdir() if path.is_file())
 
 
@@ -258,10 +256,10 @@ async def test_a_cookie_alone_changes_nothing(served: Serve) -> None:
 
 async def test_a_cookie_that_was_set_by_somebody_else_is_no_session(served: Serve) -> None:
     server = await served([])
-    async with httpx2.AsyncClient(base_url=server.url, cookies={"toolwright_session": "fixed"}) as browser:
+    async with httpx2.AsyncClient(base_url=server.url, cookies={"knapper_session": "fixed"}) as browser:
         first = await browser.get(server.login)
         assert "fixed" not in first.headers["set-cookie"]
-        assert (await browser.get(AGENTS, headers={"Cookie": "toolwright_session=fixed"})).status_code == 401
+        assert (await browser.get(AGENTS, headers={"Cookie": "knapper_session=fixed"})).status_code == 401
 
 
 async def test_a_question_of_an_agent_that_a_token_may_not_see_does_not_exist_for_it(served: Serve) -> None:

@@ -14,7 +14,7 @@ from agent_core.base.settings_file import write_values
 from agent_core.interfaces.repl.early_settings import Taste, taste
 from agent_core.interfaces.repl.input_history import KeptHistory
 from agent_core.interfaces.spending import read_prices
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -47,15 +47,15 @@ def test_what_is_not_plain_is_not_read(tmp_path: Path, plant: Plant) -> None:
 @pytest.mark.parametrize("plant", PLANTS)
 def test_the_settings_say_that_their_file_is_not_plain(tmp_path: Path, plant: Plant) -> None:
     (tmp_path / "functions").mkdir()
-    plant(tmp_path / "toolwright.toml")
+    plant(tmp_path / "knapper.toml")
     assert taste(tmp_path, {}) == Taste()
-    with pytest.raises(SettingsError, match=r"toolwright\.toml"):
+    with pytest.raises(SettingsError, match=r"knapper\.toml"):
         load(tmp_path)
-    with pytest.raises(SettingsError, match=r"toolwright\.toml"):
+    with pytest.raises(SettingsError, match=r"knapper\.toml"):
         write_values(tmp_path, {"model.name": "m"})
-    done = toolwright("functions", "list", cwd=tmp_path)
+    done = knapper("functions", "list", cwd=tmp_path)
     assert done.returncode != 0
-    assert "toolwright.toml" in done.stderr
+    assert "knapper.toml" in done.stderr
 
 
 @pytest.mark.parametrize("plant", PLANTS)

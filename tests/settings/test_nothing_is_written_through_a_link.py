@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import ToolwrightError, WorkspaceError
+from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.settings_file import write_values
 from agent_core.interfaces.faults import report_crash
 from agent_core.interfaces.repl.input_history import KeptHistory
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace import scaffold as starters
 from agent_core.workspace.portable import write_file
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 Plant = Callable[[Path, Path], None]
 
@@ -50,7 +50,7 @@ def everything(folder: Path) -> list[str]:
         pytest.param(link("functions", "folder"), id="the-folder-of-functions"),
         pytest.param(link("functions", "missing"), id="the-folder-of-functions-to-nothing"),
         pytest.param(link("functions/text.py", "new.py"), id="a-starter-to-nothing"),
-        pytest.param(link("toolwright.toml", "new.toml"), id="the-settings-to-nothing"),
+        pytest.param(link("knapper.toml", "new.toml"), id="the-settings-to-nothing"),
     ],
 )
 def test_init_makes_nothing_through_a_link(root: Path, outside: Path, plant: Plant) -> None:
@@ -58,12 +58,12 @@ def test_init_makes_nothing_through_a_link(root: Path, outside: Path, plant: Pla
     with pytest.raises(WorkspaceError, match="is a link"):
         starters.create(root)
     assert everything(outside) == ["folder"]
-    assert not (root / "toolwright.toml").is_file()
+    assert not (root / "knapper.toml").is_file()
 
 
 def test_init_says_so_at_the_command_line(root: Path, outside: Path) -> None:
     (root / "functions").symlink_to(outside / "folder")
-    done = toolwright("init", cwd=root)
+    done = knapper("init", cwd=root)
     assert done.returncode == 1
     assert "functions is a link" in done.stderr
     assert everything(outside) == ["folder"]
@@ -93,21 +93,21 @@ def test_init_writes_over_nothing_that_is_put_there_meanwhile(
 
 
 def test_the_state_folder_is_not_made_through_a_link(root: Path, outside: Path) -> None:
-    (root / ".toolwright").symlink_to(outside / "folder")
+    (root / ".knapper").symlink_to(outside / "folder")
     with pytest.raises(WorkspaceError, match="is a link"):
         prepare_state_dir(root)
     assert everything(outside) == ["folder"]
 
 
 def test_settings_are_not_written_through_a_link(root: Path, outside: Path) -> None:
-    (root / "toolwright.toml").symlink_to(outside / "new.toml")
-    with pytest.raises(ToolwrightError, match="is a link"):
+    (root / "knapper.toml").symlink_to(outside / "new.toml")
+    with pytest.raises(KnapperError, match="is a link"):
         write_values(root, {"model.name": "m"})
     assert everything(outside) == ["folder"]
 
 
 def test_the_file_of_a_crash_does_not_go_through_a_link(root: Path, outside: Path) -> None:
-    (root / ".toolwright").symlink_to(outside / "folder")
+    (root / ".knapper").symlink_to(outside / "folder")
     report_crash(RuntimeError("planted"), root, as_json=True)
     assert everything(outside) == ["folder"]
 
@@ -115,13 +115,13 @@ def test_the_file_of_a_crash_does_not_go_through_a_link(root: Path, outside: Pat
 @pytest.mark.parametrize(
     "plant",
     [
-        pytest.param(link(".toolwright", "folder"), id="the-state-folder"),
-        pytest.param(link(".toolwright/history", "new"), id="the-file"),
+        pytest.param(link(".knapper", "folder"), id="the-state-folder"),
+        pytest.param(link(".knapper/history", "new"), id="the-file"),
     ],
 )
 def test_what_is_typed_is_not_kept_through_a_link(root: Path, outside: Path, plant: Plant) -> None:
     plant(root, outside)
-    KeptHistory(root / ".toolwright/history").store_string("my secret plan")
+    KeptHistory(root / ".knapper/history").store_string("my secret plan")
     assert everything(outside) == ["folder"]
 
 
@@ -130,7 +130,7 @@ def test_a_file_that_is_saved_is_not_put_behind_a_link_of_the_folder(
 ) -> None:
     monkeypatch.chdir(root)
     (root / "out").symlink_to(outside / "folder")
-    with pytest.raises(ToolwrightError, match="is a link"):
+    with pytest.raises(KnapperError, match="is a link"):
         write_file("out/agent.json", "{}")
     assert everything(outside) == ["folder"]
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_saved_is_not_put_behind_a_link_of_the_folder(
 def test_functions_are_not_exported_behind_a_link_of_the_folder(root: Path, outside: Path) -> None:
     starters.create(root)
     (root / "out").symlink_to(outside / "folder")
-    done = toolwright("functions", "export", "out/package", cwd=root)
+    done = knapper("functions", "export", "out/package", cwd=root)
     assert done.returncode != 0
     assert "is a link" in done.stderr
     assert everything(outside) == ["folder"]
@@ -146,8 +146,8 @@ def test_functions_are_not_exported_behind_a_link_of_the_folder(root: Path, outs
 
 def test_an_agent_is_not_exported_behind_a_link_of_the_folder(root: Path, outside: Path) -> None:
     starters.create(root)
-    toolwright("agents", "list", cwd=root)
+    knapper("agents", "list", cwd=root)
     (root / "out").symlink_to(outside / "folder")
-    done = toolwright("agents", "export", "main", "out/agent.json", cwd=root)
+    done = knapper("agents", "export", "main", "out/agent.json", cwd=root)
     assert done.returncode != 0
     assert everything(outside) == ["folder"]

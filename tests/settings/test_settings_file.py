@@ -65,7 +65,7 @@ def test_any_text_comes_back_as_it_was_given(name: str, steps: int) -> None:
 
 def test_a_settings_file_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").touch()
-    (tmp_path / "toolwright.toml").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "knapper.toml").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(SettingsError, match="is a link"):
         write_values(tmp_path, {"model.name": "m"})
     assert (tmp_path / "elsewhere").read_text() == ""

@@ -33,8 +33,8 @@ def test_without_any_source_the_defaults_hold(root: Path) -> None:
 
 def test_each_source_wins_over_the_ones_below_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, '[turn]\nmax_steps = 1\nmax_calls = 1\nparallel = 1\n[model]\nname = "from the file"\n')
-    monkeypatch.setenv("TOOLWRIGHT_TURN_MAX_CALLS", "2")
-    monkeypatch.setenv("TOOLWRIGHT_TURN_PARALLEL", "2")
+    monkeypatch.setenv("KNAPPER_TURN_MAX_CALLS", "2")
+    monkeypatch.setenv("KNAPPER_TURN_PARALLEL", "2")
     found = load(root, {"turn.parallel": 3, "model.mode": "native"})
     assert (found.turn.max_steps, found.turn.max_calls, found.turn.parallel) == (1, 2, 3)
     assert (found.model.name, found.model.mode) == ("from the file", "native")
@@ -109,8 +109,8 @@ def test_a_folder_in_the_files_place_is_not_read_as_settings(root: Path) -> None
 
 
 def test_a_variable_that_nobody_reads_is_told_with_the_nearest_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_MODEL_NAMES", "x")
-    with pytest.raises(SettingsError, match="Did you mean `TOOLWRIGHT_MODEL_NAME`"):
+    monkeypatch.setenv("KNAPPER_MODEL_NAMES", "x")
+    with pytest.raises(SettingsError, match="Did you mean `KNAPPER_MODEL_NAME`"):
         load(root)
 
 
@@ -123,7 +123,7 @@ def test_a_flag_that_does_not_exist_is_told_like_any_other_key(root: Path) -> No
 def test_a_variable_that_cannot_be_read_is_told_in_words(
     root: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    monkeypatch.setenv("TOOLWRIGHT_SANDBOX_PACKAGES", value)
+    monkeypatch.setenv("KNAPPER_SANDBOX_PACKAGES", value)
     with pytest.raises(SettingsError, match="packages"):
         load(root)
 
@@ -150,13 +150,13 @@ def test_every_setting_says_what_it_is_for() -> None:
 @pytest.mark.parametrize(
     ("text", "variable"),
     [
-        pytest.param("[sandbox]\nunsafe = true\n", "TOOLWRIGHT_SANDBOX_UNSAFE", id="the walls"),
-        pytest.param('[grants]\nunattended = "file"\n', "TOOLWRIGHT_GRANTS_UNATTENDED", id="the yes"),
-        pytest.param('[memory]\nclass_name = "a:B"\n', "TOOLWRIGHT_MEMORY_CLASS_NAME", id="code to be imported"),
+        pytest.param("[sandbox]\nunsafe = true\n", "KNAPPER_SANDBOX_UNSAFE", id="the walls"),
+        pytest.param('[grants]\nunattended = "file"\n', "KNAPPER_GRANTS_UNATTENDED", id="the yes"),
+        pytest.param('[memory]\nclass_name = "a:B"\n', "KNAPPER_MEMORY_CLASS_NAME", id="code to be imported"),
     ],
 )
 def test_a_file_that_travels_with_the_folder_cannot_take_the_walls_down(root: Path, text: str, variable: str) -> None:
-    (root / "toolwright.toml").write_text(text)
+    (root / "knapper.toml").write_text(text)
     with pytest.raises(SettingsError, match=variable):
         load(root)
 
@@ -178,6 +178,6 @@ ELSEWHERE = "https://elsewhere.example/v1"
 def test_an_address_that_only_the_file_names_is_known_as_such(
     root: Path, address: str, environment: dict[str, str], is_of_file: bool
 ) -> None:
-    (root / "toolwright.toml").write_text(f'[model]\nbase_url = "{address}"\n')
+    (root / "knapper.toml").write_text(f'[model]\nbase_url = "{address}"\n')
     assert address_of_file(load(root), environment) == ((root, address) if is_of_file else None)
     assert address_of_file(load(root, {"model.base_url": address}), environment) is None

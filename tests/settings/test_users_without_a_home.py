@@ -8,7 +8,7 @@ from shutil import copytree
 
 import pytest
 
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 NOBODYS = "~nobody_is_called_so/x"
 MISSING = [
@@ -36,7 +36,7 @@ UNKNOWN = [
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace that somebody with a home has made."""
     root = tmp_path_factory.mktemp("made")
-    done = toolwright("init", cwd=root, environment={"HOME": str(tmp_path_factory.mktemp("home"))})
+    done = knapper("init", cwd=root, environment={"HOME": str(tmp_path_factory.mktemp("home"))})
     assert done.returncode == 0, done.stderr
     return root
 
@@ -49,7 +49,7 @@ def workspace(made: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("words", [pytest.param(words, id="-".join(words[:2])) for words in MISSING])
 def test_a_user_without_a_home_is_told_what_to_set(workspace: Path, words: list[str]) -> None:
-    done = toolwright(*words, cwd=workspace, given="a value of some length\n", environment={"HOME": "nowhere"})
+    done = knapper(*words, cwd=workspace, given="a value of some length\n", environment={"HOME": "nowhere"})
     output = done.stdout + done.stderr
     assert not any(text in output for text in ("Traceback", "went wrong", "RuntimeError")), output
     assert "no home folder" in output or done.returncode == 0, output
@@ -58,7 +58,7 @@ def test_a_user_without_a_home_is_told_what_to_set(workspace: Path, words: list[
 
 @pytest.mark.parametrize("words", [pytest.param(words, id="-".join(words[:2])) for words in UNKNOWN])
 def test_a_path_below_the_home_of_nobody_is_told(workspace: Path, words: list[str]) -> None:
-    done = toolwright(*words, cwd=workspace, environment={"HOME": str(workspace.parent / "home")})
+    done = knapper(*words, cwd=workspace, environment={"HOME": str(workspace.parent / "home")})
     assert done.returncode != 0
     assert "RuntimeError" not in done.stderr
     assert "nobody_is_called_so" in done.stderr
@@ -78,5 +78,5 @@ def test_the_variables_alone_are_enough(tmp_path: Path) -> None:
     home = {"HOME": "nowhere", "XDG_DATA_HOME": str(tmp_path / "d"), "XDG_CONFIG_HOME": str(tmp_path / "c")}
     (tmp_path / "w").mkdir()
     for words in (["init"], ["run", "--model", "tour", "--message", "hi"], ["secrets", "list"], ["models", "list"]):
-        done = toolwright(*words, cwd=tmp_path / "w", environment=home)
+        done = knapper(*words, cwd=tmp_path / "w", environment=home)
         assert (done.returncode, "no home" in done.stderr) == (0, False), done.stderr

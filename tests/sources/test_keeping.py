@@ -66,7 +66,7 @@ async def test_a_file_that_changed_takes_the_place_of_what_it_was(tmp_path: Path
 
 async def test_a_folder_adds_its_files_and_tells_what_it_left_out(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
-    for name in ("a.txt", "deep/b.md", ".hidden", ".git/config", ".toolwright/state", "__pycache__/c.txt", "d.bin"):
+    for name in ("a.txt", "deep/b.md", ".hidden", ".git/config", ".knapper/state", "__pycache__/c.txt", "d.bin"):
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         (docs / name).write_bytes(b"\x00" * 99 if name == "d.bin" else name.encode())
     (docs / "link.txt").symlink_to("/etc/hostname")

@@ -1,4 +1,4 @@
-"""`toolwright sources`, as a human and a script type it."""
+"""`knapper sources`, as a human and a script type it."""
 
 import json
 import os
@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from tests.kit.program import Program, surroundings, toolwright
+from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import terminal
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "toolwright.toml").touch()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "birds.md").write_text("# Herons\n\nThey fish at dusk.\n")
     return tmp_path
 
 
 def run(cwd: Path, *words: str, code: int = 0, given: str = "") -> Any:  # Any: JSON
-    done = toolwright("sources", *words, "--json", cwd=cwd, given=given)
+    done = knapper("sources", *words, "--json", cwd=cwd, given=given)
     assert done.returncode == code, (done.stdout, done.stderr)
     return json.loads(done.stdout)
 
@@ -44,10 +44,10 @@ def test_standard_input_is_a_source_of_its_own_each_time(folder: Path) -> None:
 
 
 def test_people_read_what_became_of_each_source(folder: Path) -> None:
-    done = toolwright("sources", "add", ".", cwd=folder)
-    expected = "✓ .: 2 files, 1 added; 1 passage; left out 1 without text to read: toolwright.toml.\n"
+    done = knapper("sources", "add", ".", cwd=folder)
+    expected = "✓ .: 2 files, 1 added; 1 passage; left out 1 without text to read: knapper.toml.\n"
     assert done.stdout == expected
-    listed = toolwright("sources", "list", cwd=folder).stdout
+    listed = knapper("sources", "list", cwd=folder).stdout
     assert listed.startswith("birds.md ")
     assert "1 passage" in listed
 
@@ -62,7 +62,7 @@ def test_a_folder_gives_its_texts_and_one_line(folder: Path) -> None:
     (site / "lib.min.js").write_text("var heron=1;\n")
     (site / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     (site / "main.js").write_text("// what herons do\nfunction heron() {\n  return 1;\n}\n" * 20)
-    done = toolwright("sources", "add", "site", cwd=folder)
+    done = knapper("sources", "add", "site", cwd=folder)
     (told,) = done.stdout.splitlines()
     assert told.startswith("✓ site: 7 files, 2 added; ")
     assert told.endswith("left out 5 without text to read: app.js, drawn, lib.min.js, logo.svg, photo.png.")
@@ -75,7 +75,7 @@ def test_a_source_is_loaded_once_and_attached_to_agents_and_detached(folder: Pat
     assert loaded["outcome"] == "added"
     assert run(folder, "list") == {"sources": []}
     assert [row["name"] for row in run(folder, "list", "--loaded")["sources"]] == ["birds.md"]
-    assert "sources list --loaded" in toolwright("sources", "list", cwd=folder).stderr
+    assert "sources list --loaded" in knapper("sources", "list", cwd=folder).stderr
     (folder / "birds.md").unlink()
     assert run(folder, "attach", "birds.md")["attached"][0]["passages"] == 1
     assert run(folder, "attach", loaded["hash"][:8])["attached"][0]["passages"] == 1
@@ -84,7 +84,7 @@ def test_a_source_is_loaded_once_and_attached_to_agents_and_detached(folder: Pat
     assert run(folder, "list") == {"sources": []}
     assert "No source gulls is loaded." in run(folder, "attach", "gulls", code=2)["error"]["message"]
     assert run(folder, "remove", "--loaded", "birds.md")["removed"][0]["name"] == "birds.md"
-    listed = toolwright("agents", "list", "--json", cwd=folder)
+    listed = knapper("agents", "list", "--json", cwd=folder)
     assert json.loads(listed.stdout) == {"agents": []}
 
 
@@ -124,16 +124,16 @@ def test_an_interrupt_ends_it_and_the_same_again_goes_on(folder: Path) -> None:
 
 def test_a_folder_leaves_out_what_this_program_wrote_and_its_settings(folder: Path) -> None:
     for words in (("run", "--model", "tour", "--message", "start"), ("agents", "export", "tour", "main-2026.json")):
-        done = toolwright(*words, cwd=folder)
+        done = knapper(*words, cwd=folder)
         assert done.returncode == 0, done.stderr
     (folder / "agents").mkdir()
     (folder / "agents" / "second.toml").write_text('purpose = "Edits texts."\n')
-    (folder / "toolwright.toml").write_text("# Settings of mine.\n")
+    (folder / "knapper.toml").write_text("# Settings of mine.\n")
     (folder / "Cargo.toml").write_text('[package]\nname = "heron"\n')
     reports = {row["name"]: row for row in run(folder, "load", ".")["sources"]}
     added = {name for name, row in reports.items() if row["outcome"] == "added"}
     assert {"birds.md", "Cargo.toml"} <= added
-    assert not added & {"main-2026.json", "agents/second.toml", "toolwright.toml"}
+    assert not added & {"main-2026.json", "agents/second.toml", "knapper.toml"}
     assert "a saved conversation" in str(reports["main-2026.json"])
 
 
@@ -142,9 +142,9 @@ def test_what_is_loaded_is_named_where_it_can_be_attached(folder: Path) -> None:
     for name in ("ducks", "geese"):
         (folder / "notes" / f"{name}.md").write_text(f"# Of {name}\n\nThey swim.\n")
     with terminal("sources", "load", "birds.md", cwd=folder) as screen:
-        screen.wait_for("Next: toolwright sources attach birds.md")
+        screen.wait_for("Next: knapper sources attach birds.md")
     with terminal("sources", "load", "notes", cwd=folder) as screen:
-        screen.wait_for("Next: toolwright sources attach notes")
+        screen.wait_for("Next: knapper sources attach notes")
     with terminal("sources", "list", cwd=folder) as screen:
-        screen.wait_for("3 more can be attached: toolwright sources list --loaded")
+        screen.wait_for("3 more can be attached: knapper sources list --loaded")
     assert len(run(folder, "attach", "notes")["attached"]) == 2

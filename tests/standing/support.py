@@ -90,5 +90,5 @@ def put(root: Path, **settings: str) -> Path:
     (root / "functions" / "parts.py").write_text(PART, "utf-8")
     rules = {"quarantine_failures": "3", **settings}
     lines = [f"{key} = {value}" for key, value in rules.items()]
-    (root / "toolwright.toml").write_text("\n".join(["[standing]", *lines, ""]), "utf-8")
+    (root / "knapper.toml").write_text("\n".join(["[standing]", *lines, ""]), "utf-8")
     return root

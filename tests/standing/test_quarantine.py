@@ -7,7 +7,7 @@ from agent_core.base.events import Quarantined
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import Desk, answers, of
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.standing.support import PART_OTHERWISE, failing, hides, part, standing_of, workplace
 
 
@@ -73,8 +73,8 @@ async def test_what_last_worked_is_the_version_before_and_rollback_is_proposed(a
 
 async def test_a_release_by_another_process_is_seen_at_the_next_turn(at_desk: OpenDesk) -> None:
     desk, news = await in_quarantine(at_desk, Expect(Ask(*failing(2)), shows("part")), Say("Hm."), Ask(part(9, 0)))
-    (desk.workspace.root / "toolwright.toml").write_text("[standing]\nquarantine_failures = 3\n")
-    done = toolwright("functions", "release", "part", cwd=desk.workspace.root)
+    (desk.workspace.root / "knapper.toml").write_text("[standing]\nquarantine_failures = 3\n")
+    done = knapper("functions", "release", "part", cwd=desk.workspace.root)
     assert (done.returncode, "part is released" in done.stdout) == (0, True)
     assert of(Quarantined, await desk.say("Again.")) == []
     assert len(of(Quarantined, await desk.say("Once more."))) == 1

@@ -12,7 +12,7 @@ from tests.conftest import OpenDesk
 from tests.interfaces.support import COUNT_VOWELS, prompt
 from tests.kit import Ask, Expect, Say, Wanted, contains
 from tests.kit.desk import SHIPPING, VOWELS, answers
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.kit.steps import Seen
 
 PRICE = Ask(Wanted("shipping", {"weight": 12}))
@@ -60,17 +60,17 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
 def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
-    bad = toolwright("functions", "bad", "count_vowels", WRONG, "--json", cwd=tmp_path)
+    bad = knapper("functions", "bad", "count_vowels", WRONG, "--json", cwd=tmp_path)
     expected = {"name": "count_vowels", "thumb": "bad", "standing": "draft", "doubts": []}
     assert (bad.returncode, json.loads(bad.stdout)) == (0, expected)
-    assert f"~ rated bad: {WRONG}\n" in toolwright("functions", "show", "count_vowels", cwd=tmp_path).stdout
+    assert f"~ rated bad: {WRONG}\n" in knapper("functions", "show", "count_vowels", cwd=tmp_path).stdout
     with prompt([Expect(Say("I see."), contains("Hello"))], tmp_path) as (screen, model):
         screen.line("Hello")
         screen.wait_for("I see.")
         assert TOLD in json.dumps(model.requests[0].body["tools"])
-    good = toolwright("functions", "good", "count_vowels", "--json", cwd=tmp_path)
+    good = knapper("functions", "good", "count_vowels", "--json", cwd=tmp_path)
     assert json.loads(good.stdout)["standing"] == "trial"
-    assert toolwright("functions", "good", "nothing", cwd=tmp_path).returncode == 2
+    assert knapper("functions", "good", "nothing", cwd=tmp_path).returncode == 2
 
 
 def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.conftest import OpenDesk
 from tests.interfaces.support import flags, prompt
 from tests.kit import Ask, Say, Wanted, scripted
 from tests.kit.desk import answers
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.standing.support import PART, PART_OTHERWISE, failing, part, put, workplace
 
 SHORT_WHILE = "1e-12"  # days
@@ -25,15 +25,15 @@ def place(tmp_path: Path) -> Path:
 
 
 def document(*arguments: str, cwd: Path) -> Any:  # Any: a JSON document
-    return json.loads(toolwright("functions", *arguments, "--json", cwd=cwd).stdout)
+    return json.loads(knapper("functions", *arguments, "--json", cwd=cwd).stdout)
 
 
 def test_one_shot_tells_of_a_quarantine_once_and_how_to_get_out(place: Path) -> None:
     with scripted([Ask(*failing(3)), Say("Hm."), Say("Again.")]) as model:
-        first, second = (toolwright("run", *flags(model), "--message", "go", cwd=place).stderr for _ in range(2))
+        first, second = (knapper("run", *flags(model), "--message", "go", cwd=place).stderr for _ in range(2))
     assert "✗ part kept failing and is quarantined: the model no longer sees it" in first
     assert "lately: ZeroDivisionError: division by zero (3 ×)" in first
-    assert "to let the model see it all the same: toolwright functions release part" in first
+    assert "to let the model see it all the same: knapper functions release part" in first
     assert "quarantined" not in second
     assert document("list", "--standing", "quarantined", cwd=place)["functions"][0]["name"] == "part"
 
@@ -62,7 +62,7 @@ def test_the_prompt_tells_of_a_quarantine_shows_it_and_releases(tmp_path: Path) 
 def test_the_call_that_a_human_makes_counts_and_tells_too(tmp_path: Path) -> None:
     put(tmp_path, quarantine_failures="2")
     call = ("functions", "call", "part", "--args", '{"whole": 1, "among": 0}')
-    said = [toolwright(*call, cwd=tmp_path).stderr for _ in range(2)]
+    said = [knapper(*call, cwd=tmp_path).stderr for _ in range(2)]
     assert ["is quarantined" in each for each in said] == [False, True]
 
 
@@ -110,13 +110,13 @@ async def test_totals_outlast_the_single_calls_that_the_settings_cap(at_desk: Op
 
 
 def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_path: Path) -> None:
-    toolwright("init", ".", cwd=tmp_path)
+    knapper("init", ".", cwd=tmp_path)
     put(tmp_path, retire_days=SHORT_WHILE)
-    listed = toolwright("functions", "list", cwd=tmp_path)
-    assert "1 function nobody has called for a long time: toolwright functions list --unused" in listed.stderr
-    unused = toolwright("functions", "list", "--unused", cwd=tmp_path).stdout
+    listed = knapper("functions", "list", cwd=tmp_path)
+    assert "1 function nobody has called for a long time: knapper functions list --unused" in listed.stderr
+    unused = knapper("functions", "list", "--unused", cwd=tmp_path).stdout
     assert unused.startswith("part  no calls on record since it was added ")
-    assert unused.endswith("  toolwright functions delete part\n")
+    assert unused.endswith("  knapper functions delete part\n")
     assert (tmp_path / "functions" / "parts.py").exists()
 
 

@@ -114,7 +114,7 @@ async def test_a_file_that_another_user_made_is_kept_unopened_and_told_with_the_
     told, said = await history(path, clock)
     (aside,) = put_aside(path, "foreign")
     assert (said, content(aside)) == ([], before)
-    assert f"toolwright state adopt {aside.name}" in told
+    assert f"knapper state adopt {aside.name}" in told
     assert await history(path, clock) == ("", [])
 
 

@@ -95,20 +95,20 @@ def test_a_lock_where_no_folder_can_be_made_names_the_file(tmp_path: Path) -> No
 
 def test_the_state_folder_is_private_and_ignored_by_git(tmp_path: Path) -> None:
     folder = prepare_state_dir(tmp_path)
-    assert folder == tmp_path / ".toolwright"
+    assert folder == tmp_path / ".knapper"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
 def test_a_state_folder_that_is_there_keeps_its_files_and_becomes_private(tmp_path: Path) -> None:
-    (tmp_path / ".toolwright").mkdir(mode=0o755)
-    (tmp_path / ".toolwright" / ".gitignore").write_text("mine\n", encoding="utf-8")
+    (tmp_path / ".knapper").mkdir(mode=0o755)
+    (tmp_path / ".knapper" / ".gitignore").write_text("mine\n", encoding="utf-8")
     folder = prepare_state_dir(tmp_path)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / ".gitignore").read_text(encoding="utf-8") == "mine\n"
 
 
 def test_a_state_folder_that_cannot_be_made_is_told_with_its_place(tmp_path: Path) -> None:
-    (tmp_path / ".toolwright").write_text("in the way", encoding="utf-8")
-    with pytest.raises(WorkspaceError, match=r"\.toolwright` cannot be made"):
+    (tmp_path / ".knapper").write_text("in the way", encoding="utf-8")
+    with pytest.raises(WorkspaceError, match=r"\.knapper` cannot be made"):
         prepare_state_dir(tmp_path)

@@ -39,7 +39,7 @@ from tests.kit.postgres import Server, name_of
 from tests.storage.memory_support import insert
 from tests.storage.support import ManualClock, begin, saving, texts, user
 
-psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'toolwright[postgres]'")
+psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'knapper[postgres]'")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_password_is_in_no_message(database: str) -> None:
 
 def test_tables_of_a_newer_program_are_left_alone(database: str, postgres: Server) -> None:
     name = database.partition("/base")[2].partition("?")[0]
-    postgres.execute("insert into toolwright.migration (number) values (9999)", f"base{name}")
+    postgres.execute("insert into knapper.migration (number) values (9999)", f"base{name}")
     with pytest.raises(StorageError, match=r"has schema 9999, and this program knows schemas up to \d+\."):
         open_store(database, clock=Clock())
 
@@ -167,9 +167,9 @@ async def test_a_commit_that_breaks_in_mid_search_is_begun_again(
 ) -> None:
     async with open_store(database, clock=clock) as store:
         await insert(store, "pie oven", "rain")
-        postgres.execute("delete from toolwright.passage_words", base(database))
+        postgres.execute("delete from knapper.passage_words", base(database))
         postgres.execute(
-            "update toolwright.lane set done = 0, upto = (select max(seq) from toolwright.passage)", base(database)
+            "update knapper.lane set done = 0, upto = (select max(seq) from knapper.passage)", base(database)
         )
         once(postgres, database, "lane", "pg_terminate_backend(pg_backend_pid())", "after update")
         assert len(await store.search_words("archival", "main", ["oven"], 5)) == 1
@@ -219,7 +219,7 @@ async def test_functions_that_others_put_into_public_are_never_called(
 
 def test_a_database_that_another_workspace_takes_at_this_moment_is_refused(database: str, postgres: Server) -> None:
     with ThreadPoolExecutor() as threads, psycopg.connect(database) as other:
-        other.execute("insert into toolwright.home values ('theirs')")
+        other.execute("insert into knapper.home values ('theirs')")
         opening = threads.submit(open_store, database, clock=Clock(), workspace="ours")
         while not opening.done() and not postgres.execute("select 1 from pg_locks where not granted"):
             time.sleep(0.01)
@@ -330,15 +330,13 @@ def base(url: str) -> str:
 
 def once(server: Server, url: str, table: str, action: str, moment: str) -> None:
     """Have something happen at a change of a table, the first time alone: a sequence counts on after a rollback."""
-    server.execute("create sequence toolwright.times", base(url))
-    body = f"begin if nextval('toolwright.times') = 1 then perform {action}; end if; return new; end"
-    server.execute(
-        f"create function toolwright.act() returns trigger language plpgsql as $act$ {body} $act$", base(url)
-    )
-    trigger = f"constraint trigger act {moment} on toolwright.{table} deferrable initially deferred"
+    server.execute("create sequence knapper.times", base(url))
+    body = f"begin if nextval('knapper.times') = 1 then perform {action}; end if; return new; end"
+    server.execute(f"create function knapper.act() returns trigger language plpgsql as $act$ {body} $act$", base(url))
+    trigger = f"constraint trigger act {moment} on knapper.{table} deferrable initially deferred"
     if moment.startswith("before"):
-        trigger = f"trigger act {moment} on toolwright.{table}"
-    server.execute(f"create {trigger} for each row execute function toolwright.act()", base(url))
+        trigger = f"trigger act {moment} on knapper.{table}"
+    server.execute(f"create {trigger} for each row execute function knapper.act()", base(url))
 
 
 def restart(server: Server) -> None:
@@ -417,9 +415,7 @@ async def test_who_has_lost_an_agent_begins_no_turn_of_it(
     async with open_store(database, clock=clock) as store, open_store(database, clock=clock) as other:
         await store.post(Post("main", "message", {"text": "hello"}))
         async with store.hold(tmp_path, "main"), other.hold(tmp_path, "another"):
-            postgres.execute(
-                f"update toolwright.lease set owner = '{other.owner}' where agent = 'main'", base(database)
-            )
+            postgres.execute(f"update knapper.lease set owner = '{other.owner}' where agent = 'main'", base(database))
             with pytest.raises(LostLease):
                 await store.next("main", store.owner)
         assert await store.next("main", store.owner)
@@ -512,9 +508,9 @@ async def test_of_a_message_to_an_agent_of_a_dead_process_a_worker_is_told(
 ) -> None:
     async with open_store(database, clock=clock) as store, Listener(store).at_work(1) as listener:
         row = "'dead', 'a dead one', 4, 0, clock_timestamp() - interval '10 s'"
-        dead = f"insert into toolwright.worker (id, name, slots, backend, beat) values ({row})"
+        dead = f"insert into knapper.worker (id, name, slots, backend, beat) values ({row})"
         postgres.execute(dead, name_of(database))
-        postgres.execute("insert into toolwright.lease (agent, owner) values ('main', 'dead')", name_of(database))
+        postgres.execute("insert into knapper.lease (agent, owner) values ('main', 'dead')", name_of(database))
         await store.post(Post("main", "message", {"text": "hello"}))
         await heard(lambda: listener.told == [WORK])
 

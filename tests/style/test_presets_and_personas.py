@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.workspace.presets import named, preset, presets, text_of
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
@@ -55,12 +55,12 @@ def test_a_preset_of_ones_own_stands_beside_the_others(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_in_a_preset_is_said(tmp_path: Path, text: str, says: str) -> None:
     put(tmp_path, "presets/mine.toml", text)
-    with pytest.raises(ToolwrightError, match=says):
+    with pytest.raises(KnapperError, match=says):
         preset(tmp_path, "mine")
 
 
 def test_an_unknown_preset_names_those_that_are_known(tmp_path: Path) -> None:
-    with pytest.raises(ToolwrightError, match="Did you mean `memgpt`"):
+    with pytest.raises(KnapperError, match="Did you mean `memgpt`"):
         preset(tmp_path, "memgtp")
 
 
@@ -70,7 +70,7 @@ def test_personas_of_ones_own_come_before_those_that_come_along(tmp_path: Path) 
     assert text_of(tmp_path, "persona", "companion") == "I am Max."
     assert "ada" in named(tmp_path, "human")
     assert text_of(tmp_path, "persona", "I am a text of my own.") == "I am a text of my own."
-    with pytest.raises(ToolwrightError, match="Known are: companion, librarian"):
+    with pytest.raises(KnapperError, match="Known are: companion, librarian"):
         text_of(tmp_path, "persona", "nobody")
 
 
@@ -79,7 +79,7 @@ def test_a_file_that_leads_out_of_the_workspace_is_not_read(tmp_path: Path) -> N
     root = tmp_path / "workspace"
     (root / "personas").mkdir(parents=True)
     (root / "personas" / "max.txt").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(ToolwrightError, match="leads out"):
+    with pytest.raises(KnapperError, match="leads out"):
         text_of(root, "persona", "max")
 
 

@@ -1,4 +1,4 @@
-"""`toolwright run` chooses preset, persona and human, and who speaks first."""
+"""`knapper run` chooses preset, persona and human, and who speaks first."""
 
 import json
 from pathlib import Path
@@ -9,23 +9,23 @@ import pytest
 
 from tests.interfaces.support import flags
 from tests.kit import Repeat, scripted
-from tests.kit.program import toolwright as program
+from tests.kit.program import knapper as program
 from tests.style.support import WINDOW, send, types
 
 HELLO = send("Hello.", thought="A new face.")
 
 
-def toolwright(*arguments: str, cwd: Path, **given: Any) -> CompletedProcess[str]:  # Any: what `program` takes
+def knapper(*arguments: str, cwd: Path, **given: Any) -> CompletedProcess[str]:  # Any: what `program` takes
     """The program, for a model with a window of some size."""
-    environment = {"TOOLWRIGHT_MODEL_CONTEXT_TOKENS": str(WINDOW), **given.pop("environment", {})}
+    environment = {"KNAPPER_MODEL_CONTEXT_TOKENS": str(WINDOW), **given.pop("environment", {})}
     return program(*arguments, cwd=cwd, environment=environment, **given)
 
 
 def test_a_preset_is_chosen_at_first_use_and_stays(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     with scripted([HELLO, send("Again.")]) as model:
-        first = toolwright("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
-        again = toolwright("run", *flags(model), "--message", "Hi.", cwd=tmp_path)
+        first = knapper("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
+        again = knapper("run", *flags(model), "--message", "Hi.", cwd=tmp_path)
     assert (first.stdout, again.stdout) == ("Hello.\n", "Again.\n")
     assert "send_message" not in first.stderr
 
@@ -33,8 +33,8 @@ def test_a_preset_is_chosen_at_first_use_and_stays(tmp_path: Path) -> None:
 def test_another_preset_for_an_agent_that_has_one_is_refused_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     with scripted([HELLO]) as model:
-        toolwright("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
-        done = toolwright("run", *flags(model), "--preset", "direct", "--message", "Hi.", cwd=tmp_path)
+        knapper("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
+        done = knapper("run", *flags(model), "--preset", "direct", "--message", "Hi.", cwd=tmp_path)
     assert done.returncode == 2
     assert "--agent NAME" in done.stderr
 
@@ -49,7 +49,7 @@ def test_another_preset_for_an_agent_that_has_one_is_refused_with_the_way_out(tm
 def test_what_is_not_there_is_said_with_exit_code_two(tmp_path: Path, given: tuple[str, str], says: str) -> None:
     (tmp_path / "functions").mkdir()
     with scripted([]) as model:
-        done = toolwright("run", *flags(model), *given, "--message", "Hi.", cwd=tmp_path)
+        done = knapper("run", *flags(model), *given, "--message", "Hi.", cwd=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
 
@@ -58,14 +58,14 @@ def test_the_first_reply_is_taken_as_it_is_when_asked_for(tmp_path: Path) -> Non
     (tmp_path / "functions").mkdir()
     with scripted([send("Hello.")]) as model:
         options = ("--preset", "memgpt", "--no-verify", "--message", "Hi.")
-        done = toolwright("run", *flags(model), *options, cwd=tmp_path)
+        done = knapper("run", *flags(model), *options, cwd=tmp_path)
     assert done.stdout == "Hello.\n"
 
 
 def test_a_first_reply_that_stays_unusable_is_an_error_with_exit_code_one(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     with scripted([Repeat(send("Hello."), 4)]) as model:
-        done = toolwright("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
+        done = knapper("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "first reply was not usable, 4 times: it has no inner thought" in done.stderr
 
@@ -74,7 +74,7 @@ def test_the_agent_speaks_first_and_then_hears_the_message(tmp_path: Path) -> No
     (tmp_path / "functions").mkdir()
     with scripted([HELLO, send("Fine.")]) as model:
         options = ("--preset", "memgpt", "--greet", "--message", "How are you?", "--json")
-        done = toolwright("run", *flags(model), *options, cwd=tmp_path)
+        done = knapper("run", *flags(model), *options, cwd=tmp_path)
     events = [json.loads(text) for text in done.stdout.splitlines()]
     assert [each["reply"] for each in events if each["type"] == "turn_ended"] == ["Hello.", "Fine."]
     assert types(model, 0) == ["login"]
@@ -83,8 +83,8 @@ def test_the_agent_speaks_first_and_then_hears_the_message(tmp_path: Path) -> No
 def test_a_workspace_is_made_without_asking_when_told_so(tmp_path: Path) -> None:
     with scripted([send("Hello.")]) as model:
         asked = ("--preset", "memgpt", "--no-verify", "--message", "Hi.")
-        refused = toolwright("run", *flags(model), *asked, cwd=tmp_path / "..")
-        done = toolwright("run", *flags(model), *asked, "-y", cwd=tmp_path)
+        refused = knapper("run", *flags(model), *asked, cwd=tmp_path / "..")
+        done = knapper("run", *flags(model), *asked, "-y", cwd=tmp_path)
     assert refused.returncode != 0
     assert (done.returncode, done.stdout) == (0, "Hello.\n")
     assert (tmp_path / "functions").is_dir()
@@ -93,7 +93,7 @@ def test_a_workspace_is_made_without_asking_when_told_so(tmp_path: Path) -> None
 def test_a_heartbeat_wakes_the_agent_while_a_pipe_is_open(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     with scripted([HELLO]) as model:
-        environment = {"TOOLWRIGHT_HEARTBEAT_EVERY_MINUTES": "60"}
+        environment = {"KNAPPER_HEARTBEAT_EVERY_MINUTES": "60"}
         options = ("--preset", "memgpt")
-        done = toolwright("run", *flags(model), *options, cwd=tmp_path, given="Hi.\n", environment=environment)
+        done = knapper("run", *flags(model), *options, cwd=tmp_path, given="Hi.\n", environment=environment)
     assert (done.returncode, done.stdout) == (0, "Hello.\n")

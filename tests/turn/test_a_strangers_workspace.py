@@ -23,7 +23,7 @@ async def opened(root: Path) -> tuple[list[str], list[str]]:
         return list(workspace.workshop.names()), [each.code for each in workspace.workshop.rejected()]
 
 
-@pytest.mark.parametrize("name", [".toolwright", ".toolwright/agents", ".toolwright/.gitignore", ".toolwright/history"])
+@pytest.mark.parametrize("name", [".knapper", ".knapper/agents", ".knapper/.gitignore", ".knapper/history"])
 async def test_state_is_not_written_through_a_link(tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o755)
@@ -39,8 +39,8 @@ async def test_state_is_not_written_through_a_link(tmp_path: Path, name: str) ->
 async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
-    (tmp_path / ".toolwright/agents").mkdir(parents=True)
-    (tmp_path / ".toolwright/agents/main.lock").symlink_to(precious)
+    (tmp_path / ".knapper/agents").mkdir(parents=True)
+    (tmp_path / ".knapper/agents/main.lock").symlink_to(precious)
     with pytest.raises(WorkspaceError, match="Remove it if it is a link"):
         await opened(tmp_path)
     assert precious.read_text() == "mine"
@@ -49,8 +49,8 @@ async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(tmp_pat
 async def test_a_state_file_that_is_a_link_leaves_the_other_database_alone(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as other:
         other.execute("create table precious (it)")
-    (tmp_path / ".toolwright").mkdir()
-    (tmp_path / ".toolwright/state.db").symlink_to(tmp_path / "other.db")
+    (tmp_path / ".knapper").mkdir()
+    (tmp_path / ".knapper/state.db").symlink_to(tmp_path / "other.db")
     with pytest.raises(WorkspaceError, match="is a link"):
         await opened(tmp_path)
     assert [row[0] for row in other.execute("select name from sqlite_master")] == ["precious"]
@@ -74,7 +74,7 @@ async def test_a_folder_of_functions_that_leaves_the_workspace_is_refused(tmp_pa
     ],
 )
 async def test_settings_of_a_wrong_shape_are_a_settings_error(tmp_path: Path, text: str) -> None:
-    (tmp_path / "toolwright.toml").write_text(text)
+    (tmp_path / "knapper.toml").write_text(text)
     with pytest.raises(SettingsError):
         await opened(tmp_path)
 

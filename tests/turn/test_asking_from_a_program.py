@@ -14,7 +14,7 @@ from agent_core import ChatMemory, TurnError, Workspace
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 from agent_core.workspace.portable import AgentExists, AgentFileError
 from tests.kit import Ask, Fail, Say, Script, Wanted, scripted
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 
 
 async def test_an_agent_is_asked_and_replies_with_a_text(tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ async def test_what_to_do_is_apart_from_what_happened(tmp_path: Path, script: Sc
 @pytest.mark.parametrize(
     "environment",
     [
-        pytest.param({"TOOLWRIGHT_MODEL_BASE_URL": "{url}/nothing"}, id="no-name"),
-        pytest.param({"TOOLWRIGHT_MODEL_NAME": "of-nobody"}, id="no-server"),
+        pytest.param({"KNAPPER_MODEL_BASE_URL": "{url}/nothing"}, id="no-name"),
+        pytest.param({"KNAPPER_MODEL_NAME": "of-nobody"}, id="no-server"),
     ],
 )
 async def test_a_program_is_told_of_settings_and_a_user_of_options(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -94,7 +94,7 @@ async def test_a_program_is_told_of_settings_and_a_user_of_options(tmp_path: Pat
                 await agent.ask("Hello?")
         assert "`model.name`" in failed.value.fix
         assert " --" not in str(failed.value)
-        told = toolwright("run", "--message", "Hello?", cwd=tmp_path, environment=around).stderr
+        told = knapper("run", "--message", "Hello?", cwd=tmp_path, environment=around).stderr
     assert "--model NAME" in told
     assert "`model.name`" not in told
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, ToolwrightError, WorkspaceError
+from agent_core.base.errors import AgentBusy, KnapperError, WorkspaceError
 from agent_core.base.messages import User
 from agent_core.storage import SUMMARY, open_store
 from agent_core.workspace.workspace import Workspace
@@ -64,7 +64,7 @@ async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_pa
     async with Workspace.open(tmp_path) as workspace:
         (tmp_path / "functions" / "letters.py").write_text(VOWELS)
         await workspace.workshop.reload()
-    state = tmp_path / ".toolwright" / "state.db"
+    state = tmp_path / ".knapper" / "state.db"
     state.write_bytes(b"this is not a database" * 500)
     async with Workspace.open(tmp_path) as workspace:
         assert "state.db" in workspace.recovered[0]
@@ -73,7 +73,7 @@ async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_pa
 
 
 async def test_a_folder_that_is_not_there_is_named_with_the_command_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="toolwright init"):
+    with pytest.raises(WorkspaceError, match="knapper init"):
         async with Workspace.open(tmp_path / "none"):
             raise AssertionError
 
@@ -106,7 +106,7 @@ async def test_a_pending_candidate_survives_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["", "no/such"])
 async def test_every_error_of_the_program_has_one_root(tmp_path: Path, path: str) -> None:
-    with pytest.raises(ToolwrightError):
+    with pytest.raises(KnapperError):
         async with Workspace.open(tmp_path / path, flags={"model.no_such": 1}):
             raise AssertionError
 
@@ -117,7 +117,7 @@ async def test_what_a_request_showed_can_be_told_from_storage(tmp_path: Path) ->
     with running([Say("Hello.")]) as model:
         async with desk(tmp_path, model) as at:
             await at.say("Hi")
-    store = open_store(tmp_path / ".toolwright" / "state.db", clock=Clock())
+    store = open_store(tmp_path / ".knapper" / "state.db", clock=Clock())
     (request,) = await store.history("main", kinds=["request"])
     assert request.payload["functions"] == model.requests[0].functions
     sections = [await store.text(name) or "" for name in request.payload["sections"]]
@@ -136,7 +136,7 @@ async def test_a_turn_whose_end_did_not_fit_on_the_disk_is_closed_before_the_nex
     try:
         with running([cramped, Say("Here.")]) as model:
             async with desk(tmp_path, model) as at:
-                with pytest.raises(ToolwrightError):
+                with pytest.raises(KnapperError):
                     await at.say("one")
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
                 assert ended(await at.say("two")).reply == "Here."
@@ -148,7 +148,7 @@ async def test_a_turn_whose_end_did_not_fit_on_the_disk_is_closed_before_the_nex
 
 def alter(postgres: Server, database: str, table: str) -> None:
     """Let a table take no more rows of some kind, or again."""
-    postgres.execute(f"alter table toolwright.{table}", name_of(database))
+    postgres.execute(f"alter table knapper.{table}", name_of(database))
 
 
 @pytest.mark.parametrize("sums_up", [False, True])
@@ -162,7 +162,7 @@ async def test_a_turn_that_a_full_database_cut_off_goes_on_when_it_has_room(
     with running([cramped, Expect(Say("Here."), contains("Go on with it"))]) as model:
         async with desk(tmp_path, model, storage__url=database) as at:
             agent = await at.workspace.agent("a0", answers=True)
-            with pytest.raises(ToolwrightError):
+            with pytest.raises(KnapperError):
                 assert [event async for event in agent.turn("one")]
             alter(postgres, database, "entry drop constraint room")
             if sums_up:
@@ -182,7 +182,7 @@ async def test_a_summary_whose_end_did_not_fit_into_the_database_is_no_turn_to_g
             assert await agent.ask("one") == "One."
             assert await agent.ask("two") == "Two."
             alter(postgres, database, "turn add constraint room check (state = 'open') not valid")
-            with pytest.raises(ToolwrightError):
+            with pytest.raises(KnapperError):
                 await agent.summarize()
             alter(postgres, database, "turn drop constraint room")
             assert await agent.ask("three") == "Three."

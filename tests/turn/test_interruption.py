@@ -107,7 +107,7 @@ async def test_a_popped_turn_is_out_of_the_context_and_can_be_sent_again(at_desk
 
 async def test_a_turn_that_another_process_cancelled_ends_at_its_next_entry(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("list_functions")), Say("Back.")])
-    other = open_store(desk.workspace.root / ".toolwright" / "state.db", clock=Clock())
+    other = open_store(desk.workspace.root / ".knapper" / "state.db", clock=Clock())
     events = []
     async for event in desk.agent.turn("Go."):
         events.append(event)

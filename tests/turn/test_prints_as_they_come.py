@@ -34,7 +34,7 @@ CALLS = 'print("outer")\nreturn self.call("inner")'
 def key(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> str:
     home: Path = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
-    monkeypatch.setenv("TOOLWRIGHT_SECRET_KEY", KEY)
+    monkeypatch.setenv("KNAPPER_SECRET_KEY", KEY)
     return KEY
 
 

@@ -76,7 +76,7 @@ async def test_a_function_of_the_workspace_can_be_granted_what_it_needs(here: Ro
     found: list[Judgment] = []
     await here.shop.bulk.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
     (need,) = [each for verdict in found for each in verdict.problems if each.code == "needs-files"]
-    assert "toolwright functions grant NAME" in str(need.fix)
+    assert "knapper functions grant NAME" in str(need.fix)
 
 
 async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: FunctionService, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`functions export`: a package that works, and proves itself, where there is no Toolwright."""
+"""`functions export`: a package that works, and proves itself, where there is no Knapper."""
 
 import subprocess
 import sys

@@ -11,7 +11,7 @@ from agent_core.interfaces.render.call_log import changed_lines
 from tests.agents.helper_files import FINDER, write
 from tests.agents.workers import until
 from tests.kit.desk import VOWELS
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.workshop.support import named
 
 # What root may without being asked is taken away, as an ordinary user does not have it.
@@ -27,7 +27,7 @@ assert libc.capset(header, data) == 0
 
 
 def run(root: Path, *words: str) -> tuple[int, str]:
-    done = toolwright(*words, cwd=root, first=ORDINARY)
+    done = knapper(*words, cwd=root, first=ORDINARY)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
     """A workspace that knows a function in the folder and one in a folder below it."""
     web = tmp_path / "functions" / "web"
     web.mkdir(parents=True)
-    (tmp_path / "toolwright.toml").touch()
+    (tmp_path / "knapper.toml").touch()
     (web.parent / "letters.py").write_text(VOWELS)
     (web / "more.py").write_text(named("count_more"))
     code, text = run(tmp_path, "functions", "list")

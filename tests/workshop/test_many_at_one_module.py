@@ -10,16 +10,16 @@ from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import change_executor
 from agent_core.storage import STATE
 from tests.kit.desk import VOWELS
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.workshop.support import Room, named, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def created(root: Path, name: str) -> tuple[int, str]:
-    """`toolwright functions create` in a process of its own: its exit code and what it said."""
+    """`knapper functions create` in a process of its own: its exit code and what it said."""
     words = ("functions", "create", "--module", "letters", "--file", "-", name)
-    done = toolwright(*words, cwd=root, given=named(name))
+    done = knapper(*words, cwd=root, given=named(name))
     return done.returncode, done.stdout + done.stderr
 
 

@@ -8,7 +8,7 @@ import pytest
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.sandbox_client import SandboxClient
 from tests.kit.desk import VOWELS
-from tests.kit.program import toolwright
+from tests.kit.program import knapper
 from tests.workshop.support import CLAMP, Room, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -236,14 +236,14 @@ async def test_the_history_of_the_command_line_has_no_refused_version(tmp_path: 
     functions = tmp_path / "functions"
     functions.mkdir()
     (functions / "one.py").write_text(VOWELS)
-    toolwright("functions", "list", cwd=tmp_path)
+    knapper("functions", "list", cwd=tmp_path)
     (functions / "alone.py").write_text(OTHER)
-    listed = toolwright("functions", "list", cwd=tmp_path)
+    listed = knapper("functions", "list", cwd=tmp_path)
     assert "name-clash: `count_vowels` is already the function at functions/one.py:1, which stays" in (
         listed.stdout + listed.stderr
     )
-    shown = toolwright("functions", "history", "count_vowels", cwd=tmp_path).stdout
+    shown = knapper("functions", "history", "count_vowels", cwd=tmp_path).stdout
     assert (re.findall(r"^\d+ ", shown, re.MULTILINE), "gone" in shown) == (["1 "], False), shown
     (functions / "one.py").write_text(MORE)
-    back = toolwright("functions", "rollback", "count_vowels", cwd=tmp_path)
+    back = knapper("functions", "rollback", "count_vowels", cwd=tmp_path)
     assert (back.returncode, (functions / "one.py").read_text()) == (0, VOWELS), back.stderr

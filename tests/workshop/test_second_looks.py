@@ -163,7 +163,7 @@ async def test_of_many_functions_at_once_the_first_are_looked_at_and_the_rest_is
         desk.put("\n\n".join(functions))
         event = await desk.told()
         assert list(event.noted) == ["f40 and 1 more"]
-        assert event.noted["f40 and 1 more"].endswith("(functions/mine.py): toolwright functions check functions")
+        assert event.noted["f40 and 1 more"].endswith("(functions/mine.py): knapper functions check functions")
 
 
 def children() -> frozenset[str]:

@@ -19,7 +19,7 @@ from .target import Hosts
 _MOST_ASKED = 3  # hosts that one call may have a human asked for
 
 _numbers = itertools.count(1)  # of one process: a worker that is kept may hold a response of an earlier call
-_log = logging.getLogger("toolwright.broker")
+_log = logging.getLogger("knapper.broker")
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class Fetches:
         if not self._hosts.cover(order.target) and not await self._wanted(place):
             raise RequestRefused(
                 f"`{self._function}` may not reach {place}: a human grants it with"
-                f" `toolwright functions grant {self._function} --network {place}`"
+                f" `knapper functions grant {self._function} --network {place}`"
             )
 
     async def _wanted(self, place: str) -> bool:

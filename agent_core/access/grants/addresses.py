@@ -15,7 +15,7 @@ from agent_core.base.settings import FILE_NAME, Settings, address_of_file
 
 from .record import GrantRecord
 
-CONFIRM = "toolwright configure --confirm-address"
+CONFIRM = "knapper configure --confirm-address"
 _PURPOSE = "address"
 
 
@@ -30,9 +30,7 @@ class UnconfirmedAddress(ModelError):
             f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so no key and no message is sent to it."
         )
         why = "If you say yes, the conversation and a key in your environment are sent there."
-        super().__init__(
-            f"{message} {why}", fix=f"If you trust it: {CONFIRM} (or export TOOLWRIGHT_MODEL_BASE_URL={url})"
-        )
+        super().__init__(f"{message} {why}", fix=f"If you trust it: {CONFIRM} (or export KNAPPER_MODEL_BASE_URL={url})")
 
 
 def unconfirmed(settings: Settings, around: Mapping[str, str] | None = None) -> str | None:

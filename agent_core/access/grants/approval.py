@@ -74,7 +74,7 @@ class Question:
             for value in (_NAMED.get(kind, UNSAID) if item == UNSAID else item for item in self.missing.items(kind))
             if value != UNSAID
         ]
-        return " ".join([f"toolwright functions grant {self.function}", *items])
+        return " ".join([f"knapper functions grant {self.function}", *items])
 
     @property
     def wider(self) -> Grants:

@@ -230,7 +230,7 @@ class GrantStore:
     async def _check_dropped(self, name: str) -> None:
         if any(row.function == name for row in await self._store.yeses()):
             message = f"The yes to `{name}` is still in the state file, which did not let it be removed."
-            raise StorageError(message, fix="Move .toolwright/state.db away: a new one is begun, without any yes.")
+            raise StorageError(message, fix="Move .knapper/state.db away: a new one is begun, without any yes.")
 
     def forget(self) -> None:
         """Discard the cached state, so that the next answer reads it again."""

@@ -28,8 +28,8 @@ NAME = "grants.toml"
 PATH = f"functions/{NAME}"
 _LIMIT = 256 << 10
 _HEAD = """\
-# What the functions of this folder may reach. Toolwright alone writes it, after a human's yes:
-# `toolwright functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
+# What the functions of this folder may reach. Knapper alone writes it, after a human's yes:
+# `knapper functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
 # once, for exactly the code that is there. Comments above an entry are kept, all else is written anew.
 """
 _HEADER = re.compile(r"\s*\[\s*\"?([A-Za-z_][A-Za-z0-9_]*)\"?\s*\]")

@@ -248,7 +248,7 @@ class FileRequests:
         if never := self._resolver.refusal(grants, self._function):
             return never
         flag, verb = ("--write", "write") if writes else ("--read", "read")
-        how = f"toolwright functions grant {self._function} {flag} {shlex.quote(asked.item)}"
+        how = f"knapper functions grant {self._function} {flag} {shlex.quote(asked.item)}"
         why = f"`{self._function}` may not {verb} {fence(asked.item)}, and nobody is asked for it while it runs"
         return f"{why}. A human grants it with: {how}"
 

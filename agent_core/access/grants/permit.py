@@ -42,14 +42,14 @@ from .repositories import (
 )
 from .value import NOTHING, Grants
 
-UNWRITTEN = ("functions", ".toolwright", "toolwright.toml", "mcp.toml", ".git", "presets", "personas", "humans")
+UNWRITTEN = ("functions", ".knapper", "knapper.toml", "mcp.toml", ".git", "presets", "personas", "humans")
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KEYS = (".ssh", ".gnupg")  # in the user's home folder
 _SLACK_S = 10
 _HIDES: Final = {"read": "the state of a workspace", "write": "a repository or a workspace"}
 _DANGER: Final = {
     "read": "should a workspace lie in it, its state can be read",
-    "write": "should a repository or a workspace lie in it, git or Toolwright runs what its files say as you",
+    "write": "should a repository or a workspace lie in it, git or Knapper runs what its files say as you",
 }
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
@@ -190,7 +190,7 @@ class AccessResolver:
 
     @staticmethod
     def _kept(root: Path, *, writes: bool) -> Iterator[Path]:
-        yield root / ".toolwright"
+        yield root / ".knapper"
         yield data_folder()
         yield config_folder()
         yield from (Path.home() / name for name in _KEYS)
@@ -270,7 +270,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_LOG: Final = logging.getLogger("toolwright.grants")
+_LOG: Final = logging.getLogger("knapper.grants")
 _MOST_NAMED: Final = 5
 
 
@@ -301,7 +301,7 @@ def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
             return f"It made a repository or a workspace in {where}. Remove it."
     if names:
         named = ", ".join(map(fence, names[:_MOST_NAMED])) + (" and more" if len(names) > _MOST_NAMED else "")
-        why = "git, Toolwright and programs like them run as you what such a folder says"
+        why = "git, Knapper and programs like them run as you what such a folder says"
         told = f"so its result is withheld, and {named} was renamed"
         return f"It made what is taken for a repository or a workspace, {told}: {why}."
     hidden = [path for path in sorted(grown) if not repository_in(Path(path), FAR).is_whole]
@@ -310,7 +310,7 @@ def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
 
 def _grown(path: str) -> str:
     message = f"It wrote more into {fence(path)} than can be looked through for repositories and workspaces"
-    return f"{message}, so its result is withheld. Look there yourself before you run git or Toolwright in it."
+    return f"{message}, so its result is withheld. Look there yourself before you run git or Knapper in it."
 
 
 def _unmade(path: Path, reach: WalkLimits) -> list[str]:

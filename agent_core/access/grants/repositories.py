@@ -1,6 +1,6 @@
 """Repositories and workspaces in a folder: programs that find them run what their settings say, as their owner.
 
-Git and programs like it do so with a repository, Toolwright with a workspace: nobody else may read its `.toolwright`.
+Git and programs like it do so with a repository, Knapper with a workspace: nobody else may read its `.knapper`.
 The search is bounded, so that it can run before and after each call; what it did not reach is said where a human is
 asked. What a call leaves behind that makes a repository or a workspace gets another name, so that it makes none.
 """
@@ -20,8 +20,8 @@ from agent_core.registry import folder_access
 MOST_ENTRIES: Final = 5_000
 DEEPEST: Final = 8
 _COST_OF_A_FOLDER: Final = 5  # to look into one takes as long as to read so many names
-_STATE: Final = ".toolwright"
-_SETTINGS: Final = "toolwright.toml"
+_STATE: Final = ".knapper"
+_SETTINGS: Final = "knapper.toml"
 _FUNCTIONS: Final = "functions"
 # Git, Mercurial, Sapling, Jujutsu, Breezy, Pijul, Darcs and Fossil: each runs commands that its own folder names.
 _OWN: Final = frozenset({_STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})

@@ -191,7 +191,7 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
 
 
-_LOG = logging.getLogger("toolwright.packages")
+_LOG = logging.getLogger("knapper.packages")
 _RESOLVE_S: Final = 300.0
 Alone = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -211,7 +211,7 @@ class Environment:
     ) -> None:
         self._tell: Tell = tell or _note  # what is done now, and nothing when it is done
         self._lock = Lock(root / "functions")
-        self._shelf = PackageShelf(root / ".toolwright" / "env", Sealer(root))
+        self._shelf = PackageShelf(root / ".knapper" / "env", Sealer(root))
         self._alone = alone
         self._tries = tries
         self._listed = listed

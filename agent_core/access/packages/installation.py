@@ -140,7 +140,7 @@ _MOST_FILES = 200_000
 
 
 def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
-    """Return the import names that a wheel provides, each with its project; `owners` maps Toolwright's own names to
+    """Return the import names that a wheel provides, each with its project; `owners` maps Knapper's own names to
     theirs.
 
     Raises:

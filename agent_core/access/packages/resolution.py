@@ -152,7 +152,7 @@ def _megabytes(size: int) -> str:
 _LOCK_NAME = "requirements.lock"
 LOCK_PATH = f"functions/{_LOCK_NAME}"
 _HEAD = """\
-# What the packages that functions are granted are pinned to, with the hash of each file. Toolwright alone writes it.
+# What the packages that functions are granted are pinned to, with the hash of each file. Knapper alone writes it.
 # It installs nothing by itself: each user is asked, and sees what would be installed.
 """
 _SECTION = re.compile(r"# for: (.+)")

@@ -19,7 +19,7 @@ from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from sandbox import Outcome, Patient, RequestHandler, RequestRefused
 
 from .masks import Masks, Pair
@@ -67,11 +67,11 @@ class CallSecrets:
         if not isinstance(name, str) or not is_name(name):
             raise RequestRefused("a secret's name is made of letters, digits and _, and begins with no digit")
         if name not in self._granted and not await self._wanted(name):
-            how = f"toolwright functions grant {self._function} --secret {name}"
+            how = f"knapper functions grant {self._function} --secret {name}"
             raise RequestRefused(f"`{self._function}` may not use the secret `{name}`. A human grants it with: {how}")
         try:
             value = self._secrets.value(name)
-        except ToolwrightError as error:
+        except KnapperError as error:
             raise RequestRefused(str(error)) from error
         self._know({(name, value)})
         DISCLOSED.hand(self._function, (name, value))
@@ -275,9 +275,9 @@ class Curtain:
 
 
 LOGGERS = (
-    "toolwright.broker",
-    "toolwright.grants",
-    "toolwright.packages",
+    "knapper.broker",
+    "knapper.grants",
+    "knapper.packages",
     "agent_core",
     "agent_core.interfaces.server.agent_host",
     "agent_core.wire",

@@ -1,4 +1,4 @@
-"""The origin of a secret: a variable `TOOLWRIGHT_SECRET_<NAME>`, or else the user's file."""
+"""The origin of a secret: a variable `KNAPPER_SECRET_<NAME>`, or else the user's file."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ class Secrets:
             Unsafe: it may be in the file, which cannot be trusted.
         """
         value = self._variables().get(name) or self.vault.read().get(name)
-        how = f"toolwright secrets set {name}"
+        how = f"knapper secrets set {name}"
         if not value:
             message = f"The secret `{name}` is not set."
             raise NoSecret(message, fix=f"A human sets it with: {how} (or with the variable {VARIABLE}{name}).")
@@ -94,7 +94,7 @@ class Secrets:
         check_name(name)
         if name not in self.vault.read():
             is_set = name in self._variables()
-            near = did_you_mean(name, self.vault.read(), "See: toolwright secrets list")
+            near = did_you_mean(name, self.vault.read(), "See: knapper secrets list")
             fix = f"It comes from the variable {VARIABLE}{name}." if is_set else near
             raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", fix=fix)
         self.vault.change(lambda values: {key: value for key, value in values.items() if key != name})

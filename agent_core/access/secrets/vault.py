@@ -20,7 +20,7 @@ from sandbox.wire.foreign import Malformed, read_toml
 FILE = "secrets.toml"
 _BESIDE = f".{FILE}.new"
 _LARGEST = 1 << 20
-_HEAD = "# Secrets for functions, written by `toolwright secrets`. Only you may read this file.\n"
+_HEAD = "# Secrets for functions, written by `knapper secrets`. Only you may read this file.\n"
 _LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -47,7 +47,7 @@ class Vault:
             raise Unsafe(error.message, fix=error.fix) from error
         if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
             message = f"Secrets are never kept in a workspace, and {shown(folder)} lies in this one."
-            raise Unsafe(message, fix="Set XDG_CONFIG_HOME to a folder outside, or use TOOLWRIGHT_SECRET_… variables.")
+            raise Unsafe(message, fix="Set XDG_CONFIG_HOME to a folder outside, or use KNAPPER_SECRET_… variables.")
         return folder / FILE
 
     def read(self) -> Mapping[str, str]:

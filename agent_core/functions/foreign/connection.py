@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import programs
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.untrusted import one_line
 
 from .entry import ServerEntry
@@ -45,7 +45,7 @@ _SYSTEM: Final = (
 )
 
 
-class ServerUnavailable(ToolwrightError):
+class ServerUnavailable(KnapperError):
     """There is no connection to a server."""
 
     code = "mcp-server"
@@ -89,7 +89,7 @@ class ServerConnection:
                     self._is_up.clear()
         if self._client is None:
             why = self._trouble or f"it did not answer in {_WAIT_S:g} s"
-            fix = f"Type: toolwright mcp doctor {self.name}"
+            fix = f"Type: knapper mcp doctor {self.name}"
             raise ServerUnavailable(f"The MCP server `{self.name}` cannot be used: {why}.", fix=fix)
         return self._client
 
@@ -120,7 +120,7 @@ class ServerConnection:
     async def _stay_connected(self) -> None:
         pause = _FIRST_PAUSE_S
         await asyncio.to_thread(_load)
-        failures: tuple[type[Exception], ...] = (OSError, ExceptionGroup, ToolwrightError, *_errors())
+        failures: tuple[type[Exception], ...] = (OSError, ExceptionGroup, KnapperError, *_errors())
         while True:
             try:
                 async with AsyncExitStack() as stack:

@@ -24,7 +24,7 @@ from agent_core.storage import prepare_state_dir
 from sandbox.wire.foreign import Malformed, read_json, read_toml
 
 FILE: Final = "mcp.toml"
-_APPROVED: Final = ".toolwright/mcp.json"
+_APPROVED: Final = ".knapper/mcp.json"
 _MOST: Final = 1 << 20
 _MOST_APPROVED: Final = 8 << 20
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -85,7 +85,7 @@ class ServerBook:
         """
         entries = self.entries()
         if name not in entries:
-            fix = did_you_mean(name, entries, "See: toolwright mcp list")
+            fix = did_you_mean(name, entries, "See: knapper mcp list")
             raise UsageError(f"There is no MCP server `{name[:80]}` in {FILE}.", fix=fix)
         return entries[name]
 
@@ -102,7 +102,7 @@ class ServerBook:
         tables.pop(name, None)
         if entry is not None:
             tables[name] = read_json(entry.text)
-        text = "# MCP servers, written by `toolwright mcp`. Each needs your yes on this machine.\n"
+        text = "# MCP servers, written by `knapper mcp`. Each needs your yes on this machine.\n"
         for server, table in tables.items():
             lines = [f"{key} = {json.dumps(value, ensure_ascii=True)}" for key, value in table.items()]
             text += "\n".join(["", f"[{server}]", *lines, ""])

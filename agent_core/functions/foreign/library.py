@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from agent_core.access.secrets import Secrets
 from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
-from agent_core.base.errors import ToolwrightError, WorkspaceError
+from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Failure, Outcome, Raised, Refused, Returned
@@ -20,7 +20,7 @@ from .entry import FILE, ServerBook, ServerEntry
 from .tools import ForeignListing, ForeignTool, capped, functions_of
 
 OnProgress: TypeAlias = Callable[[float, float | None, str], None]
-_STATE: Final = Path(".toolwright") / "mcp"
+_STATE: Final = Path(".knapper") / "mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ForeignLibrary:
         self.book = ServerBook(root)
         self._secrets = secrets
         self._functions: Mapping[str, ForeignFunction] = {}
-        self._files = [root / path for path in (FILE, ".toolwright/mcp.json")]
+        self._files = [root / path for path in (FILE, ".knapper/mcp.json")]
         self._stamps: tuple[object, ...] = ()
         self._connections: dict[str, ServerConnection] = {}
 
@@ -57,7 +57,7 @@ class ForeignLibrary:
         try:
             entries = self.book.entries()
         except WorkspaceError:
-            return functions  # `toolwright mcp list` says what is wrong with the file
+            return functions  # `knapper mcp list` says what is wrong with the file
         for server, entry in entries.items():
             approved = self.book.tools(server, entry)
             tools = {name: ForeignTool(name, row["description"], row["parameters"]) for name, row in approved.items()}
@@ -75,7 +75,7 @@ class ForeignLibrary:
             if why := self._changed(foreign, connection.listing):
                 return Refused(why)
             result = await connection.call(foreign.tool, arguments, on_progress)
-        except ToolwrightError as error:
+        except KnapperError as error:
             return Refused(f"{error.message} {error.fix}".strip())
         masks = CallSecrets(self._secrets, foreign.function.name, _named(entry))
         text = masks.words(capped("\n".join(_texts(result.content))))
@@ -88,7 +88,7 @@ class ForeignLibrary:
 
     def _changed(self, foreign: ForeignFunction, listing: ForeignListing) -> str:
         now = listing.tools.get(foreign.tool)
-        name, fix = foreign.function.name, f"A human looks at it: toolwright mcp approve {foreign.server}"
+        name, fix = foreign.function.name, f"A human looks at it: knapper mcp approve {foreign.server}"
         if now is None:
             return f"`{name}` is not there any more: the server `{foreign.server}` does not offer it. {fix}"
         if now.to_json() != foreign.approved:
@@ -102,7 +102,7 @@ class ForeignLibrary:
             ServerUnavailable: this user did not say yes to its entry, or a secret of it is not set.
         """
         if not self.book.is_started(server, entry):
-            fix = f"Type: toolwright mcp approve {server}"
+            fix = f"Type: knapper mcp approve {server}"
             raise ServerUnavailable(
                 f"The MCP server `{server}` is not started: {FILE} names it, and you did not.", fix=fix
             )

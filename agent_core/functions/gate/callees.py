@@ -27,7 +27,7 @@ from .tree import find, parse
 from .trial import TrialTools
 
 _SHUT = re.compile(r"\[Errno (?:1|2|13|30)\] [^:]{1,60}: (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")
-_SCRATCH = re.compile(r"/scratch/|.*/toolwright-scratch-")
+_SCRATCH = re.compile(r"/scratch/|.*/knapper-scratch-")
 _DEEPEST = 5
 _MOST = 30  # functions that are called, one through another
 

@@ -41,9 +41,9 @@ accepted, before a call (of what was saved or is imported), or manually in the f
 FIXES: Mapping[Way, str] = MappingProxyType(
     {
         "absent": "{}, or leave it: a human is asked once the function is made or called",
-        "none": "{}, or let a human grant it: toolwright functions grant NAME",
+        "none": "{}, or let a human grant it: knapper functions grant NAME",
         "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
-        "calling": "a human is asked before it is called, or grants it now: toolwright functions grant NAME",
+        "calling": "a human is asked before it is called, or grants it now: knapper functions grant NAME",
         "importing": "leave it, a human is asked when it is first called; else {}",
         "file": "leave it if the task needs it, a human has to grant it; else {}",
     }

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.json_form import IF_SET
 from agent_core.base.messages import Notice, System, User
 from agent_core.base.untrusted import one_line
@@ -95,7 +95,7 @@ class Reviewer:
                 reply = await _asked(self._model, described)
         except TimeoutError:
             return Review(self.name, seconds=time.perf_counter() - began, error=f"no answer within {_WAIT_S:.0f} s")
-        except ToolwrightError as error:
+        except KnapperError as error:
             return Review(self.name, seconds=time.perf_counter() - began, error=one_line(error.message, _LONGEST))
         opinions = _opinions(reply)
         spent = reply.usage.prompt, reply.usage.completion, time.perf_counter() - began
@@ -118,7 +118,7 @@ async def _asked(model: Model, described: str) -> Reply:
                         return piece
         except ModeChanged:
             continue
-    raise ToolwrightError("The reviewer gave no reply.")
+    raise KnapperError("The reviewer gave no reply.")
 
 
 def _opinions(reply: Reply) -> tuple[Opinion, ...]:

@@ -47,7 +47,7 @@ _ENDS: Final = {
 class AuditFinding:
     """One thing to improve in a function: what it is, what is proposed, and the command that begins it.
 
-    `steps` are the words of the command after `toolwright functions`; `others` are the functions that it is about, too.
+    `steps` are the words of the command after `knapper functions`; `others` are the functions that it is about, too.
     """
 
     function: str
@@ -59,7 +59,7 @@ class AuditFinding:
     @property
     def command(self) -> str:
         """The command as it is typed in the shell."""
-        return f"toolwright functions {shlex.join(self.steps)}"
+        return f"knapper functions {shlex.join(self.steps)}"
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
@@ -97,7 +97,7 @@ class BackgroundReview:
         if self._left:
             (name, path), more = next(iter(self._left.items())), len(self._left) - 1
             message = "not checked for copies, weak examples and breaking arguments, because many were saved at once"
-            problem = Problem("not-looked-at", message, Place(path), "toolwright functions check functions", "warns")
+            problem = Problem("not-looked-at", message, Place(path), "knapper functions check functions", "warns")
             self._left.clear()
             self._tell(f"{name} and {more} more" if more else name, [problem])
 
@@ -105,7 +105,7 @@ class BackgroundReview:
         """Report the findings on one function if it is still there and unchanged."""
         try:
             findings = await self._found(name, request)
-        except ToolwrightError as error:
+        except KnapperError as error:
             findings = [Problem("not-looked-at", str(error), Place(_function(request, name).path), severity="warns")]
         if self._waiting.get(name) is request:
             del self._waiting[name]

@@ -79,7 +79,7 @@ class BatchOperations:
         return report
 
     async def hand_out(self, handing: Handing) -> ExportReport:
-        """Export functions as a package that works without Toolwright. Return the report.
+        """Export functions as a package that works without Knapper. Return the report.
 
         Raises:
             UsageError: the folder holds something, or a name is unknown.

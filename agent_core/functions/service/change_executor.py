@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_core.access.grants import GrantStore
-from agent_core.base.errors import LostLease, StaleFile, StorageError, ToolwrightError, UsageError, WorkspaceError
+from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageError, UsageError, WorkspaceError
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.module_file import remove, save
@@ -129,7 +129,7 @@ class ChangeExecutor:
         else:
             save(self._folder, change.path, change.text, change.expected)
 
-    async def _give_up(self, plan: PlannedChange, record: Record, error: ToolwrightError) -> PlannedChange:
+    async def _give_up(self, plan: PlannedChange, record: Record, error: KnapperError) -> PlannedChange:
         name = plan.detail.name if plan.detail else plan.change.module if plan.change else ""
         note = "Nothing was changed. " + (
             "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
@@ -140,7 +140,7 @@ class ChangeExecutor:
         return refusal
 
 
-def _refused(plan: PlannedChange, error: ToolwrightError) -> Judgment:
+def _refused(plan: PlannedChange, error: KnapperError) -> Judgment:
     """Return the detail of a plan that was not executed, with the reason in its place."""
     detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
     path = plan.change.path if plan.change else ""

@@ -274,7 +274,7 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
     """
     if asked_version not in ("", current_version):
         message = f"`{name}` has changed since the question, so nothing was granted."
-        raise WorkspaceError(message, fix=f"Look again: toolwright functions grant {name}")
+        raise WorkspaceError(message, fix=f"Look again: knapper functions grant {name}")
 
 
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:

@@ -1,4 +1,4 @@
-"""Export of functions: a folder with a plain package that works without Toolwright, with its examples as tests.
+"""Export of functions: a folder with a plain package that works without Knapper, with its examples as tests.
 
 The functions keep their text; only imports between the workspace's modules are written as relative ones. A folder
 that holds something is not written into.
@@ -124,7 +124,7 @@ def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
     texts, notes = _texts(chosen, snapshot, package)
     functions = [function for function in snapshot.functions.values() if _goes_along(function, chosen)]
     if not functions:
-        raise UsageError("There is no function to export.", fix="Next: toolwright functions list")
+        raise UsageError("There is no function to export.", fix="Next: knapper functions list")
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
     _write(handing.folder, files)
     names = tuple(function.name for function in functions)
@@ -222,7 +222,7 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
     places = [f"{package}.{function.module}:{function.name}" for function in functions]
     imports = [f"from .{function.module} import {function.name}" for function in functions]
     offered = [*(["Context"] if takes_self else []), *(function.name for function in functions)]
-    head = [f'"""{len(functions)} functions, exported from a Toolwright workspace."""\n']
+    head = [f'"""{len(functions)} functions, exported from a Knapper workspace."""\n']
     files = {
         f"{package}/__init__.py": "\n".join(
             [

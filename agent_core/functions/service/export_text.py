@@ -139,7 +139,7 @@ build-backend = "setuptools.build_meta"
 [project]
 name = "{name}"
 version = "0.1.0"
-description = "{count} functions, exported from a Toolwright workspace."
+description = "{count} functions, exported from a Knapper workspace."
 readme = "README.md"
 requires-python = ">=3.11"
 dependencies = {dependencies}
@@ -150,7 +150,7 @@ include = ["{package}*"]
 
 README = """# {package}
 
-{count} functions, exported from a Toolwright workspace. Plain Python: nothing of Toolwright is needed.
+{count} functions, exported from a Knapper workspace. Plain Python: nothing of Knapper is needed.
 
 ```python
 from {package} import {first}

@@ -112,6 +112,4 @@ def own_text(name: str, snapshot: Snapshot) -> str | None:
 def _why_rejected(path: str, snapshot: Snapshot) -> str:
     """Return what is wrong with a file, as the end of a sentence."""
     problems = snapshot.rejections.get(path)
-    return (
-        f": {problems[0]}" if problems else "; `/reload` or `toolwright functions reload` says what is wrong with it."
-    )
+    return f": {problems[0]}" if problems else "; `/reload` or `knapper functions reload` says what is wrong with it."

@@ -79,7 +79,7 @@ def _listed(names: list[str]) -> str:
 
 
 def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
-    """Return the text of a module adapted to Toolwright. A text without a foreign `self` is returned unchanged.
+    """Return the text of a module adapted to Knapper. A text without a foreign `self` is returned unchanged.
 
     Where nothing is to be mapped, all that is foreign is named.
     """

@@ -164,7 +164,7 @@ class GrantCommands:
         if entry is None and not await self._granting.book.problems():
             if name not in (functions := self._registry.snapshot().functions):
                 raise unknown_function(name, functions)
-            raise UsageError(f"`{name}` has no grants.", fix="See them: toolwright functions grants")
+            raise UsageError(f"`{name}` has no grants.", fix="See them: knapper functions grants")
         had = entry.grants if entry else NOTHING
         remaining = await self._granting.book.revoke(name, grants)
         if grants is not None and remaining == had:

@@ -189,7 +189,7 @@ class Importer:
         if holder.module == part.module and verdict is not None and verdict.imported_hash == mark:
             return "skipped"
         message = f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
-        fix = f"rename one of the two; or take this text with: toolwright functions edit {name} --file FILE"
+        fix = f"rename one of the two; or take this text with: knapper functions edit {name} --file FILE"
         return Problem("name-taken", message, where, fix)
 
     async def _join(self, group: list[ModuleProgress]) -> None:

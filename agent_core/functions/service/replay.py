@@ -155,9 +155,7 @@ class Replays:
     async def _row(self, call: int) -> RecordedRow:
         row = await self._store.recorded_call(call)
         if row is None:
-            raise UsageError(
-                f"The call {call} is not recorded.", fix="To see the recorded calls: toolwright calls list"
-            )
+            raise UsageError(f"The call {call} is not recorded.", fix="To see the recorded calls: knapper calls list")
         return row
 
     async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base import events
-from agent_core.base.errors import ToolwrightError, WorkspaceError
+from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.problem import Problem
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.function import Function
@@ -106,7 +106,7 @@ class FunctionService:
         waiting = self.registry.snapshot().waiting
         done = await self._carrier.carry_out(plan, record, author.by)
         if waiting and done.change is not None:
-            with suppress(ToolwrightError):  # the next look at the folder does it
+            with suppress(KnapperError):  # the next look at the folder does it
                 await self._catch_up(done.change.path)  # what has got a free name is judged
         return done
 
@@ -201,7 +201,7 @@ class FunctionService:
             with self.second_look.put_off():
                 async with self._carrier.one_at_a_time:
                     await self.loader.refresh(paths)
-        except ToolwrightError as error:
+        except KnapperError as error:
             self.tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
     async def start(self) -> None:
@@ -220,7 +220,7 @@ class FunctionService:
                 async with self._carrier.one_at_a_time:
                     await self.loader.pull()
             self._pulled = number
-        except ToolwrightError as error:
+        except KnapperError as error:
             self.tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
     async def list(

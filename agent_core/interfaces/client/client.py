@@ -1,6 +1,6 @@
 """The client: what people and programs do with a workspace, the same in this process and over HTTP.
 
-Results are the published JSON, as `toolwright … --json` prints it; events are those of `agent_core.events`.
+Results are the published JSON, as `knapper … --json` prints it; events are those of `agent_core.events`.
 """
 
 import asyncio
@@ -185,7 +185,7 @@ class Client(Resource):
         return await self._post(f"/approvals/{self._quoted(question)}", body)
 
     async def command(self, words: Sequence[str], texts: Mapping[str, str] | None = None, **typed: str | bool) -> Json:
-        """Run a command of `toolwright` where the workspace is, and return what it shows.
+        """Run a command of `knapper` where the workspace is, and return what it shows.
 
         `texts` are the files that it names; `typed` says where it was typed, as the API has it.
         """

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 from urllib.parse import unquote
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.json_form import to_json
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import LOOSE, read_json
@@ -59,7 +59,7 @@ class LocalWire:
         sent = Sent(names, {key: str(value) for key, value in query.items()}, body)
         try:
             return await operation.run(self._rooms, _OWNER, sent)
-        except ToolwrightError as error:
+        except KnapperError as error:
             raise ApiRefusal.of(error) from error
 
 

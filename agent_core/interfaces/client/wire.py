@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 import httpx2
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
@@ -18,7 +18,7 @@ _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
 _SILENCE_S: Final = 60.0  # on a stream that has a comment every 15 s
 
 
-class ConnectionLost(ToolwrightError):
+class ConnectionLost(KnapperError):
     """The server cannot be reached, or the connection broke off."""
 
     code = "connection"

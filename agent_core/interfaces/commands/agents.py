@@ -1,4 +1,4 @@
-"""`toolwright agents`: show, delete, export and import agents; run and steer those that work together."""
+"""`knapper agents`: show, delete, export and import agents; run and steer those that work together."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ async def list_(door: Door) -> Result:
 
     async with door.state() as state:
         data = await agents_listing(state)
-    hint = "" if data["agents"] else "There is none yet. Next: toolwright run"
+    hint = "" if data["agents"] else "There is none yet. Next: knapper run"
     return Result(data, listing_lines(data, door.agent_name), hint)
 
 
@@ -105,7 +105,7 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
     async with door.state() as state:
         reports = await state.moves.take_in(text, request)
     lines = [row for report in reports for row in report_lines(report, is_tried=request.dry_run)]
-    hint = f"Next: toolwright run --agent {reports[0].name}" if reports and not request.dry_run else ""
+    hint = f"Next: knapper run --agent {reports[0].name}" if reports and not request.dry_run else ""
     return Result({"agents": [report.to_json() for report in reports], "dry_run": request.dry_run}, lines, hint)
 
 
@@ -270,7 +270,7 @@ async def pause(door: Door, name: str, why: str) -> Result:
     async with _supervised(door) as (supervision, state):
         supervision.check(name)
         await state.store.apply([PauseAgent(name, why)])
-    return _done({"paused": name}, f"{name} is paused", f"toolwright agents resume {name}")
+    return _done({"paused": name}, f"{name} is paused", f"knapper agents resume {name}")
 
 
 @verb(opens=Opens.NOTHING)
@@ -279,7 +279,7 @@ async def resume(door: Door, name: str) -> Result:
     """Resume a paused agent, or open a thread again that is stuck."""
     async with _supervised(door) as (supervision, _):
         threads = await supervision.resume(name)
-    say = f'tell it how: toolwright run --agent {name} --message "…"' if threads else ""
+    say = f'tell it how: knapper run --agent {name} --message "…"' if threads else ""
     return _done({"resumed": name, "threads": threads}, f"{name} {'may go on' if threads else 'goes on'}", say)
 
 

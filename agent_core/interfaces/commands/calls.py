@@ -1,4 +1,4 @@
-"""`toolwright calls`: recorded function calls, and replays of them."""
+"""`knapper calls`: recorded function calls, and replays of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

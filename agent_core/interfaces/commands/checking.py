@@ -1,4 +1,4 @@
-"""`toolwright functions check`, `audit`, `import` and `export`: the gate on files and on libraries.
+"""`knapper functions check`, `audit`, `import` and `export`: the gate on files and on libraries.
 
 A check is for people, scripts, commit hooks and code scanning.
 """
@@ -65,7 +65,7 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
     if not printer.counts["judged"]:
         scene.hint("Nothing was judged: there is no function in the given paths.")
     elif policy == "import":
-        whole = f"toolwright functions import {shlex.quote(str(options['paths'][0]))} --dry-run"
+        whole = f"knapper functions import {shlex.quote(str(options['paths'][0]))} --dry-run"
         scene.hint(f"Each file is judged by itself. With what functions need of other files: {whole}")
     return 1 if printer.refused else 0
 
@@ -206,7 +206,7 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
 @click.argument("names", nargs=-1)
 @click.option("--package", default="", help="The package's name; by default, the folder's.")
 async def export(door: Door, folder: Path, names: tuple[str, ...], package: str) -> Result:
-    """Write a package that works without Toolwright: all functions, or NAMES and what they need, with their tests."""
+    """Write a package that works without Knapper: all functions, or NAMES and what they need, with their tests."""
     from agent_core.functions.service import Handing
 
     from ..render.import_report import export_lines
@@ -230,7 +230,7 @@ async def audit(door: Door, is_sarif: bool = False) -> Result:  # noqa: FBT001, 
         _log_audit(report, door.workspace.root)
         return Result(None)
     trouble = [line(("warn", "~ "), f"Confusable functions were not looked for: {report.trouble}")]
-    hint = "" if report.functions else "There is no function. Next: toolwright run, and ask for one."
+    hint = "" if report.functions else "There is no function. Next: knapper run, and ask for one."
     return Result(report, [*audit_lines(report, door.typed), *(trouble if report.trouble else [])], hint)
 
 

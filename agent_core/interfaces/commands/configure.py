@@ -1,4 +1,4 @@
-"""`toolwright configure`: which model answers and a few limits, tried before they are written."""
+"""`knapper configure`: which model answers and a few limits, tried before they are written."""
 
 import asyncio
 import os
@@ -38,11 +38,11 @@ ASKED = (
 @click.command()
 @click.option("--model", metavar="NAME", help="The model's name; skips the question.")
 @click.option("--base-url", metavar="URL", help="The endpoint's address; skips the question.")
-@click.option("--confirm-address", is_flag=True, help="Only confirm the address that toolwright.toml names.")
+@click.option("--confirm-address", is_flag=True, help="Only confirm the address that knapper.toml names.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: use the given and the current values.")
 @scene
 def configure(scene: CliContext, model: str | None, base_url: str | None, **flags: bool) -> int:
-    """Choose the model and a few limits. The choice is tried with one real request and written to toolwright.toml.
+    """Choose the model and a few limits. The choice is tried with one real request and written to knapper.toml.
 
     A key is never asked for and never written: it comes from OPENAI_API_KEY.
     """
@@ -51,7 +51,7 @@ def configure(scene: CliContext, model: str | None, base_url: str | None, **flag
     yes, confirms = flags["yes"], flags["confirm_address"]
     if not yes and not sys.stdin.isatty():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
-        raise UsageError("There is no terminal for the question.", fix=f"Next: toolwright configure {next_command}")
+        raise UsageError("There is no terminal for the question.", fix=f"Next: knapper configure {next_command}")
     root = Workspace.find(scene.root)
     if confirms:
         return _confirm(scene, root, {"model.name": model}, yes=yes)
@@ -105,7 +105,7 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
         keep_address(root, values)
     commands = exports(settings)
     document = {
-        "file": str(root / "toolwright.toml"),
+        "file": str(root / "knapper.toml"),
         "written": values if keep else {},
         "in_force": {setting.key: _value(settings, setting.key) for setting in ASKED},
         "tested": tested.to_json(),

@@ -1,4 +1,4 @@
-"""`toolwright functions`: the commands with which people and scripts manage functions and their packages."""
+"""`knapper functions`: the commands with which people and scripts manage functions and their packages."""
 
 import sys
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ async def packages(door: Door, is_clean: bool) -> Result:  # noqa: FBT001  (clic
         result = await packing.clean()
         return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
     data = await packing.listing()
-    none = "No function has a package. Next: toolwright functions grant NAME --package REQ"
+    none = "No function has a package. Next: knapper functions grant NAME --package REQ"
     return Result(data, [*package_lines(data)], "" if data.packages else none, 1 if data.problem else 0)
 
 
@@ -106,8 +106,8 @@ async def list_(door: Door, pattern: str, module: str, standing: str | None, unu
         return _listed_at_prompt(door, data, pattern)
     modules = {function.module for function in door.shop.registry.snapshot().functions.values()}
     known = modules if module else door.shop.names()
-    none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: toolwright run, and ask for one.')}"
-    hint = plain(unused_hint(data, "toolwright functions list --unused")).strip() if data.functions else none
+    none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: knapper run, and ask for one.')}"
+    hint = plain(unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
     return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint, 0 if data.is_whole else 1)
 
 
@@ -134,7 +134,7 @@ async def search(door: Door, need: str, count: int | None) -> Result:
     """Find functions by what they are needed for: why each matches, how it differs from similar ones, what it needs."""
     report = await door.shop.search(need, *([count] if count else ()))
     trouble = [line(("warn", "~ "), f"Only words were compared: {report.trouble}")] if report.trouble else []
-    none = "No function serves this. Next: toolwright run, and ask for one."
+    none = "No function serves this. Next: knapper run, and ask for one."
     return Result(report, [*trouble, *match_lines(report)], "" if report.results else none)
 
 
@@ -198,7 +198,7 @@ async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
 ) -> Result:
     """Create the function in FILE. It goes through the gate; without FILE, it is read from standard input."""
     if name.endswith(".py"):
-        fix = f"Next: toolwright functions create NAME {name}"
+        fix = f"Next: knapper functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
     verdict = await door.shop.create(name, door.read(file or source), module, reason=reason)
     return _with_next(door, await history.predicted(door, verdict))
@@ -316,14 +316,14 @@ def _head(door: Door, called: tuple[str, str]) -> list[Line]:
 
 
 def _list_of(door: Door) -> str:
-    return "/functions" if door.at_prompt else "toolwright functions list"
+    return "/functions" if door.at_prompt else "knapper functions list"
 
 
 def _with_next(door: Door, verdict: "Judgment") -> Result:
     from ..shell_door import is_attended
 
     if verdict.admitted:
-        return judged(verdict, f"Next: toolwright functions call {verdict.name} --args '{{…}}'")
+        return judged(verdict, f"Next: knapper functions call {verdict.name} --args '{{…}}'")
     unasked = verdict.denied or "" if not is_attended() else ""
     return judged(verdict, history.challenge_hint(door, verdict) or unasked)
 

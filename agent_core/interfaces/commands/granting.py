@@ -1,4 +1,4 @@
-"""`toolwright functions grant, revoke, grants`: what functions may reach, managed by the user."""
+"""`knapper functions grant, revoke, grants`: what functions may reach, managed by the user."""
 
 import shutil
 import sys
@@ -54,7 +54,7 @@ async def grant(door: Door, name: str, is_sure: bool, **options: Any) -> Result:
     grants = door.shop.grants
     question = await grants.question(name, grants.wanted(options))
     if not question.missing:
-        raise UsageError(f"`{name}` has all of it already.", fix="See: toolwright functions grants")
+        raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
     if not is_sure and not _agrees(question):
         return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
     result = await grants.grant(name, question.missing, version=question.version)
@@ -72,7 +72,7 @@ async def revoke(door: Door, name: str, is_all: bool, **options: Any) -> Result:
     selection = door.shop.grants.wanted(options)
     if is_all == bool(selection):
         raise UsageError(
-            "Name the grants to revoke, or use --all.", fix=f"Such as: toolwright functions revoke {name} --all"
+            "Name the grants to revoke, or use --all.", fix=f"Such as: knapper functions revoke {name} --all"
         )
     return await revoked(door.shop, name, None if is_all else selection)
 
@@ -89,7 +89,7 @@ async def list_grants(door: Door, name: str) -> Result:
     if name and not data.grants and name not in (names := door.shop.names()):
         raise unknown_function(name, names)
     none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
-    none += "You are asked when one is needed." if door.at_prompt else "Next: toolwright functions grant NAME"
+    none += "You are asked when one is needed." if door.at_prompt else "Next: knapper functions grant NAME"
     return Result(data, grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0)
 
 

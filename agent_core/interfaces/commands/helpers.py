@@ -1,4 +1,4 @@
-"""`toolwright helpers`: the narrow agents that others call as functions."""
+"""`knapper helpers`: the narrow agents that others call as functions."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from ..render.verdicts import problem_lines
 from ..spans import line
 from .verb import Door, Opens, Result, verb
 
-if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
+if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.workspace.helper_changes import HelperVerdict
 
 _file = click.option(
@@ -32,7 +32,7 @@ async def list_(door: Door) -> Result:
 
     data, problems = await helpers_document(door.workspace), door.workspace.helpers.problems
     is_empty = not data["helpers"] and not problems
-    hint = "There is no helper yet. Next: toolwright helpers create NAME --file FILE" if is_empty else ""
+    hint = "There is no helper yet. Next: knapper helpers create NAME --file FILE" if is_empty else ""
     return Result(data, [*list_lines(data["helpers"]), *problem_lines(problems)], hint)
 
 
@@ -70,7 +70,7 @@ async def check(door: Door, name: str) -> Result:
 async def create(door: Door, name: str, file: str | None, reason: str) -> Result:
     """Create a helper from a file, if it passes its gate."""
     if file is None:
-        raise UsageError("A helper is made from a file.", fix=f"Next: toolwright helpers create {name} --file FILE")
+        raise UsageError("A helper is made from a file.", fix=f"Next: knapper helpers create {name} --file FILE")
     verdict = await door.workspace.helper_changes.create(name, door.read(file), door.workspace.by_user(reason))
     return _judged(verdict, "was created")
 
@@ -94,7 +94,7 @@ async def edit(door: Door, name: str, file: str | None, reason: str) -> Result:
 async def delete(door: Door, name: str, reason: str) -> Result:
     """Delete a helper that no other helper names. Its history is kept."""
     verdict = await door.workspace.helper_changes.delete(name, door.workspace.by_user(reason))
-    return _judged(verdict, "was deleted", f"To undo: toolwright helpers rollback {name}")
+    return _judged(verdict, "was deleted", f"To undo: knapper helpers rollback {name}")
 
 
 @verb()

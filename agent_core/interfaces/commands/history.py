@@ -1,4 +1,4 @@
-"""`toolwright functions history, diff, blame, rollback`, and the problems that keep a candidate out."""
+"""`knapper functions history, diff, blame, rollback`, and the problems that keep a candidate out."""
 
 import ast
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ async def history(door: Door, name: str) -> Result:
         from ..render.function_tables import versions_table
 
         return Result(data, table=versions_table(data))
-    hint = f"It is deleted. Next: toolwright functions rollback {name}" if data.deleted else ""
+    hint = f"It is deleted. Next: knapper functions rollback {name}" if data.deleted else ""
     return Result(data, history_lines(data.versions), hint)
 
 

@@ -1,4 +1,4 @@
-"""`toolwright log`: a conversation as Markdown, to read or to keep."""
+"""`knapper log`: a conversation as Markdown, to read or to keep."""
 
 import asyncio
 from typing import Any
@@ -48,4 +48,4 @@ def _nothing(name: str, others: list[str]) -> str:
     if not others:
         return "Nothing was said."
     there = f"Other agents: {', '.join(others[:20])}. " if len(others) > 1 else ""
-    return f"Nothing was said to {name}. {there}Next: toolwright log --agent {others[0]}"
+    return f"Nothing was said to {name}. {there}Next: knapper log --agent {others[0]}"

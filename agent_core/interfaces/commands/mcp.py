@@ -1,4 +1,4 @@
-"""`toolwright mcp`: the workspace as an MCP server over a pipe, and the MCP servers whose tools it uses."""
+"""`knapper mcp`: the workspace as an MCP server over a pipe, and the MCP servers whose tools it uses."""
 
 import asyncio
 import difflib
@@ -19,7 +19,7 @@ from .packages import must_have
 from .serve import stopping
 from .verb import Door, Opens, Result, verb
 
-if TYPE_CHECKING:  # `toolwright --help` loads none of it
+if TYPE_CHECKING:  # `knapper --help` loads none of it
     from agent_core.functions.foreign.library import ForeignLibrary
     from agent_core.functions.foreign.tools import ForeignListing
 
@@ -90,7 +90,7 @@ async def list_(door: Door) -> Result:
         line(("name", row["name"]), f"  {row['state']}, {len(row['tools'])} tools  ", ("dim", _target(row)))
         for row in rows
     ]
-    return Result({"servers": rows}, lines, "" if rows else "There is none. Next: toolwright mcp add NAME COMMAND…")
+    return Result({"servers": rows}, lines, "" if rows else "There is none. Next: knapper mcp add NAME COMMAND…")
 
 
 @verb(opens=Opens.NOTHING)
@@ -146,7 +146,7 @@ async def doctor(door: Door, name: str) -> Result:
     data = {"name": name, "tools": len(now), "approved": len(approved), "problems": problems, "ok": not problems}
     lines = [line(f"{name}: {len(now)} tools, {len(approved)} approved")]
     lines += [line(("bad", "! "), problem) for problem in problems]
-    return Result(data, lines, f"See: toolwright mcp approve {name}" if changed else "", code=1 if problems else 0)
+    return Result(data, lines, f"See: knapper mcp approve {name}" if changed else "", code=1 if problems else 0)
 
 
 @asynccontextmanager
@@ -192,7 +192,7 @@ async def _shown(library: "ForeignLibrary", name: str) -> Result:
     document = {"name": name, "tools": tools, "digest": digest(tools), "problems": listing.problems}
     if tools == approved:
         return Result({**document, "approved": True}, [line(f"{name}: nothing has changed since you approved it.")])
-    fix = f"To use these: toolwright mcp approve {name} {digest(tools)}"
+    fix = f"To use these: knapper mcp approve {name} {digest(tools)}"
     return Result({**document, "suspicions": suspicions, "approved": False}, [*lines, line(fix)])
 
 
@@ -207,7 +207,7 @@ def _unstarted(name: str, text: str, digest: str) -> Result:
     lines = [
         line(("bad", f"! {name} is in mcp.toml, but you did not add it. Nothing was started.")),
         line(visible(text)),
-        line(f"To start it and see its tools: toolwright mcp approve {name} {digest}"),
+        line(f"To start it and see its tools: knapper mcp approve {name} {digest}"),
     ]
     return Result({"name": name, "entry": text, "digest": digest, "started": False}, lines, code=1)
 

@@ -1,4 +1,4 @@
-"""`toolwright memory`: look at and change what an agent remembers."""
+"""`knapper memory`: look at and change what an agent remembers."""
 
 import sys
 from contextlib import AsyncExitStack
@@ -12,7 +12,7 @@ from agent_core.base.errors import UsageError
 from ..spans import line
 from .verb import Door, Opens, Result, Verb, verb
 
-if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
+if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.workspace.forgetting import ForgetReport
 
 _agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
@@ -34,7 +34,7 @@ async def show(door: Door, label: str, agent: str) -> Result:
         if agent:
             await state.moves.whole(agent)
         data = await memory_document(state.store, agent or door.agent_name or state.agent, label)
-    none = f"{data['agent']} has no block yet. Next: toolwright run --agent {data['agent']}"
+    none = f"{data['agent']} has no block yet. Next: knapper run --agent {data['agent']}"
     lines = [*memory_lines(data), *([] if label else [total_line(data)])]
     return Result(data, lines, "" if data["blocks"] or label else none)
 

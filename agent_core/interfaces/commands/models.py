@@ -1,4 +1,4 @@
-"""`toolwright models`: list the local models, fetch or remove one, and show where it is stored."""
+"""`knapper models`: list the local models, fetch or remove one, and show where it is stored."""
 
 import asyncio
 from typing import Any
@@ -27,7 +27,7 @@ def list_(scene: CliContext) -> None:
     local_models = list_models()
     scene.result({"models": local_models}, _table(local_models))
     if not any(_is_here(model) for model in local_models):
-        scene.hint(f"Next: toolwright models get {local_models[0]['name']}" if local_models else "There are none.")
+        scene.hint(f"Next: knapper models get {local_models[0]['name']}" if local_models else "There are none.")
 
 
 @models.command()
@@ -53,7 +53,7 @@ def get(scene: CliContext, name: str, source: str | None) -> None:
         raise
     prepare(name)
     scene.result(fetched, [line(("ok", "✓ "), str(fetched.get("path", name)))])
-    scene.hint(f"Next: toolwright run --model local/{name.removeprefix('local/')}")
+    scene.hint(f"Next: knapper run --model local/{name.removeprefix('local/')}")
 
 
 @models.command()
@@ -68,7 +68,7 @@ def path(scene: CliContext, name: str) -> None:
     if model is None:
         raise UsageError(f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}.")
     if not _is_here(model):
-        raise UsageError(f"`{name}` is not here.", fix=f"toolwright models get {name}")
+        raise UsageError(f"`{name}` is not here.", fix=f"knapper models get {name}")
     scene.result({"name": name, "path": model["path"]}, [line(str(model["path"]))])
 
 
@@ -82,7 +82,7 @@ def remove(scene: CliContext, name: str) -> None:
     removed = remove_model(name)
     freed = f"{removed['bytes'] / 1e6:.0f} MB were freed"
     scene.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
-    scene.hint(f"To download it again: toolwright models get {removed['name'].removeprefix('local/')}")
+    scene.hint(f"To download it again: knapper models get {removed['name'].removeprefix('local/')}")
 
 
 def _is_here(model: dict[str, Any]) -> bool:

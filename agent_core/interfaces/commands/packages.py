@@ -13,7 +13,7 @@ def must_have(extra: str, *modules: str) -> None:
     """
     missing = [name for name in modules if not _is_there(name)]
     if missing:
-        fix = f'Type: python -m pip install "toolwright[{extra}]"'
+        fix = f'Type: python -m pip install "knapper[{extra}]"'
         raise UsageError(f"This needs the package {' and '.join(missing)}.", fix=fix)
 
 

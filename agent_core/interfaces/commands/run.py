@@ -1,4 +1,4 @@
-"""`toolwright run`: the prompt on a terminal; elsewhere one turn, or one turn per line."""
+"""`knapper run`: the prompt on a terminal; elsewhere one turn, or one turn per line."""
 
 import asyncio
 import gc
@@ -183,7 +183,7 @@ def _plainly(options: RunOptions) -> int:
 def _names_address(root: Path) -> bool:
     """Check whether the file names an address, without reading all settings, which would delay the prompt."""
     try:
-        file = read_toml(read_plain(root / "toolwright.toml", 1 << 20))
+        file = read_toml(read_plain(root / "knapper.toml", 1 << 20))
     except (OSError, Malformed):
         return False  # problems in it are reported where the settings are read
     named = file.get("models")

@@ -1,4 +1,4 @@
-"""`toolwright secrets`: values that functions are given by name, read only from a hidden prompt or standard input."""
+"""`knapper secrets`: values that functions are given by name, read only from a hidden prompt or standard input."""
 
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ def set_(scene: CliContext, name: str) -> None:
     lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.vault.path)}.")]
     lines += [line(("warn", "! "), f"The variable {by} takes precedence while it is set.")] if by else []
     scene.result({"name": name, "from": store.places()[name]}, lines)
-    scene.hint(f"A function gets it with: toolwright functions grant NAME --secret {name}")
+    scene.hint(f"A function gets it with: knapper functions grant NAME --secret {name}")
 
 
 @secrets.command("list")
@@ -56,7 +56,7 @@ def list_(scene: CliContext) -> int:
     problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
     scene.result({"secrets": rows, "problem": problem_data}, [*_lines(rows), *_problem_lines(problem)])
     if not rows and not problem:
-        scene.hint("No secret is set. Next: toolwright secrets set NAME")
+        scene.hint("No secret is set. Next: knapper secrets set NAME")
     return 1 if problem else 0
 
 
@@ -107,7 +107,7 @@ def _value(name: str) -> str:
         except UnicodeDecodeError as error:
             raise UsageError("Standard input is not text.") from error
     if not typed:
-        raise UsageError("No value was given, so nothing was set.", fix=f"Next: toolwright secrets set {name}")
+        raise UsageError("No value was given, so nothing was set.", fix=f"Next: knapper secrets set {name}")
     return typed
 
 

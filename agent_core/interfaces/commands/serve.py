@@ -1,4 +1,4 @@
-"""`toolwright serve` and `toolwright tokens`: the workspace over HTTP, and who may use it."""
+"""`knapper serve` and `knapper tokens`: the workspace over HTTP, and who may use it."""
 
 import asyncio
 import signal
@@ -34,7 +34,7 @@ _SCOPES = ("chat", "read", "edit", "approve", "admin")
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @scene
 def serve(scene: CliContext, **options: object) -> int:
-    """Serve the workspace over HTTP, to those with `toolwright tokens`. Ctrl-C stops it.
+    """Serve the workspace over HTTP, to those with `knapper tokens`. Ctrl-C stops it.
 
     With --json the first line says where: {"url", "login", "workspace"}.
     """
@@ -119,7 +119,7 @@ async def list_(door: Door) -> Result:
         + line(("dim", f"  until {datetime.fromtimestamp(row.expires):%Y-%m-%d %H:%M}" if row.expires else ""))
         for row in rows
     ]
-    return Result(data, lines, "" if rows else "There is none. Next: toolwright tokens add NAME --scope chat")
+    return Result(data, lines, "" if rows else "There is none. Next: knapper tokens add NAME --scope chat")
 
 
 @verb(opens=Opens.NOTHING)

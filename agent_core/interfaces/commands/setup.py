@@ -1,4 +1,4 @@
-"""`toolwright init, doctor, schema, state`: a workspace is made, and what is around it is looked at or taken over."""
+"""`knapper init, doctor, schema, state`: a workspace is made, and what is around it is looked at or taken over."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ _AT_CORE = "at core scratch has no total size, and whether a path is there can b
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 @scene
 def init(scene: CliContext, folder: Path | None) -> None:
-    """Create a workspace. It gets functions/ with five starters, and toolwright.toml; nothing is overwritten."""
+    """Create a workspace. It gets functions/ with five starters, and knapper.toml; nothing is overwritten."""
     from agent_core.workspace.workspace import Workspace
 
     root = folder or scene.root
@@ -29,7 +29,7 @@ def init(scene: CliContext, folder: Path | None) -> None:
     lines = [line(("ok", "+ "), name) for name in names] or [line(("dim", "Everything exists already."))]
     enter = "" if root.resolve() == Path.cwd() else f"cd {root} && "
     scene.result({"workspace": str(root), "made": names}, lines)
-    scene.hint(f"Next: {enter}toolwright run")
+    scene.hint(f"Next: {enter}knapper run")
 
 
 @verb(opens=Opens.MACHINE)
@@ -42,7 +42,7 @@ async def doctor(door: Door) -> Result:
 def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of `doctor`
     sandbox = report["sandbox"]
     lines = [
-        line(("strong", "toolwright "), f"{report['version']}, Python {report['python']}, {report['platform']}"),
+        line(("strong", "knapper "), f"{report['version']}, Python {report['python']}, {report['platform']}"),
         line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
         *(line("  ", _mark(is_present), layer) for layer, is_present in sandbox["layers"].items()),
         *(line("  ", ("bad", f"missing: {layer}")) for layer in sandbox["missing"]),
@@ -138,7 +138,7 @@ def state() -> None:
 @click.argument("file")
 @scene
 def adopt(scene: CliContext, file: str) -> None:
-    """Adopt FILE, which was set aside in .toolwright/ because it did not carry your seal.
+    """Adopt FILE, which was set aside in .knapper/ because it did not carry your seal.
 
     Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
     """

@@ -1,4 +1,4 @@
-"""`toolwright sources`: the documents that the user gives an agent."""
+"""`knapper sources`: the documents that the user gives an agent."""
 
 import shlex
 from dataclasses import replace
@@ -9,7 +9,7 @@ import click
 from ..spans import line
 from .verb import Door, Result, verb
 
-if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
+if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.memory.source_catalog import Sources
 
 _agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
@@ -50,8 +50,8 @@ async def load(door: Door, place: str, name: str | None) -> Result:
     folder = (name or place).rstrip("/")
     is_whole = len(names) > 1 and all(one.startswith(f"{folder}/") for one in names)
     source = shlex.quote(folder if is_whole else names[0]) if names else ""
-    more = "" if is_whole or len(names) < 2 else ", and so on (all: toolwright sources list --loaded)"
-    return replace(shown, hint=f"Next: toolwright sources attach {source}{more}" if names else shown.hint)
+    more = "" if is_whole or len(names) < 2 else ", and so on (all: knapper sources list --loaded)"
+    return replace(shown, hint=f"Next: knapper sources attach {source}{more}" if names else shown.hint)
 
 
 async def _added(door: Door, sources: "Sources", place: str, name: str | None) -> Result:
@@ -95,11 +95,11 @@ async def list_(door: Door, agent: str, loaded: bool) -> Result:  # noqa: FBT001
     from ..render.source_reports import source_json, source_lines
 
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).list()
-    hint = "" if rows else "There is none yet. Next: toolwright sources add PATH"
+    hint = "" if rows else "There is none yet. Next: knapper sources add PATH"
     has = {row.hash for row in rows}
     others = [] if loaded else [row for row in await door.workspace.loaded_sources().list() if row.hash not in has]
     if others:
-        hint = f"{len(others):,} more can be attached: toolwright sources list --loaded"
+        hint = f"{len(others):,} more can be attached: knapper sources list --loaded"
     return Result({"sources": [source_json(row) for row in rows]}, source_lines(rows), hint)
 
 

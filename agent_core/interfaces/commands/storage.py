@@ -1,4 +1,4 @@
-"""`toolwright storage`: where the state is, whether it is whole, and how it moves between a file and a database."""
+"""`knapper storage`: where the state is, whether it is whole, and how it moves between a file and a database."""
 
 import asyncio
 from typing import Any
@@ -60,7 +60,7 @@ def copy(scene: CliContext, source: str, target: str, resume: bool) -> None:  # 
     counts = asyncio.run(_copied(source, target, resume=resume))
     scene.result({"copied": counts}, [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")])
     if target.startswith("postgres"):
-        scene.hint("To use it in a workspace: export TOOLWRIGHT_STORAGE_URL=… with this address")
+        scene.hint("To use it in a workspace: export KNAPPER_STORAGE_URL=… with this address")
 
 
 async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
@@ -99,7 +99,7 @@ async def _settled(scene: CliContext, *, joins: bool) -> None:
     root = Workspace.find(scene.root)
     url = load(root).storage.url
     if url is None:
-        raise UsageError("This workspace keeps its state in a file.", fix="Next: toolwright storage copy --help")
+        raise UsageError("This workspace keeps its state in a file.", fix="Next: knapper storage copy --help")
     workspace = workspace_id(prepare_state_dir(root))
     async with open_store(url, clock=Clock()) as store:
         await (store.join(workspace) if joins else store.claim(workspace))
@@ -109,14 +109,14 @@ async def _settled(scene: CliContext, *, joins: bool) -> None:
 @click.command()
 @scene
 def confirm(scene: CliContext) -> None:
-    """Allow the database that toolwright.toml names: conversations and memory are kept there from now on."""
+    """Allow the database that knapper.toml names: conversations and memory are kept there from now on."""
     from agent_core.access.grants.addresses import confirm as keep
     from agent_core.base.errors import UsageError
     from agent_core.base.settings import load, storage_of_file
 
     named = storage_of_file(load(scene.root))
     if named is None:
-        raise UsageError("toolwright.toml names no database.", fix='Write: [storage] url = "postgresql://…"')
+        raise UsageError("knapper.toml names no database.", fix='Write: [storage] url = "postgresql://…"')
     keep(*named)
     scene.result({"confirmed": True}, [line(("ok", "✓ "), "confirmed")])
 

@@ -21,7 +21,7 @@ from ..choices import Table
 from ..cli_context import CliContext, loading, scene
 from ..spans import Line
 
-if TYPE_CHECKING:  # `toolwright --help` must not load a workspace
+if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.debug import Debugger
     from agent_core.functions.service import FunctionService
     from agent_core.memory.agent_memory import AgentMemory

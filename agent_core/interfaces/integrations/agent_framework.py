@@ -86,7 +86,7 @@ class FrameworkAgent:
         return adapter
 
     def _update(self, event: Event, contents: Sequence[Content]) -> AgentResponseUpdate:
-        about = {"toolwright": event.type, **({"agent": event.agent} if event.agent else {})}
+        about = {"knapper": event.type, **({"agent": event.agent} if event.agent else {})}
         if isinstance(event, events.CallAnswered) and event.detail.get("admitted"):
             about["admitted"] = str(event.detail.get("name", ""))
         is_answer = isinstance(event, events.CallAnswered)

@@ -121,8 +121,8 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
 
     def _reply(self, ended: events.TurnEnded, id: str) -> TextMessage:
         usage = RequestUsage(ended.usage.get("prompt_tokens", 0), ended.usage.get("completion_tokens", 0))
-        about = {**_about(ended), "toolwright_reason": ended.reason}
-        about |= {f"toolwright_{deed}": ", ".join(names) for deed, names in ended.made.items() if names}
+        about = {**_about(ended), "knapper_reason": ended.reason}
+        about |= {f"knapper_{deed}": ", ".join(names) for deed, names in ended.made.items() if names}
         return TextMessage(id=id, source=self.name, content=ended.reply, models_usage=usage, metadata=about)
 
 
@@ -135,7 +135,7 @@ def _words(message: BaseChatMessage) -> str:
 
 def _about(event: Event) -> dict[str, str]:
     """Return what programs can tell an event by: its type, a group's member, and the function that the gate let in."""
-    about = {"toolwright": event.type, "toolwright_agent": event.agent}
+    about = {"knapper": event.type, "knapper_agent": event.agent}
     if isinstance(event, events.CallAnswered) and event.detail.get("admitted"):
-        about["toolwright_admitted"] = str(event.detail.get("name", ""))
+        about["knapper_admitted"] = str(event.detail.get("name", ""))
     return {key: value for key, value in about.items() if value}

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from agent_core.base import events
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
 from agent_core.runtime.identity import quoted
@@ -20,7 +20,7 @@ from agent_core.runtime.identity import quoted
 from ..client import Client
 
 USER: Final = "user"
-_KIND: Final = "toolwright"
+_KIND: Final = "knapper"
 _MOST_KNOWN: Final = 200  # ids of messages
 _NOTHING_NEW: Final = "Nothing new was said. It is your turn."
 _ENDING_S: Final = 10.0  # that a canceled turn has to end
@@ -64,7 +64,7 @@ class TurnAdapter:
                         break
                     warning = event.text if isinstance(event, events.Warned) else warning
                     yield event
-        except ToolwrightError as error:
+        except KnapperError as error:
             warning = f"{error.message} {error.fix}".strip()
         yield _explained(ended, warning)
 
@@ -87,7 +87,7 @@ class TurnAdapter:
             UsageError: it is not of this agent, or its workspace has not got as far as the reference.
         """
         if not isinstance(reference, dict) or reference.get("kind") != _KIND:
-            raise UsageError("This is not the state of an agent of Toolwright.", fix="Give what `save_state` returned.")
+            raise UsageError("This is not the state of an agent of Knapper.", fix="Give what `save_state` returned.")
         own = await self.reference()
         saved, here = (f"{row.get('agent')} in {row.get('workspace')}" for row in (reference, own))
         if saved != here:
@@ -140,7 +140,7 @@ class TurnAdapter:
 
     async def _end(self, posted: dict[str, Any], target: str) -> None:
         """End the turn that took a message, and wait until it has ended: the next message is for the next turn."""
-        with suppress(ToolwrightError, TimeoutError):
+        with suppress(KnapperError, TimeoutError):
             async with asyncio.timeout(_ENDING_S):
                 while (turn := await self._client.turn_of(posted, target)) is None:  # noqa: ASYNC110 - another process takes it up
                     await asyncio.sleep(_AGAIN_S)

@@ -19,7 +19,7 @@ from ..server.responses import error_response
 
 _MOST_SESSIONS: Final = 500
 _IDLE_S: Final = 30 * 60.0
-_INSTALL: Final = 'Type: python -m pip install "toolwright[mcp]"'
+_INSTALL: Final = 'Type: python -m pip install "knapper[mcp]"'
 
 
 class HttpDoor:

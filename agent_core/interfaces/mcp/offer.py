@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.access.grants import Approvals
 from agent_core.base import syntax
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import block, fence, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
@@ -124,7 +124,7 @@ class Offer:
             if not isinstance(checked, dict):
                 return ToolAnswer(bad_arguments(name, checked), is_error=True)
             return await self._handlers[name](checked, on_progress)
-        except ToolwrightError as error:
+        except KnapperError as error:
             return ToolAnswer(visible(f"{error.message} {error.fix}".strip()), is_error=True)
 
     def _grows(self, identity: Identity) -> bool:

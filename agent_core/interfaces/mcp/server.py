@@ -30,7 +30,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agent_core import __version__
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.context import presentation
 from agent_core.workspace.workspace import Workspace
 
@@ -48,7 +48,7 @@ _INSTRUCTIONS: Final = (
     "Functions that were made and tested in a workspace, and run in a sandbox. More than the list shows can be found"
     " with find_functions and called with call_function; new ones may appear at any time."
 )
-_SCHEME: Final = "toolwright://functions/"
+_SCHEME: Final = "knapper://functions/"
 _PATIENCE_S: Final = 1.0  # with a client that does not read its notices
 _REFUSED: Final = -32001
 
@@ -98,7 +98,7 @@ class McpDoor:
         self._slots = asyncio.Semaphore(workspace.settings.turn.parallel)
         self._announcer = Announcer(self._offer.shop.registry, self._offer, self._notify, lambda: self.clients)
         self.server = WorkspaceServer(
-            "toolwright",
+            "knapper",
             version=__version__,
             instructions=_INSTRUCTIONS,
             on_list_tools=self._list_tools,
@@ -261,7 +261,7 @@ def _refusals() -> Iterator[None]:
     """Turn errors of ours into those of the protocol."""
     try:
         yield
-    except ToolwrightError as error:
+    except KnapperError as error:
         raise MCPError(_REFUSED, f"{error.message} {error.fix}".strip()) from error
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from agent_core.access.grants import ApprovalQueue, Approvals, Decision, Question
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.functions.service.grant_service import GrantService
 from agent_core.registry.snapshot import Snapshot
 from agent_core.workspace.workspace import Workspace
@@ -60,7 +60,7 @@ class WaitingQuestions:
             else:
                 missing, folder = question.missing, question.folder
                 await granting.want_path(question.function, snapshot, missing, folder, "", caller=question.caller)
-        except ToolwrightError:
+        except KnapperError:
             return  # what it needs cannot be had: the next call says so
 
 

@@ -135,7 +135,7 @@ def day(at: float | None) -> str:
     return shown_time(at) if at else "never"
 
 
-_KINDS = {"toolwright": "this program's", "memgpt": "MemGPT's", "letta": "Letta's"}
+_KINDS = {"knapper": "this program's", "memgpt": "MemGPT's", "letta": "Letta's"}
 
 
 def _block_line(block: Json) -> str:

@@ -141,7 +141,7 @@ def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
     """Return where the transcript of a helper's call is."""
     if not run:
         return []
-    where = f"toolwright log --agent {one_line(str(run.get('agent', '')), 80)}"
+    where = f"knapper log --agent {one_line(str(run.get('agent', '')), 80)}"
     return [line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), where)]
 
 

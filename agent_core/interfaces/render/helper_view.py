@@ -84,7 +84,7 @@ def facts_lines(data: Json) -> list[Line]:
         ["model", data["model"] or "that of the workspace"],
         ["budget", budget],
         ["runs", _runs(data["runs"])],
-        *(["", f"toolwright agents show {name}"] for name in data["last_runs"]),
+        *(["", f"knapper agents show {name}"] for name in data["last_runs"]),
     ]
     return columns(rows, ("dim", ""))
 

@@ -75,7 +75,7 @@ async def history_document(store: MemoryStore, agent: str, label: str = "") -> J
 async def known_labels(store: MemoryStore, agent: str, label: str) -> str:
     """Return a sentence that names the block that was meant, or the existing blocks."""
     labels = [row.label for row in await store.blocks(agent)]
-    otherwise = f"There are: {', '.join(labels)}." if labels else f"Next: toolwright run --agent {agent}"
+    otherwise = f"There are: {', '.join(labels)}." if labels else f"Next: knapper run --agent {agent}"
     return did_you_mean(label, labels, otherwise)
 
 
@@ -200,7 +200,7 @@ def _counted(results: ResultPage, query: str) -> list[str]:
     first = results.page * results.count + 1
     counted = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
     count = f" --count {results.count}" if results.count != _COUNT else ""
-    command = f"toolwright memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
+    command = f"knapper memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
     return [f"{counted}; more: {command}" if results.page + 1 < results.pages else counted]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.function_facts import FunctionListing, FunctionSummary
     from agent_core.functions.service.quarantine import Released
 
-COMMAND, SLASH = "toolwright functions ", "/"
+COMMAND, SLASH = "knapper functions ", "/"
 _KINDS, _VERSIONS, _SHORT = 5, 5, 8
 _WAYS = {"rollback": "to go back", "release": "to let the model see it all the same"}
 

@@ -20,7 +20,7 @@ from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 
 from ..options import RunOptions
 from ..spans import line, painted
@@ -89,14 +89,14 @@ class Repl:
         self._lines: asyncio.Queue[str] = asyncio.Queue()
         self._session: PromptConversation | None = None
         self._group = asyncio.TaskGroup()
-        self._failure: ToolwrightError | None = None
+        self._failure: KnapperError | None = None
         self._ended_by = 0
         self._faults: set[str] = set()
 
     @cached_property
     def prompt(self) -> Prompt:
         """The prompt. The terminal is not touched before it is first needed."""
-        history = Path(self._options.root) / ".toolwright" / "history"
+        history = Path(self._options.root) / ".knapper" / "history"
         words = PromptCompleter(self._names, self._offered)
         debug = DebugLine(history.with_name("debug_history"), words, self._names)
         return Prompt(history, words, lambda prompt: bindings(prompt, self), debug)
@@ -191,7 +191,7 @@ class Repl:
                     self.send(opening)
                 while not self._session.left:
                     await self._session.take(await self._lines.get())
-        except ToolwrightError as error:
+        except KnapperError as error:
             self._failure = error
         finally:
             self.leave()

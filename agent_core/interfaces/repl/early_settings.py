@@ -12,7 +12,7 @@ from typing import Any
 from agent_core.base.plain_files import read_plain
 from sandbox.wire.foreign import Malformed, read_toml
 
-_FILE, _TABLE, _PREFIX = "toolwright.toml", "repl", "TOOLWRIGHT_REPL_"
+_FILE, _TABLE, _PREFIX = "knapper.toml", "repl", "KNAPPER_REPL_"
 _MOST_BYTES = 256 << 10  # as the settings have it
 _TRUE = ("1", "true", "yes", "on", "t", "y")
 _LIGHT_GROUNDS = ("7", "15")

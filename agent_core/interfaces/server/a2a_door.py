@@ -18,7 +18,7 @@ from agent_core import __version__
 from agent_core.access.grants import Answer, Decision, PendingQuestion
 from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.storage import AGAIN
 
 from .a2a_messages import Json, ReplyPiece, RpcError, RpcRequest, TaskDialect, TaskState, TaskView, card, read_request
@@ -64,7 +64,7 @@ class A2aDoor:
             identity: Identity = request.scope["identity"]
             identity.needs("read", "chat")
             name = await self._agent(request, identity)
-        except ToolwrightError as error:
+        except KnapperError as error:
             return failure(error)
         purpose = self._rooms.workspace.directory.names().get(name) or _ABOUT
         url = f"{request.url.scheme}://{request.headers['host']}/a2a/{name}"
@@ -87,7 +87,7 @@ class A2aDoor:
         except UsageError as error:
             message = f"{error.message} {error.fix}".strip()
             return json_response({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": message}})
-        except ToolwrightError as error:
+        except KnapperError as error:
             return failure(error)
 
     async def _agent(self, request: Request, identity: Identity) -> str:

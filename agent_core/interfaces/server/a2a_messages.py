@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
 Json = dict[str, Any]  # Any: JSON
@@ -65,7 +65,7 @@ class ReplyPiece:
     is_whole: bool = False
 
 
-class RpcError(ToolwrightError):
+class RpcError(KnapperError):
     """A request that is answered with an error of JSON-RPC; `number` is the code of it."""
 
     code = "a2a"

@@ -10,7 +10,7 @@ from typing import Final
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.events import Event
 from agent_core.runtime.agent import Agent
 from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, WORK, Post, Posted, prepare_state_dir
@@ -184,7 +184,7 @@ class AgentHost:
                 return await self._runner.run()
             except Exception as error:  # noqa: BLE001  (the top of a task, without which no turn would begin)
                 self._report(error)
-                self._warn_all("", ToolwrightError("The program failed."))
+                self._warn_all("", KnapperError("The program failed."))
             await self._runner.rest(pause)
             pause = min(2 * pause, _LATEST_S)
 
@@ -327,17 +327,17 @@ class AgentHost:
         try:
             async for event in agent.turn(None, approver=self.workspace.answered_by_id):
                 self._publish(name, event)
-        except ToolwrightError as error:
+        except KnapperError as error:
             self._warn(name, error)
             raise
         except Exception as error:  # noqa: BLE001  (the top of a task: reported, and the agent goes on later)
             self._publish(name, events.Warned(turn="", message="The turn failed; the log has the reason."))
             self._report(error)
 
-    def _warn(self, name: str, error: ToolwrightError) -> None:
+    def _warn(self, name: str, error: KnapperError) -> None:
         self._publish(name, events.Warned(turn="", message=error.message, fix=error.fix))
 
-    def _warn_all(self, agent: str, error: ToolwrightError) -> None:
+    def _warn_all(self, agent: str, error: KnapperError) -> None:
         """Tell all who listen why no turn can begin; of one that failed, who listens to its agent has heard."""
         if not agent:
             _log.error("No turn can begin, and it is tried again: %s", error)

@@ -237,7 +237,7 @@ async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:
         return ""
     async with opened_state(workspace.root) as state:
         if not await state.store.tokens():
-            fix = "Make one first: toolwright tokens add NAME --scope chat --scope read"
+            fix = "Make one first: knapper tokens add NAME --scope chat --scope read"
             raise UsageError(f"{options.host} can be reached by others, and there is no token.", fix=fix)
     if options.certificate or options.is_behind_proxy:
         return ""

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from agent_core.base import events
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.messages import Call
 from agent_core.workspace.group_file import is_group
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
@@ -98,7 +98,7 @@ class ChatDoor:
         identity: Identity = request.scope["identity"]
         names = await self._rooms.workspace.agent_names()
         shown = [name for name in names if identity.sees(name) and CONVERSATION not in name]
-        rows = [{"id": name, "object": "model", "created": 0, "owned_by": "toolwright"} for name in shown]
+        rows = [{"id": name, "object": "model", "created": 0, "owned_by": "knapper"} for name in shown]
         return json_response({"object": "list", "data": rows})
 
     async def complete(self, request: Request) -> Response:
@@ -109,10 +109,10 @@ class ChatDoor:
             return client_error(400, misfit(error), "invalid_request_error")
         try:
             return await self._reply(asked, request.scope["identity"])
-        except ToolwrightError as error:
+        except KnapperError as error:
             return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
-            return client_error(500, f"Toolwright failed. {self._rooms.crash(error)}", "internal")
+            return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
     async def _reply(self, asked: ChatRequest, identity: Identity) -> Response:
         identity.needs("chat")
@@ -224,7 +224,7 @@ class _Completion:
     def _frame(self, kind: str, choice: Json | None, happened: list[Json]) -> Json:
         frame: Json = {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
         frame["choices"] = [{"index": 0, **choice}] if choice is not None else []
-        return {**frame, "toolwright": {"events": happened}} if happened else frame
+        return {**frame, "knapper": {"events": happened}} if happened else frame
 
 
 def ended_badly(ended: events.TurnEnded | None, happened: Iterable[Json] = ()) -> str:

@@ -66,7 +66,7 @@ class ServerDoor:
     async def _known(self, name: str) -> str:
         name = name or self.agent_name or self.workspace.settings.agent
         if not await self.workspace.can_be_talked_to(name):
-            raise NotThere(f"There is no agent `{name[:80]}`.", fix="Type: toolwright agents list")
+            raise NotThere(f"There is no agent `{name[:80]}`.", fix="Type: knapper agents list")
         return name
 
     def read(self, file: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The API of commands: what `toolwright --server URL …` runs where the workspace is, with the handlers of the shell."""
+"""The API of commands: what `knapper --server URL …` runs where the workspace is, with the handlers of the shell."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -68,7 +68,7 @@ class CommandLine(Part):
 
 
 async def command(asked: Asked) -> object:
-    """Run a command of `toolwright`, and return what it shows."""
+    """Run a command of `knapper`, and return what it shows."""
     body = asked.body
     noun, name, *words = body.words
     verb, scope = _verb(noun, name)

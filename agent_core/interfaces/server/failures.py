@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from agent_core.base.errors import (
     AgentBusy,
+    KnapperError,
     ModelError,
     StaleFile,
     StorageError,
-    ToolwrightError,
     UnknownName,
     UsageError,
 )
@@ -30,13 +30,13 @@ _STATUS: Final = (
 _OTHER: Final = 422
 
 
-class NotThere(ToolwrightError):
+class NotThere(KnapperError):
     """Nothing has that name, as far as the token may see."""
 
     code = "not-found"
 
 
-class ApiRefusal(ToolwrightError):
+class ApiRefusal(KnapperError):
     """A request that was refused: `status` of HTTP, `code`, and `problems` that say what is wrong with which part.
 
     `besides` is what the answer holds next to the error, such as the verdict of the gate.
@@ -58,7 +58,7 @@ class ApiRefusal(ToolwrightError):
         self.besides = besides
 
     @classmethod
-    def of(cls, error: ToolwrightError) -> "ApiRefusal":
+    def of(cls, error: KnapperError) -> "ApiRefusal":
         """Return an error as a caller elsewhere gets it."""
         return error if isinstance(error, cls) else cls(_status(error), error.code, error.message, error.fix)
 
@@ -86,12 +86,12 @@ class ApiRefusal(ToolwrightError):
         return {"error": error, **self.besides}
 
 
-def status_of(error: ToolwrightError) -> int:
+def status_of(error: KnapperError) -> int:
     """Return the status of HTTP that an error stands for."""
     return ApiRefusal.of(error).status
 
 
-def _status(error: ToolwrightError) -> int:
+def _status(error: KnapperError) -> int:
     is_missing = isinstance(error, NotThere) or error.code == "no-agent"
     return 404 if is_missing else next((status for kind, status in _STATUS if isinstance(error, kind)), _OTHER)
 

@@ -160,7 +160,7 @@ async def release(asked: Asked) -> object:
 async def check(asked: Asked) -> object:
     """Judge a function without admitting it."""
     body, verdicts = asked.body, list[Judgment]()
-    with TemporaryDirectory(prefix="toolwright-") as folder:
+    with TemporaryDirectory(prefix="knapper-") as folder:
         path = Path(folder) / "candidate.py"
         path.write_text(body.source, "utf-8")
         request = CheckRequest((path,), body.policy, body.name, body.module, asked.rooms.workspace.root)

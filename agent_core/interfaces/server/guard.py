@@ -1,6 +1,6 @@
 """What every request passes before anything else reads it: where it comes from, how large it is, who sends it.
 
-Pure ASGI, so that a stream is not held up by it. Each request leaves one line in `.toolwright/access.log`, without its
+Pure ASGI, so that a stream is not held up by it. Each request leaves one line in `.knapper/access.log`, without its
 query, its headers and its body.
 """
 
@@ -21,14 +21,14 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.untrusted import one_line
 
 from .failures import ApiRefusal
 from .identity import Identity, Sessions, TokenBook
 from .responses import failure
 
-COOKIE: Final = "toolwright_session"
+COOKIE: Final = "knapper_session"
 MOST_BODY: Final = 2 << 20
 _BODY_S: Final = 15.0  # for the whole body of a request
 _LOOK_S: Final = 15.0  # after which an open stream must still be its token's
@@ -128,7 +128,7 @@ class Guard:
 
         try:
             await self._pass_on(scope, receive, answered, seen)
-        except ToolwrightError as error:
+        except KnapperError as error:
             if seen.status:  # the answer has begun already
                 raise
             response = failure(error)
@@ -162,7 +162,7 @@ class Guard:
         identity = await self._identity(headers, scope["method"], origin, address)
         path = scope["path"]
         if identity is None and not (path in _OPEN or path.startswith("/page/")):
-            fix = "Send the header Authorization: Bearer TOKEN; make one with: toolwright tokens add NAME --scope chat"
+            fix = "Send the header Authorization: Bearer TOKEN; make one with: knapper tokens add NAME --scope chat"
             raise ApiRefusal(401, "no-token", "This needs a token.", fix)
         if not self._requests.take(identity.name if identity else address):
             raise ApiRefusal(429, "too-many", "Too many requests at once.", "Wait a second.")
@@ -176,9 +176,7 @@ class Guard:
             identity = await self._of_token(kind, token)
             if identity is None:
                 self._wrong.take(address)
-                raise ApiRefusal(
-                    401, "wrong-token", "The token is wrong, expired or revoked.", "toolwright tokens list"
-                )
+                raise ApiRefusal(401, "wrong-token", "The token is wrong, expired or revoked.", "knapper tokens list")
             return identity
         cookie = _cookie(headers)
         # A browser says where a request comes from: one that changes something must come from our own page.
@@ -190,7 +188,7 @@ class Guard:
     async def _is_still(self, headers: Headers, identity: Identity | None) -> bool:
         """Return whether a token or cookie is still good; if nobody can tell, it is."""
         kind, _, token = headers.get("authorization", "").partition(" ")
-        with suppress(ToolwrightError):
+        with suppress(KnapperError):
             return identity == (
                 await self._of_token(kind, token) if kind else self._sessions.identify(_cookie(headers))
             )
@@ -272,7 +270,7 @@ def access_log(path: Path) -> Iterator[logging.Logger]:
     path.touch(mode=0o600)
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=8 << 20, backupCount=1, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(message)s"))
-    logger = logging.Logger("toolwright.access")  # one of its own: nothing of the process's logging reaches it
+    logger = logging.Logger("knapper.access")  # one of its own: nothing of the process's logging reaches it
     logger.addHandler(handler)
     try:
         yield logger

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from agent_core.base.errors import ToolwrightError, UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.storage import TokenRow, TokenStore
 
@@ -28,7 +28,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-class NotAllowed(ToolwrightError):
+class NotAllowed(KnapperError):
     """The request lacks a valid token, or its token lacks a scope."""
 
     code = "not-allowed"
@@ -54,7 +54,7 @@ class Identity:
         """
         if not self.scopes.intersection(scopes):
             wanted = " or ".join(f"`{scope}`" for scope in scopes)
-            fix = f"Make one: toolwright tokens add NAME --scope {scopes[0]}"
+            fix = f"Make one: knapper tokens add NAME --scope {scopes[0]}"
             raise NotAllowed(f"This needs a token with the scope {wanted}; `{self.name}` has none.", fix=fix)
 
 
@@ -92,7 +92,7 @@ class TokenBook:
         id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         row = TokenRow(id, name, _digest(secret), scopes, agents, until)
         if not await self._store.add_token(row):
-            fix = f"Choose another name, or: toolwright tokens revoke {name}"
+            fix = f"Choose another name, or: knapper tokens revoke {name}"
             raise UsageError(f"There is a token `{name}` already.", fix=fix)
         return NewToken(f"{_PREFIX}_{id}_{secret}", name, scopes, agents, until)
 
@@ -103,7 +103,7 @@ class TokenBook:
             UsageError: there is none of that name.
         """
         if not await self._store.revoke_token(name):
-            raise UsageError(f"There is no token `{one_line(name, 80)}`.", fix="Type: toolwright tokens list")
+            raise UsageError(f"There is no token `{one_line(name, 80)}`.", fix="Type: knapper tokens list")
 
     async def identify(self, token: str) -> Identity | None:
         """Return whose token it is, or None if it is wrong, expired or revoked."""

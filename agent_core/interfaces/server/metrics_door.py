@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 
 from .agent_host import AgentHost
 from .identity import Identity, NotAllowed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_core.workspace.metrics import Metrics
 
 MISSING: Final = "The package prometheus-client is missing."
-INSTALL: Final = 'Type: python -m pip install "toolwright[metrics]"'
+INSTALL: Final = 'Type: python -m pip install "knapper[metrics]"'
 
 
 class MetricsDoor:
@@ -36,7 +36,7 @@ class MetricsDoor:
         """Answer a request."""
         try:
             _may_read(request.scope["identity"])
-        except ToolwrightError as error:
+        except KnapperError as error:
             return failure(error)
         if find_spec("prometheus_client") is None:
             return error_response(404, "no-metrics", MISSING, INSTALL)
@@ -57,5 +57,5 @@ class MetricsDoor:
 def _may_read(identity: Identity) -> None:
     identity.needs("read")
     if identity.agents:
-        fix = "Make one without --agent: toolwright tokens add NAME --scope read"
+        fix = "Make one without --agent: knapper tokens add NAME --scope read"
         raise NotAllowed("The numbers are those of all agents, and this token is for some.", fix=fix)

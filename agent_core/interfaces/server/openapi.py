@@ -35,7 +35,7 @@ def openapi(operations: Iterable[Operation]) -> Json:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Toolwright", "version": __version__},
+        "info": {"title": "Knapper", "version": __version__},
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),

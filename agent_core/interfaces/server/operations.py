@@ -88,7 +88,7 @@ class Operation:
         """Check a request, do what it asks for, and return the result.
 
         Raises:
-            ToolwrightError: it is refused, or failed as one may.
+            KnapperError: it is refused, or failed as one may.
         """
         identity.needs(*self.scopes)
         query = _checked(self.query, dict(sent.query), "query")

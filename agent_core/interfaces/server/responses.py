@@ -6,7 +6,7 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.json_form import to_json
 
 from .failures import ApiRefusal
@@ -28,7 +28,7 @@ def error_response(status: int, code: str, message: str, fix: str = "") -> Respo
     return failure(ApiRefusal(status, code, message, fix))
 
 
-def failure(error: ToolwrightError) -> Response:
+def failure(error: KnapperError) -> Response:
     """Return the answer to a request that failed as one may."""
     refused = ApiRefusal.of(error)
     return json_response(refused.document, refused.status)
@@ -44,10 +44,10 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
         trace = trace if _TRACE.fullmatch(trace) else ""
         sent = Sent(request.path_params, request.query_params, await request.body(), last, trace)
         result = await operation.run(rooms, request.scope["identity"], sent)
-    except ToolwrightError as error:
+    except KnapperError as error:
         return failure(error)
     except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
-        return error_response(500, "internal", "Toolwright failed.", rooms.crash(error))
+        return error_response(500, "internal", "Knapper failed.", rooms.crash(error))
     if isinstance(result, Stream):
         return StreamingResponse(result.frames, media_type="text/event-stream", headers=STREAM)
     return json_response(result, operation.status)

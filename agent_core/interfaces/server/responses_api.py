@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Call
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
@@ -114,10 +114,10 @@ class ResponsesDoor:
         try:
             identity.needs("chat")
             thread = await self._thread(asked, identity)
-        except ToolwrightError as error:
+        except KnapperError as error:
             return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
-            return client_error(500, f"Toolwright failed. {self._rooms.crash(error)}", "internal")
+            return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
         response = _Response(self._threads, thread, asked)
         if asked.stream:
             frames = self._rooms.host.streams.counted(identity.name, response.stream())
@@ -246,7 +246,7 @@ def _sent(asked: ResponsesRequest, name: str, usual: object) -> object:
 
 
 def _vendors(happened: list[Json]) -> Json:
-    return {"toolwright": {"events": happened}} if happened else {}
+    return {"knapper": {"events": happened}} if happened else {}
 
 
 def _item_id(call: Call) -> str:

@@ -59,7 +59,7 @@ async def upload(asked: Asked) -> object:
     data = _bytes(body.data)
     if body.offset + len(data) > MOST_BYTES:
         place.unlink(missing_ok=True)
-        raise UsageError(f"A document may have {MOST_BYTES >> 20} MiB.", fix="Split it, or use toolwright sources add.")
+        raise UsageError(f"A document may have {MOST_BYTES >> 20} MiB.", fix="Split it, or use knapper sources add.")
     with place.open("ab" if body.offset else "wb") as file:
         file.write(data)
     if body.more:

@@ -21,7 +21,7 @@ DIMS = 384
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 _TOKENIZER = Path("embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")
-_EXTRA = "'toolwright[embeddings]'"
+_EXTRA = "'knapper[embeddings]'"
 _TOKENS = 256
 _BATCH = 16
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 
 
-class EmbeddingUnavailable(ToolwrightError):
+class EmbeddingUnavailable(KnapperError):
     """The model is unavailable: a package or file is missing or wrong, or an endpoint refuses."""
 
     code = "embedding"

@@ -37,7 +37,7 @@ class EndpointModel:
 
         Raises:
             EmbeddingUnavailable: it does not answer.
-            ToolwrightError: it may not be asked.
+            KnapperError: it may not be asked.
         """
         self._check()
         vectors: list[bytes] = []

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 
 
-class Unreadable(ToolwrightError):
+class Unreadable(KnapperError):
     """Error raised when a source is missing, is not text, is too large, or cannot be read as what it claims to be."""
 
     code = "unreadable-source"

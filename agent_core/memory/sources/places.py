@@ -20,9 +20,9 @@ MOST_FILES: Final = 20_000
 """Of one folder."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 STDIN: Final = "-"
-_SETTINGS: Final = "toolwright.toml"
+_SETTINGS: Final = "knapper.toml"
 _DESCRIBED: Final = frozenset({"agents", "groups", "helpers"})
-_SAVED: Final = re.compile(rb'"format"\s*:\s*"toolwright-agent"')
+_SAVED: Final = re.compile(rb'"format"\s*:\s*"knapper-agent"')
 _SAMPLE: Final = 1 << 16
 _PICTURE: Final = (b"<svg", b"<?xml", b"<!doctype svg")
 _SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".css"))
@@ -136,7 +136,7 @@ def of_program(place: SourcePlace, data: bytes) -> str:
     path = Path(place.where)
     is_described = path.suffix == ".toml" and path.parent.name in _DESCRIBED
     if path.name == _SETTINGS or (is_described and (path.parent.parent / _SETTINGS).is_file()):
-        return "a settings file of Toolwright"
+        return "a settings file of Knapper"
     return "a saved conversation" if _SAVED.search(data[:_SAMPLE]) else ""
 
 

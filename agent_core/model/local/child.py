@@ -26,11 +26,11 @@ Line = dict[str, Any]  # Any: JSON
 _PROGRAM: Final = Path(__file__).with_name("engine.py")
 _LONGEST_LINE: Final = 1 << 24
 _LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket below a new folder takes 39 more
-_FIX: Final = "Try again; if this continues, use another model: toolwright models list"
+_FIX: Final = "Try again; if this continues, use another model: knapper models list"
 _ENDS: Final[Mapping[int, tuple[str, str]]] = {
     signal.SIGKILL: (
         "was killed, most likely because memory ran out",
-        "Close other programs, set `model.context_tokens` lower, or use a smaller model: toolwright models list",
+        "Close other programs, set `model.context_tokens` lower, or use a smaller model: knapper models list",
     ),
     signal.SIGILL: (
         "cannot run on this processor",
@@ -95,7 +95,7 @@ class Child:
         if "failed" in line:
             raise ModelError(
                 f"The local model could not be loaded: {line['failed']}.",
-                fix="It needs about 2 GB of free memory, and a package xllamacpp that runs here: toolwright doctor",
+                fix="It needs about 2 GB of free memory, and a package xllamacpp that runs here: knapper doctor",
             )
         self.version = line["ready"]
         self._reading = asyncio.create_task(self._read())
@@ -208,7 +208,7 @@ async def _spawn() -> Process:
 def _private_place() -> Path:
     """Return a new folder private to this user, with a path that is short enough for a socket address."""
     usual = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix="toolwright-engine-", dir=usual if len(usual) < _LONGEST_ADDRESS else "/tmp"))  # noqa: S108 - made by mkdtemp
+    return Path(tempfile.mkdtemp(prefix="knapper-engine-", dir=usual if len(usual) < _LONGEST_ADDRESS else "/tmp"))  # noqa: S108 - made by mkdtemp
 
 
 def _checked(chunk: Line) -> Line:

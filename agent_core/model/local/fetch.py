@@ -125,7 +125,7 @@ class _Fetching:
         raise IntegrityError(
             f"The download from {source.label} has the SHA-256 {digest[:16]}…, expected was "
             f"{self._weights.sha256[:16]}…. It was deleted.",
-            fix=f"Try again: toolwright models get {self._weights.name}",
+            fix=f"Try again: knapper models get {self._weights.name}",
         )
 
     async def _fill(self, source: ModelSource) -> None:
@@ -154,7 +154,7 @@ class _Fetching:
             while remaining:
                 remaining = remaining[self._partial.write(remaining) :]
         except OSError as error:
-            fix = f"Make room; the partial download is kept: toolwright models get {self._weights.name} goes on there."
+            fix = f"Make room; the partial download is kept: knapper models get {self._weights.name} goes on there."
             raise ModelError(f"{folder()} cannot be written: {error.strerror}.", fix=fix) from error
 
     @asynccontextmanager
@@ -182,7 +182,7 @@ class _Fetching:
         return target
 
     def _fix(self) -> str:
-        command = f"toolwright models get {self._weights.name}"
+        command = f"knapper models get {self._weights.name}"
         by_hand = f"etch {self._weights.file} by other means, then: {command} --from FILE"
         if not self._done:
             return f"F{by_hand}"

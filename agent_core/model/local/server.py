@@ -57,7 +57,7 @@ def context_size(free: int | None, weights: int, requested: int | None = None) -
     if free < needed(weights, least):
         raise ModelError(
             f"The local model needs {needed(weights, least) / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free.",
-            fix=(_LOWER if least > SIZES[-1] else _CLOSE) + "take a smaller model: toolwright models list",
+            fix=(_LOWER if least > SIZES[-1] else _CLOSE) + "take a smaller model: knapper models list",
         )
     if requested:
         return requested
@@ -128,7 +128,7 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
     check_engine()
     file = path(name)
     if file is None:
-        raise ModelError(f"The weights of {weights.name} are not here.", fix=f"toolwright models get {weights.name}")
+        raise ModelError(f"The weights of {weights.name} are not here.", fix=f"knapper models get {weights.name}")
     await asyncio.to_thread(verify, weights, file)
     return LocalModel(weights, _engine(weights, file, settings), settings)
 
@@ -178,7 +178,7 @@ def check_engine() -> None:
     if find_spec("xllamacpp") is None:
         raise ModelError(
             "The local model needs the package xllamacpp, which is not installed.",
-            fix="pip install 'toolwright[local]'",
+            fix="pip install 'knapper[local]'",
         )
 
 

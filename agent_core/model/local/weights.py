@@ -120,7 +120,7 @@ def verify(weights: Weights, file: Path) -> None:
     if digest != weights.sha256:
         raise IntegrityError(
             f"{file} is not what it should be: its SHA-256 is {digest[:16]}…, expected was {weights.sha256[:16]}….",
-            fix=f"toolwright models remove {weights.name}\ntoolwright models get {weights.name}",
+            fix=f"knapper models remove {weights.name}\nknapper models get {weights.name}",
         )
     mark_verified(weights, file)
 

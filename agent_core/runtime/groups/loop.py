@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent_core.base import events
-from agent_core.base.errors import ModelError, ToolwrightError
+from agent_core.base.errors import KnapperError, ModelError
 from agent_core.base.interruption import Interrupted
 from agent_core.base.limits import FOR_A_REQUEST, Allowance
 from agent_core.base.messages import System, User
@@ -105,7 +105,7 @@ class GroupLoop:
             return await self._rounds(turn, plan)
         except Interrupted:
             return Ended("interrupted")
-        except ToolwrightError as error:
+        except KnapperError as error:
             return Ended("failed", warning=error.message, fix=error.fix)
 
     async def _rounds(self, turn: Turn, plan: GroupPlan) -> Ended:
@@ -185,7 +185,7 @@ class GroupLoop:
                 report = await self._workshop.call(name, takes)
         except TimeoutError:
             raise NoAdvice(f"it took longer than {_POLICY_S:g} s") from None
-        except ToolwrightError as error:
+        except KnapperError as error:
             raise NoAdvice(str(error)) from error
         if report.outcome != "returned":
             raise NoAdvice(f"it ended with `{report.outcome}`")

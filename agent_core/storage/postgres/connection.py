@@ -23,7 +23,7 @@ from ..subject import StoreClock
 from ..tables.session import Postings, Row, Vectors
 from .dialect import escape, translate, unescape
 
-SCHEMA: Final = "toolwright"
+SCHEMA: Final = "knapper"
 CONNECT_S: Final = 5
 STATEMENT_S: Final = 60
 IDLE_S: Final = 5
@@ -39,7 +39,7 @@ _OPTIONS: Final = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
-    "application_name": "toolwright",
+    "application_name": "knapper",
 }
 _SETTINGS: Final = (
     f"set search_path = {SCHEMA}",  # not public: on an old server everybody may put functions there

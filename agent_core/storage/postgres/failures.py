@@ -30,7 +30,7 @@ _CAUSES: Final = (
     (
         _TOO_MANY,
         "has as many connections as it takes.",
-        "End a process that uses it, or raise its max_connections: a process of Toolwright takes up to six.",
+        "End a process that uses it, or raise its max_connections: a process of Knapper takes up to six.",
     ),
     (
         _REFUSED,
@@ -42,7 +42,7 @@ _CAUSES: Final = (
         "needs a certificate that cannot be read ({short}).",
         "Correct sslcert, sslkey or sslrootcert in the URL.",
     ),
-    (_MISSING, "is not there ({short}).", "Make it with `createdb`, or correct `url` in [storage] of toolwright.toml."),
+    (_MISSING, "is not there ({short}).", "Make it with `createdb`, or correct `url` in [storage] of knapper.toml."),
     (_UNREADABLE, "has an address that cannot be read ({short}).", "Correct the URL: postgresql://USER@HOST:PORT/NAME"),
     (
         _NOBODY,
@@ -58,8 +58,8 @@ _CAUSES: Final = (
     (("42501",), "lacks a right for this user ({short}).", "Its owner types: grant create on database NAME to USER"),
     (("53100", "53200"), "has no room ({short}).", "Free some space on its machine and try again."),
     (("54",), "cannot keep something as large as this ({short}).", "Make it shorter."),
-    (("57014",), "took longer than a minute to answer, or was interrupted.", "Type: toolwright doctor"),
-    (("22", "23"), "has rows that do not let this be saved ({short}).", "Type: toolwright storage check"),
+    (("57014",), "took longer than a minute to answer, or was interrupted.", "Type: knapper doctor"),
+    (("22", "23"), "has rows that do not let this be saved ({short}).", "Type: knapper storage check"),
 )
 
 

@@ -56,7 +56,7 @@ def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
         current = schema(db)
         if current > latest:
             message = f"The database {place} has schema {current}, and this program knows schemas up to {latest}."
-            raise StorageError(message, fix="Upgrade with `pip install --upgrade toolwright`.")
+            raise StorageError(message, fix="Upgrade with `pip install --upgrade knapper`.")
         for number in range(current + 1, latest + 1):
             _run(db, number, files[number].read_text(encoding="utf-8"))
         with suppress(*_NO_EXTENSION):  # searches say that it is missing
@@ -79,7 +79,7 @@ def settle(db: Db, place: str, workspace: str) -> None:
         db.execute("insert into home select $1::text where not exists (select 1 from home)", (workspace,))
     if (workspace,) not in db.execute("select workspace from home").fetchall():
         message = f"The database {place} has the functions of another folder than this workspace's."
-        raise StorageError(message, fix="Work in that folder, or let this one share them: toolwright storage join")
+        raise StorageError(message, fix="Work in that folder, or let this one share them: knapper storage join")
 
 
 def schema(db: Db) -> int:

@@ -24,7 +24,7 @@ DEAD_S: Final = 3.0
 _GONE_S: Final = 1.3  # a connection that broke is there again by then
 _PAUSE_S: Final = 0.2
 _FORGOTTEN: Final = "1 day"
-CHANNEL: Final = "toolwright"
+CHANNEL: Final = "knapper"
 
 IS_GONE: Final = "not exists (select 1 from pg_stat_activity a where a.pid = w.backend)"
 # Those who were last heard of before the database was started anew have to connect again, and have that long for it.
@@ -75,7 +75,7 @@ class Pulse:
         """Start it, and wait for the first beat."""
         with self._starting:
             if self._thread is None and not self._stopped.is_set():
-                self._thread = Thread(target=self._run, name="toolwright-pulse", daemon=True)
+                self._thread = Thread(target=self._run, name="knapper-pulse", daemon=True)
                 self._thread.start()
         self._beating.wait(patience_s)
 

@@ -198,7 +198,7 @@ def explain(error: apsw.Error, path: Path) -> StorageError:
             fix = "Free some space and try again."
         case apsw.InterruptError():
             message = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
-            fix = "Type: toolwright doctor"
+            fix = "Type: knapper doctor"
         case apsw.ConstraintError() | apsw.TooBigError():
             message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
             fix = "Move the file away if you did not make it: a new one will be created."

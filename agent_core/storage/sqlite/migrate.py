@@ -52,7 +52,7 @@ def _missing(current: int, latest: int, path: str) -> range:
     if current > latest:
         raise StorageError(
             f"The state file `{path}` has schema {current}, and this program knows schemas up to {latest}.",
-            fix="Upgrade with `pip install --upgrade toolwright`.",
+            fix="Upgrade with `pip install --upgrade knapper`.",
         )
     return range(current + 1, latest + 1)
 

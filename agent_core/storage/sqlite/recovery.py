@@ -135,7 +135,7 @@ def _without_foreign(place: StatePlace) -> Iterator[str]:
             yield (
                 f"The state file `{path}` does not carry your seal: it came from someone else, or is older than the "
                 f"seal. It was set aside unopened as `{aside.name}`, and a new one was created. If it is yours, type: "
-                f"toolwright state adopt {aside.name}"
+                f"knapper state adopt {aside.name}"
             )
 
 
@@ -271,7 +271,7 @@ def sealed_id(path: Path, sealer: Sealer) -> str:
         WorkspaceError: the key of the seals cannot be used.
         OSError: the seal cannot be written.
     """
-    id = f"toolwright:{secrets.token_hex(_ID_BYTES)}"
+    id = f"knapper:{secrets.token_hex(_ID_BYTES)}"
     temporary = Path(f"{path}{SUFFIX}.{secrets.token_hex(6)}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

@@ -178,7 +178,7 @@ def _attach(write: AttachBlock, session: SqlSession) -> None:
     if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", write.block, write.agent):
         raise StorageError(f"The block `{block[0]}` is not shared.", fix="Share it first.")
     if not access_of(session, write.block).may_read(write.agent):
-        who = f"toolwright memory share {block[0]} --readers {write.agent}"
+        who = f"knapper memory share {block[0]} --readers {write.agent}"
         raise StorageError(
             f"`{write.agent}` may not read the block `{block[0]}`.", fix=f"Its owner may allow it: {who}"
         )

@@ -105,7 +105,7 @@ def _checked(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentR
 
 
 def _own(whole: WholeAgent, around: Around) -> tuple[WholeAgent, AgentReport]:
-    report = AgentReport("toolwright", whole.name)
+    report = AgentReport("knapper", whole.name)
     settings = dict(whole.settings or {})
     for key, here in (("memory_class", around.classes), ("preset", around.presets)):
         if settings.get(key, "") not in ("", *here):

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from . import caps
 from .packed import is_packed
 
-FORMAT = "toolwright-agent"
+FORMAT = "knapper-agent"
 VERSION = 1
 LONGEST = 16 << 20
 """Characters of one text."""
@@ -302,7 +302,7 @@ class DocumentPart(FilePart):
 class AgentFile(FilePart):
     """A complete agent: its settings, memory, conversation, passages and sources."""
 
-    format: Literal["toolwright-agent"]
+    format: Literal["knapper-agent"]
     version: Literal[1]
     agent: AgentPart
     blocks: Annotated[list[BlockPart], Field(max_length=caps.MOST_BLOCKS, fail_fast=True)] = []

@@ -112,14 +112,14 @@ _LEFT = (
     ("llm_config", "model", "the workspace's settings say which model answers"),
     ("embedding_config", "embedding", "texts are embedded anew, as the workspace's settings say"),
     ("tool_rules", "tool rules", "there are none here"),
-    ("tool_exec_environment_variables", "environment variables", "functions get secrets: toolwright secrets set NAME"),
+    ("tool_exec_environment_variables", "environment variables", "functions get secrets: knapper secrets set NAME"),
     ("multi_agent_group", "group of agents", "agents stand alone here"),
     ("group_ids", "groups of agents", "agents stand alone here"),
     ("identity_ids", "identities", "there are none here"),
     ("tags", "tags", "agents have none here"),
 )
 _LABEL = 64
-_CUSTOM = "its source is in the file; look at it and give it to toolwright functions create"
+_CUSTOM = "its source is in the file; look at it and give it to knapper functions create"
 _BUILT_IN = "they are Letta's own; this program's functions stand in their place"
 
 

@@ -1,4 +1,4 @@
-"""Export and import of agents as text: the commands behind `toolwright agents`, `/save` and `/load`."""
+"""Export and import of agents as text: the commands behind `knapper agents`, `/save` and `/load`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection

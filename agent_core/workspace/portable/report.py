@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_core.base.errors import ToolwrightError
+from agent_core.base.errors import KnapperError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from agent_core.storage import WholeEvent
@@ -69,7 +69,7 @@ def _saying(payload: dict[str, Any] | str) -> str:  # Any: JSON
     return str(said.get("text") or said.get("reason") or "")
 
 
-class AgentFileError(ToolwrightError):
+class AgentFileError(KnapperError):
     """Error raised when the file is not a valid agent file; the message says where."""
 
     code = "agent-file"
@@ -79,7 +79,7 @@ class AgentFileError(ToolwrightError):
         super().__init__(f"{where or 'the file'}: {problem}.", fix=fix)
 
 
-class AgentExists(ToolwrightError):
+class AgentExists(KnapperError):
     """Error raised when an agent of that name exists: nothing is overwritten."""
 
     code = "agent-exists"
@@ -90,11 +90,11 @@ class AgentExists(ToolwrightError):
         )
 
 
-class NoAgent(ToolwrightError):
+class NoAgent(KnapperError):
     """Error raised when no agent has that name."""
 
     code = "no-agent"
 
     def __init__(self, name: str, known_names: list[str]) -> None:
-        names = f"There are: {', '.join(known_names[:20])}." if known_names else "No agent yet. Next: toolwright run"
+        names = f"There are: {', '.join(known_names[:20])}." if known_names else "No agent yet. Next: knapper run"
         super().__init__(f"There is no agent `{name}`.", fix=did_you_mean(name, known_names, names))

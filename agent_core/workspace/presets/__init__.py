@@ -143,7 +143,7 @@ def _read(name: str, definition: Mapping[str, Any], folder: Traversable) -> Pres
         min(definition.get("attempts", 3), _MOST_ATTEMPTS),
     )
     functions = _functions(name, definition.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))
-    texts = (definition.get("persona", "toolwright"), definition.get("human", ""), definition.get("compaction", ""))
+    texts = (definition.get("persona", "knapper"), definition.get("human", ""), definition.get("compaction", ""))
     return Preset(name, definition.get("about", ""), style, functions, *texts)
 
 

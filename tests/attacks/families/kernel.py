@@ -73,7 +73,7 @@ def open_a_process(self, world):
 
 def a_key(self, world):
     """said: keys are listed to their owner | seccomp"""
-    raw(248, b"user", b"toolwright", b"x", 1, -3)
+    raw(248, b"user", b"knapper", b"x", 1, -3)
     return world["mark"]
 
 
@@ -85,7 +85,7 @@ def a_ring_of_keys(self, world):
 
 def ask_for_a_key(self, world):
     """apart: there is no such key to be had, with any layer or none; a helper would be run for it"""
-    raw(249, b"user", b"toolwright", b"x", -3)
+    raw(249, b"user", b"knapper", b"x", -3)
     return world["mark"]
 
 

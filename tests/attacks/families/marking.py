@@ -46,7 +46,7 @@ def the_times(self, world):
 
 def an_attribute(self, world):
     """changed | namespaces seccomp"""
-    os.setxattr(world["writable"], "user.toolwright", b"x")
+    os.setxattr(world["writable"], "user.knapper", b"x")
 
 
 def an_attribute_of_privilege(self, world):

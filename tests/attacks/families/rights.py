@@ -138,7 +138,7 @@ def the_attributes_of_a_mount(self, world):
 def mount_what_is_there_writable(self, world):
     """changed | namespaces landlock seccomp privileges"""
     raw(165, None, b"/", None, 32 | 4096, None)
-    with open(os.path.dirname(os.__file__) + "/toolwright_was_here.py", "w") as file:  # noqa: PTH120, PTH123
+    with open(os.path.dirname(os.__file__) + "/knapper_was_here.py", "w") as file:  # noqa: PTH120, PTH123
         file.write("x")
 
 

@@ -63,7 +63,7 @@ def into_a_database(self, world):
 
 def into_the_standard_library(self, world):
     """changed | namespaces landlock"""
-    Path(os.__file__).with_name("toolwright_was_here.py").write_text("x")
+    Path(os.__file__).with_name("knapper_was_here.py").write_text("x")
 
 
 def where_the_host_would_import(self, world):

@@ -188,7 +188,7 @@ async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_i
     async with Workspace.open(tmp_path, flags=flags) as mine:
         assert "tasks" in (await mine.agent("a")).memory.blocks.memory
     async with Workspace.open(tmp_path) as theirs:
-        with pytest.raises(SettingsError, match="TOOLWRIGHT_MEMORY_CLASS_NAME=tests"):
+        with pytest.raises(SettingsError, match="KNAPPER_MEMORY_CLASS_NAME=tests"):
             await theirs.agent("a")
     async with Workspace.open(tmp_path, flags=flags) as mine:
         assert "tasks" in (await mine.agent("a")).memory.blocks.memory

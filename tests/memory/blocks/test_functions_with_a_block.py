@@ -97,7 +97,7 @@ async def test_a_block_without_a_grant_is_refused_with_the_way_to_it(at_desk: Op
     desk = await at_desk(_asks("pry"))
     answered = await _call(desk, "pry")
     assert answered.outcome == "raised"
-    assert "toolwright functions grant pry --block persona" in answered.text
+    assert "knapper functions grant pry --block persona" in answered.text
 
 
 async def _while_it_runs(desk: Desk, act: Callable[[], Awaitable[object]]) -> CallAnswered | None:

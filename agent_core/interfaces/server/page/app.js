@@ -29,10 +29,10 @@ function App() {
   const look = () => Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
     setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault("");
     setAgent((old) => old || (known.agents.find((agent) => agent.name === "main") || known.agents[0])?.name || "");
-  }, (error) => setFault(error.status === 401 ? "You are not logged in: open the link that `toolwright serve` printed." : error.message));
+  }, (error) => setFault(error.status === 401 ? "You are not logged in: open the link that `knapper serve` printed." : error.message));
   useEffect(() => { look(); const timer = setInterval(() => document.hidden || look(), LOOK_MS); return () => clearInterval(timer); }, []);
   useEffect(() => { const moved = () => setPlace(here()); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
-  useEffect(() => { document.title = `${room} · Toolwright`; }, [room]);
+  useEffect(() => { document.title = `${room} · Knapper`; }, [room]);
   useEffect(() => { if (approvals.length) say(`${approvals.length} under Approvals wait for an answer.`); }, [approvals.length]);
   useEffect(() => { // Alt and a number opens a room, / goes to the search
     const pressed = (event) => {
@@ -46,7 +46,7 @@ function App() {
   }, []);
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
   const beat = status ? `${status.functions}/${status.running.join()}/${approvals.length}` : "";
-  return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Toolwright</h1>
+  return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
     <label>Agent <select value=${agent} onChange=${(event) => setAgent(event.target.value)}>${agents.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>
     <nav aria-label="Rooms">${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
     <span class="dim">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>

@@ -18,7 +18,7 @@ create index lease_owner on lease (owner);
 -- Whoever writes what others wait for tells them when it is committed. It is a hint: who misses it looks again by itself.
 create function tell() returns trigger language plpgsql as $$
 begin
-    perform pg_notify('toolwright', tg_argv[0]);
+    perform pg_notify('knapper', tg_argv[0]);
     return null;
 end $$;
 create trigger event_told after insert on event for each statement execute function tell('work');

@@ -2,8 +2,8 @@
 -- that run turns need not look. Processes without slots (a prompt) look each time, and who shows the turns of others (a
 -- server) hears of everything. It stays a hint: each worker looks by itself once a second. Who was not heard for 3 seconds counts as gone, as in `pulse.py`.
 create function roomy(besides text) returns text language sql volatile as $$
-    select w.id from toolwright.worker w
-        cross join lateral (select count(*) as busy from toolwright.lease l where l.owner = w.id) as b
+    select w.id from knapper.worker w
+        cross join lateral (select count(*) as busy from knapper.lease l where l.owner = w.id) as b
         where w.slots > b.busy and w.id <> besides and w.beat > clock_timestamp() - interval '3 s'
         order by -ln(1 - random()) / (w.slots - b.busy) limit 1
 $$;
@@ -13,10 +13,10 @@ declare
     whose text;
 begin
     for whose in select distinct agent from added loop
-        perform pg_notify('toolwright', 'work ' || coalesce(
-            (select w.id from toolwright.lease l join toolwright.worker w on w.id = l.owner
+        perform pg_notify('knapper', 'work ' || coalesce(
+            (select w.id from knapper.lease l join knapper.worker w on w.id = l.owner
                 where l.agent = whose and w.beat > clock_timestamp() - interval '3 s'),
-            toolwright.roomy(''), '-'));
+            knapper.roomy(''), '-'));
     end loop;
     return null;
 end $$;
@@ -25,11 +25,11 @@ create function tell_of_lease() returns trigger language plpgsql as $$
 declare
     next text;
 begin
-    if exists (select 1 from toolwright.event where agent = old.agent and turn is null)
-        or exists (select 1 from toolwright.turn where agent = old.agent and state = 'open') then
-        next := toolwright.roomy(old.owner);  -- who let it go looks without being told
+    if exists (select 1 from knapper.event where agent = old.agent and turn is null)
+        or exists (select 1 from knapper.turn where agent = old.agent and state = 'open') then
+        next := knapper.roomy(old.owner);  -- who let it go looks without being told
     end if;
-    perform pg_notify('toolwright', 'work ' || coalesce(next, '-'));
+    perform pg_notify('knapper', 'work ' || coalesce(next, '-'));
     return null;
 end $$;
 

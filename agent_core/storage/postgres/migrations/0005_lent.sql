@@ -9,12 +9,12 @@ declare
     whose text;
 begin
     for whose in select distinct agent from added loop
-        perform pg_notify('toolwright', 'work ' || coalesce(
-            (select w.id from toolwright.lease l join toolwright.worker w on w.id = coalesce(l.owner, l.last)
+        perform pg_notify('knapper', 'work ' || coalesce(
+            (select w.id from knapper.lease l join knapper.worker w on w.id = coalesce(l.owner, l.last)
                 where l.agent = whose and w.beat > clock_timestamp() - interval '3 s'
                 and (l.owner is not null
-                    or w.slots >= 2 * (select count(*) from toolwright.lease b where b.owner = w.id) and w.slots > 0)),
-            toolwright.roomy(''), '-'));
+                    or w.slots >= 2 * (select count(*) from knapper.lease b where b.owner = w.id) and w.slots > 0)),
+            knapper.roomy(''), '-'));
     end loop;
     return null;
 end $$;

@@ -1,0 +1,2 @@
+from agent_core import *
+from agent_core import __version__ as __version__
