@@ -70,7 +70,7 @@ def test_personas_of_ones_own_come_before_those_that_come_along(tmp_path: Path) 
     assert text_of(tmp_path, "persona", "companion") == "I am Max."
     assert "ada" in named(tmp_path, "human")
     assert text_of(tmp_path, "persona", "I am a text of my own.") == "I am a text of my own."
-    with pytest.raises(KnapperError, match="Known are: companion, librarian"):
+    with pytest.raises(KnapperError, match="Known are: companion, knapper, librarian"):
         text_of(tmp_path, "persona", "nobody")
 
 
