@@ -4,19 +4,27 @@ BIN := .venv/bin
 SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# What is made at the prompt is kept in a folder that git ignores. A clone that was used as a workspace goes on as one.
+WORKSPACE ?= $(if $(wildcard .knapper/state.db),.,workspace)
+READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] || $(BIN)/knapper init "$(WORKSPACE)" >&2
+
 .PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:
 
+# `make run MODEL=local` fetches the local model if it is not here; `make run WORKSPACE=FOLDER` works in that folder.
 run: .venv/.run
-	@$(BIN)/knapper --workspace . run
+	@$(READY)
+	@$(BIN)/knapper --workspace "$(WORKSPACE)" run $(if $(MODEL),--model '$(MODEL)')
 
 serve: .venv/.serve
-	@$(BIN)/knapper --workspace . serve
+	@$(READY)
+	@$(BIN)/knapper --workspace "$(WORKSPACE)" serve $(if $(MODEL),--model '$(MODEL)')
 
-# In a workspace of its own, which is gone afterwards.
+# In a workspace of its own, which is gone afterwards. Without a terminal it plays by itself.
 demo: .venv/.run
-	@echo "The demo has a folder of its own, which is removed with all that was made in it when you leave."
-	@there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/knapper init "$$there" >/dev/null 2>&1 && $(BIN)/knapper -C "$$there" run --model tour
+	@[ -t 0 ] && [ -t 1 ] || exec </dev/null 2>&1; \
+	echo "The demo has a folder of its own, which is removed with all that was made in it when you leave."; \
+	there=$$(mktemp -d) && trap 'rm -rf "$$there"' EXIT && $(BIN)/knapper init "$$there" >/dev/null 2>&1 && $(BIN)/knapper -C "$$there" run --model tour
 
 # A part of what is tried, on two cores; `soak` tries all of it. Bytecode first, and kept even where the environment
 # says otherwise: what starts anew in a test, as sandboxes do, and each worker would compile every module again.
@@ -96,17 +104,17 @@ clean:
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Knapper needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'
-	@echo "Installing into .venv: about a minute, once."
+	@echo "Installing into .venv: about a minute, once." >&2
 	@$(PYTHON) -m venv .venv
 
 # The local model's engine has no wheel for every platform: without it everything else still works.
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
-	@$(PIP) --editable '.[local]' || { echo "The engine of the local model (xllamacpp) is not available here: installing without it."; $(PIP) --editable .; }
+	@$(PIP) --editable '.[local]' >&2 || { echo "The engine of the local model (xllamacpp) is not available here: installing without it." >&2; $(PIP) --editable . >&2; }
 	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox
 	@touch $@
 
 .venv/.serve: .venv/.run
-	@$(PIP) --editable '.[server]'
+	@$(PIP) --editable '.[server]' >&2
 	@touch $@
 
 .venv/.dev: .venv/.run

@@ -11,7 +11,7 @@
     │   └── StaleFile         a file is no longer what the writer read
     ├── StorageError          the state file cannot be read or written
     ├── ModelError            the endpoint cannot be used, or its answer cannot
-    │   ├── NoModel           nothing is configured and nothing was found
+    │   ├── NoModel           nothing is configured and nothing was found, or its weights are not here
     │   └── ContextOverflow   the endpoint says that the request is too long
     ├── TurnError             a turn ended without a reply
     └── IntegrityError        a download or a stored file is not what its hash says
@@ -97,7 +97,7 @@ class ModelError(KnapperError):
 
 
 class NoModel(ModelError):
-    """No endpoint is configured and none was found."""
+    """No endpoint is configured and none was found, or the weights of a local model are not here."""
 
     code = "no-model"
 

@@ -17,7 +17,9 @@ class SettingsSection(BaseModel):
 class ModelSettings(SettingsSection):
     """The model to use, and the options of its requests."""
 
-    name: str | None = Field(None, description="Model at the chosen endpoint, or `local/…`.")
+    name: str | None = Field(
+        None, description="Model at the chosen endpoint, `local/…`, or `local`: the best local model that is here."
+    )
     base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
     mode: Literal["auto", "native", "constrained"] = Field(
         "auto",

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from agent_core.base.errors import KnapperError, ModelError, NoModel, NoWorkspace, UsageError
 from agent_core.workspace.doctor import check_address
-from agent_core.workspace.local_models import fetch_model, list_models
+from agent_core.workspace.local_models import list_models
 from agent_core.workspace.model_check import (
     KEY,
     Tested,
@@ -28,8 +28,7 @@ from agent_core.workspace.scaffold import create
 
 from .faults import fault_lines
 from .options import TOUR, RunOptions
-from .prefill import prepare
-from .progress import Download
+from .prefill import fetch
 from .question import agreed, ask, ask_hidden, said_yes, say
 from .spans import Line, line
 
@@ -176,10 +175,8 @@ def _local(options: RunOptions) -> RunOptions:
         raise UsageError(message, fix="pip install xllamacpp, or `make run` in a clone; then: knapper run")
     model = list_models()[0]
     name = str(model["name"])
-    with Download() as download:
-        asyncio.run(fetch_model(name, None, download.hear))
     if not model["here"]:
-        prepare(name)
+        fetch(name)
     say([line(("ok", "✓ "), f"{name} is here. It is loading in the background; you can start typing.")])
     return replace(options, model=name, base_url=None)
 

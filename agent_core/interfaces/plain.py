@@ -7,8 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from agent_core.base.errors import WorkspaceError
 from agent_core.base.untrusted import visible
+from agent_core.model.tour.script import TypedLine, script
+from agent_core.workspace.scaffold import create
 
 from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener
@@ -22,7 +28,7 @@ from .wrap import write
 
 MARK = "› "
 _EMPTY = "Nothing was said: standard input is empty. Next: knapper run at a terminal, or with --message TEXT"
-_NO_TOUR = "The tour needs a terminal: it goes on with what you type. Next: knapper run --model tour at a terminal"
+_ALONE = "Nobody types here, so the tour plays by itself, in a folder that is removed afterwards."
 
 
 async def one_message(options: RunOptions, message: str | None) -> bool:
@@ -60,9 +66,40 @@ async def each_line(options: RunOptions) -> bool:
             with ctrl_c(group, lambda: _stop(talk, typed)):
                 await _take(talk, text, options)
         if not has_line:
-            talk.failed |= options.is_tour  # all of it is typing
-            voice.aloud([line(("dim", _NO_TOUR if options.is_tour else _EMPTY))])
+            voice.aloud([line(("dim", _EMPTY))])
         return not talk.failed
+
+
+async def tour_alone(options: RunOptions) -> bool:
+    """Type what the script of the tour says that a person types; return whether all of it went well.
+
+    The workspace is a new one that is removed afterwards: nobody watches what would be changed in another.
+    """
+    with TemporaryDirectory(prefix="knapper-") as folder:
+        root = Path(folder)
+        create(root)
+        async with opened(replace(options, root=root), PlainVoice()) as talk, asyncio.TaskGroup() as group:
+            talk.voice.aloud([line(("dim", _ALONE))])
+            for typed in script().typed:
+                talk.voice.lines([line(), line(("name", MARK), ("strong", typed.text)), line()])
+                with ctrl_c(group, talk.interrupt):
+                    await (_edit(talk, typed) if typed.file else take(talk, typed.text))
+                if talk.failed:
+                    return False
+    return True
+
+
+async def _edit(talk: Conversation, typed: TypedLine) -> None:
+    """Change and save a file as a person does in an editor."""
+    file = talk.workspace.root / typed.file
+    if not file.is_file():
+        message = f"{typed.file} was not made, so the tour ends here."
+        talk.explain(WorkspaceError(message, fix="Can functions run here? knapper doctor"))
+        return
+    async with talk.aside():
+        file.write_text(file.read_text("utf-8").replace(typed.old, typed.new), "utf-8")
+        await talk.workspace.workshop.reload()
+    talk.voice.lines([line(("dim", f"  in the editor: {typed.old} became {typed.new}, and {typed.file} was saved"))])
 
 
 async def _take(talk: Conversation, text: str, options: RunOptions) -> None:

@@ -1,18 +1,38 @@
-"""Prefill of a local model's prompt cache, once, with the fixed prefix of every request."""
+"""A local model made ready: its weights are fetched, and its prompt cache is prefilled with the fixed prefix of every
+request.
+"""
 
 import asyncio
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import agent_core
 from agent_core.base.errors import KnapperError
 from agent_core.base.settings import ModelSettings, Settings
+from agent_core.workspace.local_models import fetch_model
 
-from .progress import StatusLine
+from .progress import Download, StatusLine
 from .question import say
 from .spans import line
 
 _NOTE = "reading the fixed part of the prompt"
+
+
+def fetch(name: str, source: str | None = None) -> dict[str, Any]:
+    """Fetch the weights, show the progress, and prefill the cache; return what was fetched.
+
+    Raises:
+        ModelError: the weights cannot be fetched; the message says why, and what is kept.
+    """
+    try:
+        with Download() as download:
+            fetched = asyncio.run(fetch_model(name, source, download.hear))
+    except KeyboardInterrupt:
+        say([line(("dim", "The partial download is kept; the same command resumes it."))])
+        raise
+    prepare(str(fetched["name"]))
+    return fetched
 
 
 def prepare(name: str) -> None:

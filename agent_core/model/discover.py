@@ -51,6 +51,8 @@ def _is_at(place: str, port: int) -> bool:
 Kind: TypeAlias = Literal["endpoint", "local", "tour"]
 _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 
+LOCAL: Final = "local"
+"""The name of the best local model: of those with weights on this machine, or else the recommended one."""
 LOCAL_PREFIX: Final = "local/"
 PROBE_S: Final = 0.3
 _LISTING_S: Final = 5.0
@@ -106,6 +108,8 @@ async def choose(
     name = settings.name or ""
     if name == TOUR:
         return DiscoveredModel("", TOUR, "", f"{TOUR_LABEL}: its words are scripted, its actions are real", kind="tour")
+    if name == LOCAL:
+        return _local((weights() or _SUGGESTED).removeprefix(LOCAL_PREFIX), "the best of the local models")
     if name.startswith(LOCAL_PREFIX):
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
     named = _named_address(settings, environment)
@@ -150,7 +154,7 @@ def asks_endpoint(name: str | None) -> bool:
     """Check whether a model of this name is reached at an address: the tour and local models run in our own
     processes.
     """
-    return name != TOUR and not (name or "").startswith(LOCAL_PREFIX)
+    return name not in (TOUR, LOCAL) and not (name or "").startswith(LOCAL_PREFIX)
 
 
 def _is_ours(url: str) -> bool:

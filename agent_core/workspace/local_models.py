@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
+from agent_core.model.discover import LOCAL, LOCAL_PREFIX
 from agent_core.model.local import pool, weights
 from agent_core.model.local.fetch import DownloadProgress, fetch, remove
 from agent_core.registry.function import Function
@@ -67,6 +68,15 @@ def installed_models() -> list[str]:
     return [entry.name for entry in weights.available() if weights.path(entry.name) is not None]
 
 
+def is_missing(name: str) -> bool:
+    """Check whether a name means a local model whose weights are not on this machine.
+
+    Raises:
+        UsageError: there is no such local model.
+    """
+    return (name == LOCAL or name.startswith(LOCAL_PREFIX)) and weights.path(name) is None
+
+
 async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[str, Any]:
     """Download a local model's weights and verify them against their pinned hash; return where they are."""
     loop = asyncio.get_running_loop()
@@ -74,8 +84,9 @@ async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[
     def tell(progress: DownloadProgress) -> None:
         loop.call_soon_threadsafe(on_bytes, progress.done, progress.total, progress.note)
 
-    path = await fetch(name, source, tell)
-    return {"name": name, "path": str(path), "bytes": path.stat().st_size}
+    entry = weights.named(name)
+    path = await fetch(entry.name, source, tell)
+    return {"name": f"{weights.PREFIX}{entry.name}", "path": str(path), "bytes": path.stat().st_size}
 
 
 def remove_model(name: str) -> dict[str, Any]:

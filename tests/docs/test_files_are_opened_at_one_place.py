@@ -19,7 +19,7 @@ ALLOWED = {
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
         access/packages/installation access/packages/resolution functions/foreign/entry functions/service/export
-        interfaces/manual_edits
+        interfaces/manual_edits interfaces/plain
         interfaces/server/function_operations interfaces/server/source_operations
         memory/embedding/choose model/local/fetch model/local/sources model/local/weights
         workspace/reading_copy""",

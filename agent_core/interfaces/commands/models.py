@@ -1,6 +1,5 @@
 """`knapper models`: list the local models, fetch or remove one, and show where it is stored."""
 
-import asyncio
 from typing import Any
 
 import click
@@ -9,7 +8,6 @@ from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, scene
 from ..columns import columns
-from ..progress import Download
 from ..spans import Line, line
 
 
@@ -41,19 +39,11 @@ def list_(scene: CliContext) -> None:
 @scene
 def get(scene: CliContext, name: str, source: str | None) -> None:
     """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
-    from agent_core.workspace.local_models import fetch_model
+    from ..prefill import fetch
 
-    from ..prefill import prepare
-
-    try:
-        with Download() as download:
-            fetched = asyncio.run(fetch_model(name, source, download.hear))
-    except KeyboardInterrupt:
-        scene.hint("The partial download is kept; the same command resumes it.")
-        raise
-    prepare(name)
-    scene.result(fetched, [line(("ok", "✓ "), str(fetched.get("path", name)))])
-    scene.hint(f"Next: knapper run --model local/{name.removeprefix('local/')}")
+    fetched = fetch(name, source)
+    scene.result(fetched, [line(("ok", "✓ "), str(fetched["path"]))])
+    scene.hint(f"Next: knapper run --model {fetched['name']}")
 
 
 @models.command()

@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import replace
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ _OF_WORKSPACE = (
 @click.command()
 @click.option("--agent", metavar="NAME", help="The agent to talk to; its conversation continues.")
 @click.option(
-    "--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour (a scripted demonstration)."
+    "--model",
+    metavar="NAME",
+    help="A model of the endpoint, local or local/NAME (fetched at first), or tour (scripted).",
 )
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @click.option("--message", metavar="TEXT", help="Run one turn with this message; - reads it from standard input.")
@@ -140,6 +143,14 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
 
         create(options.root)
         return options
+    if isinstance(cause, NoModel) and options.model:
+        from agent_core.workspace.local_models import is_missing
+
+        if is_missing(options.model):  # it was named for this run, and the settings of a stranger name none here
+            from ..prefill import fetch
+
+            fetch(options.model)
+            return options
     if options.message is not None or options.as_json or not _at_terminal():
         raise error
     from agent_core.model.discover import UnconfirmedServer
@@ -173,8 +184,10 @@ def _prompt(options: RunOptions) -> int:
 
 def _plainly(options: RunOptions) -> int:
     with loading():
-        from ..plain import each_line, one_message
+        from ..plain import each_line, one_message, tour_alone
 
+    if options.is_tour and options.message is None and not (options.as_json or options.resume) and _is_alone():
+        return 0 if asyncio.run(tour_alone(options)) else 1
     if options.message is None and not options.resume:
         return 0 if asyncio.run(each_line(options)) else 1
     return 0 if asyncio.run(one_message(options, options.message)) else 1
@@ -189,6 +202,13 @@ def _names_address(root: Path) -> bool:
     named = file.get("models")
     tables = [file.get("model"), *(named.values() if isinstance(named, dict) else ())]
     return any(isinstance(table, dict) and "base_url" in table for table in tables)
+
+
+def _is_alone() -> bool:
+    """Check whether nobody types: there is no terminal, and nothing comes from elsewhere."""
+    if sys.stdin.isatty():
+        return not _at_terminal()
+    return isinstance(sys.stdin.buffer, BufferedReader) and not sys.stdin.buffer.peek(1)
 
 
 def _at_terminal() -> bool:

@@ -30,7 +30,7 @@ _SCOPES = ("chat", "read", "edit", "approve", "admin")
 @click.option("--behind-proxy", "is_behind_proxy", is_flag=True, help="A proxy in front of it adds TLS.")
 @click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name, with its port, for clients.")
 @click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
-@click.option("--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour.")
+@click.option("--model", metavar="NAME", help="A model of the endpoint, local, local/NAME, or tour.")
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @scene
 def serve(scene: CliContext, **options: object) -> int:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.base.errors import ModelError
+from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.settings import ModelSettings
 
 from ..constrained import ConstrainedModel
@@ -120,7 +120,8 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
     Raises:
         UsageError: there are no such weights.
         IntegrityError: the file is not what it should be.
-        ModelError: the engine or the weights are not here, or do not run here.
+        NoModel: the weights are not here.
+        ModelError: the engine is not here, or does not run here.
     """
     settings = settings or ModelSettings()
     weights = named(name)
@@ -128,7 +129,7 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
     check_engine()
     file = path(name)
     if file is None:
-        raise ModelError(f"The weights of {weights.name} are not here.", fix=f"knapper models get {weights.name}")
+        raise NoModel(f"The weights of {weights.name} are not here.", fix=f"knapper models get {weights.name}")
     await asyncio.to_thread(verify, weights, file)
     return LocalModel(weights, _engine(weights, file, settings), settings)
 

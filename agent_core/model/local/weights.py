@@ -58,11 +58,14 @@ def available() -> tuple[Weights, ...]:
 
 
 def named(name: str) -> Weights:
-    """Return the weights of this name, with or without the prefix `local/`.
+    """Return the weights of this name, with or without the prefix `local/`; `local` is the best model that is here, or
+    else the recommended one.
 
     Raises:
         UsageError: there are none of this name; the message says which there are.
     """
+    if name == PREFIX.rstrip("/"):
+        return next(filter(file_of, available()), available()[0])
     requested_name = name.removeprefix(PREFIX)
     names = [weights.name for weights in available()]
     if requested_name in names:

@@ -52,9 +52,20 @@ class TourScene:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """The scenes in the order in which they are tried, and the text for the case that none matches."""
+class TypedLine:
+    """What a person types; of a file that is opened with it, `old` becomes `new` before it is saved."""
 
+    text: str
+    file: str = ""
+    old: str = ""
+    new: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The scenes in the order in which they are tried, what a person types, and the text for what none matches."""
+
+    typed: tuple[TypedLine, ...]
     scenes: tuple[TourScene, ...]
     off: str
     astray: str
@@ -131,7 +142,8 @@ def script() -> Script:
     """Return the script of this package."""
     data = read_toml(resources.files(__package__).joinpath("script.toml").read_text(encoding="utf-8"))
     scenes = tuple(map(_read, data["scenes"]))
-    return Script(scenes, data["off"].strip(), data["astray"].strip(), data["reviews"])
+    typed = tuple(TypedLine(**entry) for entry in data["typed"])
+    return Script(typed, scenes, data["off"].strip(), data["astray"].strip(), data["reviews"])
 
 
 def _scene(situation: Situation, functions: frozenset[str], tour: Script) -> tuple[TourScene, dict[str, str]] | None:
