@@ -220,5 +220,5 @@ access, and [several agents](guide-agents.md), a second guide, with helpers and 
 
 Once there are many functions, `/audit` (in a shell `knapper functions audit`) shows the state of all: which ones a
 request confuses with others, which ones fail, lie unused or lack an example, each with a proposal and the command to
-type. Each part of its score loses points by the share of functions that have such a finding.
+type. The more functions have a finding, the lower that part of the score.
 """

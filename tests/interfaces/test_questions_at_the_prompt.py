@@ -228,7 +228,7 @@ def test_a_host_that_no_text_names_is_asked_for_while_the_call_runs(tmp_path: Pa
     grow = Ask(Wanted("create_function", {"function_name": "weather", "function_code_with_docstring": anywhere}))
     call = Ask(Wanted("weather", {"city": f"http://{place}/Oslo"}))
     with asked([grow, call, Expect(DONE, contains("rain in Oslo"))], tmp_path) as screen:
-        assert "fetch from hosts that its text does not name" in screen.scrolled()
+        assert "fetch from the web: a human is asked for each host" in screen.scrolled()
         press(screen, "y")
         screen.wait_for("? weather runs, and asks to:")
         screen.wait_for(f"    fetch from {place}")

@@ -21,9 +21,9 @@ _SAID: Mapping[str, str] = MappingProxyType(
 )
 _UNSAID_AS: Mapping[str, str] = MappingProxyType(
     {
-        "network": "hosts that its text does not name (each is asked for when it comes)",
-        "read": "files that its text does not name (each is asked for when it is opened)",
-        "write": "files that its text does not name (each is asked for when it is opened)",
+        "network": "the web: a human is asked for each host",
+        "read": "files: a human is asked for each when it is opened",
+        "write": "files: a human is asked for each when it is opened",
         "secrets": "that its text does not name",
         "memory": "that its text does not name",
         "functions": "that its text does not name",
