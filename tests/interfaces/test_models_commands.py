@@ -1,7 +1,9 @@
 """Fetching and removing a local model: how far it is, how long it takes, and what is gone afterwards."""
 
 import asyncio
+import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.interfaces.progress import Download, progress_text
-from agent_core.model.local.weights import available
+from agent_core.model.local.weights import available, named
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, terminal
@@ -146,3 +148,109 @@ def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> 
 def test_a_model_that_nobody_knows_is_not_removed(tmp_path: Path) -> None:
     done = knapper("models", "remove", "../../etc", cwd=tmp_path)
     assert (done.returncode, "There is no local model" in done.stderr) == (2, True)
+
+
+STANDIN = Path(__file__).parents[1] / "kit" / "standin"
+NOWHERE = {
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+    "PIP_NO_INDEX": "1",
+    "PIP_FIND_LINKS": "",
+    "PIP_CONFIG_FILE": "/dev/null",
+}
+
+
+def engine(more: str = "") -> str:
+    """Code that has the program find the engine's stand-in."""
+    return f"import sys; sys.path.insert(0, {str(STANDIN)!r})\n{more}"
+
+
+def small(url: str, content: bytes) -> str:
+    """Code after which there is one local model, a small one at this address."""
+    data = f"size={len(content)}, sha256={hashlib.sha256(content).hexdigest()!r}, url={url!r}, packages=None"
+    return engine(f"""
+from dataclasses import replace
+from agent_core.model.local import weights
+only = (replace(weights.available()[0], {data}),)
+weights.available = lambda: only
+""")
+
+
+def folders(tmp_path: Path) -> dict[str, str]:
+    return {name: str(tmp_path / "home") for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")}
+
+
+@contextmanager
+def serving(content: bytes, asked: list[str]) -> Iterator[str]:
+    async def answer(request: Request, answer: Answer) -> None:
+        asked.append(request.path)
+        await answer.send(200, content, {"Content-Type": "application/octet-stream"})
+
+    server = Server(answer)
+    try:
+        yield f"http://127.0.0.1:{server.port}/small.gguf"
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("how", [("--message", "Good morning!"), ()], ids=["message", "pipe"])
+def test_a_local_model_that_is_named_is_fetched_and_answers(tmp_path: Path, how: tuple[str, ...]) -> None:
+    asked: list[str] = []
+    with serving(b"ready", asked) as url:
+        runs = [
+            knapper(
+                *("run", "--model", "local", *how),
+                cwd=tmp_path,
+                given="" if how else "Good morning!\n",
+                environment=folders(tmp_path),
+                first=small(url, b"ready"),
+            )
+            for _ in range(2)
+        ]
+    for done in runs:
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith("Good morning!\n")
+    assert "from 127.0.0.1" in runs[0].stderr
+    assert "from 127.0.0.1" not in runs[1].stderr
+    assert asked == ["/small.gguf"]
+
+
+def test_a_local_model_that_cannot_be_fetched_says_what_is_missing(tmp_path: Path) -> None:
+    around = folders(tmp_path) | NOWHERE
+    done = knapper("run", "--model", "local", "--message", "hi", cwd=tmp_path, environment=around, first=engine())
+    assert (done.returncode, done.stdout) == (1, "")
+    for part in ("could not be fetched: huggingface.co cannot be reached", "is not available", "--from FILE"):
+        assert part in done.stderr, part
+
+
+def test_a_model_that_only_the_settings_name_is_not_fetched_unasked(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").write_text('[model]\nname = "local"\n')
+    around = folders(tmp_path) | NOWHERE
+    done = knapper("run", "--message", "hi", cwd=tmp_path, environment=around, first=engine())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "The weights of qwen2.5-coder-1.5b are not here." in done.stderr
+    assert "knapper models get qwen2.5-coder-1.5b" in done.stderr
+    assert "huggingface" not in done.stderr
+
+
+def test_no_weights_are_fetched_where_there_is_no_workspace(tmp_path: Path) -> None:
+    (tmp_path / "bare").mkdir()
+    around = folders(tmp_path) | NOWHERE
+    done = knapper(
+        "run", "--model", "local", "--message", "hi", cwd=tmp_path / "bare", environment=around, first=engine()
+    )
+    assert done.returncode == 1
+    assert "is not a workspace" in done.stderr
+    assert "huggingface" not in done.stderr
+
+
+def test_local_is_the_best_model_that_is_here_or_else_the_recommended_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    recommended, smaller = available()
+    assert named("local") == recommended
+    file = partial(tmp_path).with_name(smaller.file)
+    file.parent.mkdir(parents=True)
+    file.touch()
+    os.truncate(file, smaller.size)
+    assert named("local") == smaller

@@ -65,13 +65,6 @@ def test_a_pipe_without_a_line_is_said_to_be_empty(tmp_path: Path) -> None:
     assert "standard input is empty. Next: knapper run at a terminal, or with --message TEXT" in done.stderr
 
 
-def test_the_tour_without_anybody_who_types_fails_and_says_what_it_needs(tmp_path: Path) -> None:
-    done = knapper("run", "--model", "tour", cwd=tmp_path, given="")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "The tour needs a terminal" in done.stderr
-    assert "standard input is empty" not in done.stderr
-
-
 def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
     with scripted(GROW) as model:
         done = knapper("run", *flags(model), "--message", "count", "--json", cwd=tmp_path)

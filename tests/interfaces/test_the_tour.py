@@ -8,9 +8,9 @@ import pytest
 
 from agent_core.model.tour.script import LABEL, SERVED, play, script
 from tests.interfaces.asking import home, press
-from tests.interfaces.support import leave
-from tests.kit.program import knapper
-from tests.kit.terminal import terminal
+from tests.interfaces.support import HERE, leave
+from tests.kit.program import knapper, surroundings
+from tests.kit.terminal import KNAPPER, terminal
 
 VOWELS = "how many vowels are in queueing?"
 GRANT = "how many functions are in tour.py?"
@@ -140,3 +140,44 @@ def test_a_question_about_what_no_screen_has_made_yet_is_sent_to_the_start(tmp_p
     seen = played("how many functions are in tour.py?", cwd=tmp_path)
     assert "There is no `tour.py` yet" in seen
     assert "not follow my script" not in seen
+
+
+def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = knapper("run", "--model", "tour", cwd=empty, environment=ALONE | home(tmp_path))
+    assert done.returncode == 0, done.stderr
+    for number in range(1, script().screens + 1):
+        assert done.stdout.count(f"**Screen {number} of 9 · {LABEL}**") == 1, number
+    assert [text for text in done.stdout.splitlines() if text.startswith("› ")] == [
+        f"› {typed.text}" for typed in script().typed
+    ]
+    for part in ('In "rhythm" it is 1 now', "initials refused: 1 problem", "denied, for nobody can be asked here"):
+        assert part in done.stdout + done.stderr, part
+    assert "not follow my script" not in done.stdout
+    assert list(empty.iterdir()) == []
+
+
+def test_each_line_that_the_tour_types_is_one_that_its_screens_suggest() -> None:
+    said = "\n".join(step.text for scene in script().scenes for step in scene.steps)
+    for typed in script().typed[1:]:  # the first one is typed for a person, too
+        assert f"`{typed.text}`" in said or f"    {typed.text}\n" in said, typed.text
+        assert not typed.file or {typed.old, typed.new} <= set(said.split("`"))
+
+
+def test_a_tour_that_is_read_no_further_ends_without_a_word(tmp_path: Path) -> None:
+    command = f"{' '.join(KNAPPER)} run --model tour </dev/null | head -2"
+    surrounding = surroundings({"PYTHONPATH": HERE} | ALONE)
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=surrounding, capture_output=True, text=True, check=True, timeout=100
+    )
+    assert done.stdout == "\n› start\n"
+    assert "Traceback" not in done.stderr
+    assert "✗" not in done.stderr
+
+
+def test_a_tour_whose_functions_cannot_be_made_says_so_and_fails(tmp_path: Path) -> None:
+    unwilling = {"KNAPPER_GRANTS_ASK": "always"}  # and there is nobody to ask
+    done = knapper("run", "--model", "tour", cwd=tmp_path, environment=ALONE | unwilling)
+    assert done.returncode == 1
+    assert "functions/tour.py was not made, so the tour ends here." in done.stdout + done.stderr

@@ -1,0 +1,47 @@
+"""`make` in a clone: which model answers, and in which folder what it makes is kept."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def recipe(clone: Path, *arguments: str) -> str:
+    """Return what `make` would run in a clone that is installed."""
+    shutil.copy(ROOT / "Makefile", clone)
+    installed = ("--assume-old=.venv/.run", "--assume-old=.venv/.serve")
+    command = ["make", "--dry-run", *installed, *arguments]
+    return subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs"),
+    [
+        pytest.param(["run"], '--workspace "workspace" run', id="plain"),
+        pytest.param(["run", "MODEL=local"], "--workspace \"workspace\" run --model 'local'", id="local"),
+        pytest.param(["run", "MODEL=gpt 4"], "--workspace \"workspace\" run --model 'gpt 4'", id="any-name"),
+        pytest.param(["run", "WORKSPACE=a b"], '--workspace "a b" run', id="a-folder"),
+        pytest.param(["serve", "MODEL=tour"], "--workspace \"workspace\" serve --model 'tour'", id="serve"),
+    ],
+)
+def test_a_model_and_a_folder_that_are_named_are_passed_on(tmp_path: Path, arguments: list[str], runs: str) -> None:
+    assert recipe(tmp_path, *arguments).rstrip().endswith(runs)
+
+
+def test_a_clone_that_was_used_as_a_workspace_goes_on_as_one(tmp_path: Path) -> None:
+    (tmp_path / ".knapper").mkdir()
+    (tmp_path / ".knapper" / "state.db").touch()
+    assert '--workspace "." run' in recipe(tmp_path, "run")
+
+
+def test_what_is_made_in_a_clone_is_ignored_by_git(tmp_path: Path) -> None:
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    (tmp_path / "workspace" / "functions").mkdir(parents=True)
+    (tmp_path / "workspace" / "functions" / "grown.py").touch()
+    command = ["git", "status", "--short"]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert shown == "?? .gitignore\n"
