@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 # What is made at the prompt is kept in a folder that git ignores. A clone that was used as a workspace goes on as one.
 WORKSPACE ?= $(if $(wildcard .knapper/state.db),.,workspace)
-READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] || $(BIN)/knapper init "$(WORKSPACE)" >&2
+READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] || { $(BIN)/knapper init --json "$(WORKSPACE)" >/dev/null && echo "What you make is kept in $(WORKSPACE)/." >&2; }
 
 .PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:
