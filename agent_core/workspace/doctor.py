@@ -9,16 +9,18 @@ from typing import Any, TypeAlias
 
 from agent_core import __version__
 from agent_core.access.grants.addresses import UnconfirmedAddress, unconfirmed
-from agent_core.base.errors import KnapperError, ModelError
+from agent_core.base.errors import KnapperError
 from agent_core.base.settings import ModelSettings, Settings
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.memory.embedding import Embedder
 from agent_core.model.dialect import dialect_of
-from agent_core.model.discover import DiscoveredModel, asks_endpoint
+from agent_core.model.discover import LOCAL_PREFIX, DiscoveredModel, asks_endpoint
 from agent_core.model.schemas import loosened
 from agent_core.registry.function import Function
 from agent_core.storage import Store
 from sandbox import Sandbox, SandboxUnavailable
+
+from .local_models import is_missing
 
 Choose: TypeAlias = Callable[[ModelSettings], Awaitable[DiscoveredModel]]
 
@@ -114,11 +116,15 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable[Functio
     try:
         check_address(settings)
         chosen = await choose(settings.model)
-    except ModelError as error:
+        lacks_weights = chosen.kind == "local" and is_missing(f"{LOCAL_PREFIX}{chosen.model_name}")
+    except KnapperError as error:
         return {"ok": False, "problem": error.message, "fix": error.fix}
     if chosen.kind == "local" and find_spec("xllamacpp") is None:
         message = "The engine of the local model is not installed."
         return {"ok": False, "problem": message, "fix": "pip install xllamacpp, or `make run` in a clone."}
+    if lacks_weights:
+        message = f"The weights of {chosen.model_name} are not here."
+        return {"ok": False, "problem": message, "fix": f"knapper models get {chosen.model_name}"}
     report = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
     return {**report, "loosened": _loosened(chosen.endpoint_url, functions)}
 

@@ -63,7 +63,7 @@ def test_no_key_goes_to_an_address_that_only_the_folder_names(tmp_path: Path, na
 
 
 @pytest.mark.usefixtures("with_key")
-@pytest.mark.parametrize("name", ["tour", "local/qwen2.5-coder-1.5b"])
+@pytest.mark.parametrize("name", ["tour", "local", "local/qwen2.5-coder-1.5b"])
 def test_a_model_that_is_sent_no_key_is_not_held_up_by_that_address(tmp_path: Path, name: str) -> None:
     (tmp_path / FILE_NAME).write_text(STRANGE)
     check_address(load(tmp_path), name)

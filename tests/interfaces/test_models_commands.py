@@ -254,3 +254,9 @@ def test_local_is_the_best_model_that_is_here_or_else_the_recommended_one(
     file.touch()
     os.truncate(file, smaller.size)
     assert named("local") == smaller
+
+
+def test_the_doctor_says_that_the_weights_of_the_model_are_not_here(tmp_path: Path) -> None:
+    around = folders(tmp_path) | {"KNAPPER_MODEL_NAME": "local"}
+    done = knapper("doctor", cwd=tmp_path, environment=around, first=engine())
+    assert "✗ model: The weights of qwen2.5-coder-1.5b are not here. knapper models get" in done.stdout
