@@ -307,6 +307,7 @@ class Conversation:
         """
         self.voice.lines(self.news())
         self.voice.lines(greeting(await self.agent.model_line(), await self.agent.user_texts()))
+        self.voice.lines(warned(self.agent.window_warning()))
         await self.agent.measure()
 
     def news(self) -> list[Line]:
@@ -314,7 +315,7 @@ class Conversation:
         sentences = [*self.workspace.recovered, self.agent.restored]
         since = (self.workspace.workshop.changed_since(), self.workspace.helpers.since)
         return [
-            *(line(("warn", f"! {sentence}")) for sentence in sentences if sentence),
+            *(row for sentence in sentences for row in warned(sentence)),
             *(row for change in since if change for row in changed_lines(change, "since the last time, from outside")),
         ]
 
@@ -348,6 +349,11 @@ class Conversation:
             with self.at_files("while you edited"):
                 for change in changes:
                     self.announce(change)
+
+
+def warned(sentence: str) -> list[Line]:
+    """Return a warning as a line, if there is one."""
+    return [line(("warn", f"! {sentence}"))] if sentence else []
 
 
 def greeting(model: str, texts: Sequence[str]) -> list[Line]:

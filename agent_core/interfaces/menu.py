@@ -76,7 +76,8 @@ def tested_lines(tested: Tested) -> list[Line]:
     if not tested.ok:
         return fault_lines(tested.problem, tested.fix)
     at = f" at {tested.address}" if tested.address else ""
-    return [line(("ok", "✓ "), f"{tested.model}{at} answers ({tested.seconds:.1f} s).")]
+    answers = line(("ok", "✓ "), f"{tested.model}{at} answers ({tested.seconds:.1f} s).")
+    return [answers, *([line(("warn", f"! {tested.window_warning}"))] if tested.window_warning else [])]
 
 
 def _choices() -> list[Line]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from agent_core.base.untrusted import visible
 
-from .conversation import Conversation, greeting, opened
+from .conversation import Conversation, greeting, opened, warned
 from .listeners import JsonLines, Listener
 from .options import RunOptions
 from .question import forget_typed
@@ -93,7 +93,9 @@ def _listener(options: RunOptions) -> Listener | None:
 
 async def _ready(talk: Conversation) -> str:
     write(talk.news(), sys.stderr)
-    return await talk.agent.model_line()  # no message is taken up when there is nobody to answer it
+    model = await talk.agent.model_line()  # no message is taken up when there is nobody to answer it
+    write(warned(talk.agent.window_warning(only_news=True)), sys.stderr)  # not in every pipe
+    return model
 
 
 async def _stop(talk: Conversation, typed: "Typed") -> None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .line_wire import Intake
 
 _WAIT_S: Final = 60.0  # for a program, which may have to be fetched first
-_WAIT_FOR_ADDRESS_S: Final = 25.0
-_LISTING_S: Final = 20.0
+_WAIT_FOR_ADDRESS_S: Final = 20.0
+_LISTING_S: Final = 15.0
 _CALL_S: Final = 120.0
 _CLOSING_S: Final = 2.0
 _ENDING_S: Final = 1.0  # for what a program that ends is still to say
@@ -324,10 +324,12 @@ class ServerConnection:
 
     def _advice(self) -> str:
         """Return the command that lets a confined server read what its own command names, if it may not."""
-        program = self.entry.confined and self.entry.command and shutil.which(self.entry.command[0])
-        if not program:
+        program = shutil.which(self.entry.command[0]) if self.entry.confined and self.entry.command else None
+        if program is None:
             return ""
-        allowed = [Path(place).resolve() for place in (*self._readable(program), *self.entry.write, self._place.home)]
+        allowed = [
+            Path(place).resolve() for place in (*self._readable(program), *self.entry.write, str(self._place.home))
+        ]
         command, folders = [*self.entry.command], list[str]()
         for at, word in enumerate(command[1:], 1):
             there = [place for place in (self._place.home, self._place.root, Path.cwd()) if _is_there(place / word)]

@@ -16,7 +16,7 @@ from sandbox.wire.foreign import LOOSE, read_json
 
 from .line_wire import MOST_LINE, CutOff, Intake
 
-ANSWER_S: Final = 20.0  # for an answer; a call may take as long as it does over a pipe
+ANSWER_S: Final = 15.0  # for an answer; a call may take as long as it does over a pipe
 _CLOSING_S: Final = 2.0
 _CONNECT_S: Final = 10.0
 _MOST_REFUSAL: Final = 64 << 10
@@ -85,8 +85,10 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         if response.is_success and kind.startswith("text/event-stream"):
             events = _Events(response, self._intake, until, is_asked=request.method == "POST")
             return httpx2.Response(response.status_code, headers=head, stream=events)
-        self._intake.refusal = response.status_code if response.is_error else 0
-        body = await self._body(response) if kind.startswith("application/json") and request.method == "POST" else b""
+        if request.method == "POST":
+            self._intake.refusal = response.status_code if response.is_error else 0
+        is_answer = request.method == "POST" and not response.has_redirect_location
+        body = await self._body(response) if is_answer and kind.startswith("application/json") else b""
         await response.aclose()
         return httpx2.Response(response.status_code, headers=head, content=body)
 

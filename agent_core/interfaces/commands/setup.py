@@ -59,6 +59,9 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
             status[key] for key in ("why", "database", "problem", "recovered", "vectors", "fix") if status.get(key)
         ]
         lines.append(line(_mark(bool(status.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
+        if window := status.get("window"):
+            told = f"window: {window['tokens']:,} tokens, {window['source']}"
+            lines.append(line(("warn", f"  ! {window['warning']}")) if window["assumed"] else line(f"  {told}"))
         if loosened := status.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
             lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))
