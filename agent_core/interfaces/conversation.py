@@ -26,7 +26,7 @@ from .listeners import Listener
 from .options import RunOptions
 from .render.agent_tree import BehindLines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
-from .spans import Line, line
+from .spans import Line, line, warned
 from .spending import Spending
 from .ui import Voice
 from .undo_log import Deeds
@@ -349,11 +349,6 @@ class Conversation:
             with self.at_files("while you edited"):
                 for change in changes:
                     self.announce(change)
-
-
-def warned(sentence: str) -> list[Line]:
-    """Return a warning as a line, if there is one."""
-    return [line(("warn", f"! {sentence}"))] if sentence else []
 
 
 def greeting(model: str, texts: Sequence[str]) -> list[Line]:

@@ -31,7 +31,7 @@ from .options import TOUR, RunOptions
 from .prefill import prepare
 from .progress import Download
 from .question import agreed, ask, ask_hidden, said_yes, say
-from .spans import Line, line
+from .spans import Line, line, warned
 
 _OF_NOBODY = {".git", ".knapper"}
 _LEAVE = ("q", "quit", "exit", "/exit")
@@ -77,7 +77,7 @@ def tested_lines(tested: Tested) -> list[Line]:
         return fault_lines(tested.problem, tested.fix)
     at = f" at {tested.address}" if tested.address else ""
     answers = line(("ok", "✓ "), f"{tested.model}{at} answers ({tested.seconds:.1f} s).")
-    return [answers, *([line(("warn", f"! {tested.window_warning}"))] if tested.window_warning else [])]
+    return [answers, *warned(tested.window_warning)]
 
 
 def _choices() -> list[Line]:

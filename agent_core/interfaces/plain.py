@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 from agent_core.base.untrusted import visible
 
-from .conversation import Conversation, greeting, opened, warned
+from .conversation import Conversation, greeting, opened
 from .listeners import JsonLines, Listener
 from .options import RunOptions
 from .question import forget_typed
 from .shell_door import decide, is_attended
 from .slash import take
-from .spans import line
+from .spans import line, warned
 from .ui import PlainVoice
 from .wrap import write
 

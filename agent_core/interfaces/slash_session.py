@@ -18,10 +18,10 @@ from . import slash_undo
 from .address_confirmation import address_lines
 from .catalogue import BY_NAME, needed
 from .columns import columns
-from .conversation import Conversation, made_line, warned
+from .conversation import Conversation, made_line
 from .render.agent_view import report_lines, waiting_lines
 from .slash_undo import popped, removed_line
-from .spans import Line, line, plain
+from .spans import Line, line, plain, warned
 from .spending import Spending, ever_line, priced, spending_lines, spent_since_ever
 from .state import opened_state
 

@@ -58,7 +58,7 @@ class Window:
     is_news: bool = False
 
     def warning(self, model: str, table: str = "") -> str:
-        """Return that the window of this model is assumed, and how to set it; empty if it is not.
+        """Return that the window of this model is assumed, and how to set it, on two lines; empty if it is not.
 
         `table` is the name under which the settings know the model, if it is not the usual one.
         """
@@ -66,8 +66,8 @@ class Window:
             return ""
         name = json.dumps(table, ensure_ascii=False)
         how = f"in knapper.toml, `context_tokens = N` below `[models.{name}]`" if table else SET_WINDOW
-        unknown = f"{model} does not say how large its window is: {self.tokens:,} tokens are assumed"
-        return f"{unknown}, and older messages are summarized when they are full. To set it: {how}"
+        unknown = f"The window of {model} is unknown: {self.tokens:,} tokens are assumed, so summaries begin early."
+        return f"{unknown}\nSet it: {how}"
 
 
 def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON

@@ -10,7 +10,7 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, scene
 from ..render.verdicts import problem_lines
-from ..spans import Line, Span, line
+from ..spans import Line, Span, indented, line, warned
 from .verb import Door, Opens, Result, verb
 
 _LATE_S = 60.0  # an event that is due for longer means that too few run turns
@@ -60,8 +60,8 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
         ]
         lines.append(line(_mark(bool(status.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
         if window := status.get("window"):
-            told = f"window: {window['tokens']:,} tokens, {window['source']}"
-            lines.append(line(("warn", f"  ! {window['warning']}")) if window["assumed"] else line(f"  {told}"))
+            told = [line(f"window: {window['tokens']:,} tokens, {window['source']}")]
+            lines += indented(warned(window["warning"] or "") or told)
         if loosened := status.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
             lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))
