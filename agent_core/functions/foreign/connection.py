@@ -217,7 +217,7 @@ class ServerConnection:
             return "it ended"
         if isinstance(failure, TimeoutError):
             return f"it did not answer in {self._wait_s:g} s"
-        why = failure.message if isinstance(failure, KnapperError) else str(failure) or type(failure).__name__
+        why = str(failure) or type(failure).__name__
         if why == _CLOSED and self.entry.command:
             return "it closed its output"
         if why in _REFUSED and self._intake and self._intake.refusal:
@@ -332,10 +332,9 @@ class ServerConnection:
         ]
         command, folders = [*self.entry.command], list[str]()
         for at, word in enumerate(command[1:], 1):
-            there = [place for place in (self._place.home, self._place.root, Path.cwd()) if _is_there(place / word)]
-            if not there or (there[0] == self._place.home and not Path(word).is_absolute()):
+            path = self._path_in(word)
+            if path is None:
                 continue
-            path = (there[0] / word).resolve()
             command[at] = str(path)
             if not any(path.is_relative_to(place) for place in allowed):
                 folders.append(str(path if path.is_dir() else path.parent))
@@ -350,6 +349,15 @@ class ServerConnection:
         if folders:
             why = f"It may not read {outside}, which its command names. Type:"
         return f"{why}\nknapper mcp add {self.name} {shlex.join([*given, '--', *command])}"
+
+    def _path_in(self, word: str) -> Path | None:
+        """Return the file or folder that a word of the command names, if it is none of where the server starts."""
+        if Path(word).is_absolute():
+            return Path(word).resolve() if _is_there(Path(word)) else None
+        if _is_there(self._place.home / word):
+            return None
+        paths = (place / word for place in (self._place.root, Path.cwd()))
+        return next((path.resolve() for path in paths if _is_there(path) and (path.is_file() or "/" in word)), None)
 
     def _variables(self) -> dict[str, str]:
         own = {name: self._secrets[name] for name in self.entry.secrets if name in self._secrets}
@@ -377,7 +385,8 @@ def _load() -> None:
     import mcp  # noqa: F401, PLC0415 - it takes a second
 
     # Its log has words of strangers as they came, which would go to the terminal. What matters is reported here.
-    logging.getLogger("mcp").addHandler(_NOWHERE)
+    for name in ("mcp", "client"):  # as the package names its loggers
+        logging.getLogger(name).addHandler(_NOWHERE)
 
 
 def _errors() -> tuple[type[Exception], ...]:
