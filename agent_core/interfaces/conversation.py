@@ -26,7 +26,7 @@ from .listeners import Listener
 from .options import RunOptions
 from .render.agent_tree import BehindLines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
-from .spans import Line, line
+from .spans import Line, line, warned
 from .spending import Spending
 from .ui import Voice
 from .undo_log import Deeds
@@ -307,6 +307,7 @@ class Conversation:
         """
         self.voice.lines(self.news())
         self.voice.lines(greeting(await self.agent.model_line(), await self.agent.user_texts()))
+        self.voice.lines(warned(self.agent.window_warning()))
         await self.agent.measure()
 
     def news(self) -> list[Line]:
@@ -314,7 +315,7 @@ class Conversation:
         sentences = [*self.workspace.recovered, self.agent.restored]
         since = (self.workspace.workshop.changed_since(), self.workspace.helpers.since)
         return [
-            *(line(("warn", f"! {sentence}")) for sentence in sentences if sentence),
+            *(row for sentence in sentences for row in warned(sentence)),
             *(row for change in since if change for row in changed_lines(change, "since the last time, from outside")),
         ]
 

@@ -30,7 +30,7 @@ from .faults import fault_lines
 from .options import TOUR, RunOptions
 from .prefill import fetch
 from .question import agreed, ask, ask_hidden, said_yes, say
-from .spans import Line, line
+from .spans import Line, line, warned
 
 _OF_NOBODY = {".git", ".knapper"}
 _LEAVE = ("q", "quit", "exit", "/exit")
@@ -75,7 +75,8 @@ def tested_lines(tested: Tested) -> list[Line]:
     if not tested.ok:
         return fault_lines(tested.problem, tested.fix)
     at = f" at {tested.address}" if tested.address else ""
-    return [line(("ok", "✓ "), f"{tested.model}{at} answers ({tested.seconds:.1f} s).")]
+    answers = line(("ok", "✓ "), f"{tested.model}{at} answers ({tested.seconds:.1f} s).")
+    return [answers, *warned(tested.window_warning)]
 
 
 def _choices() -> list[Line]:

@@ -22,7 +22,7 @@ from .options import RunOptions
 from .question import forget_typed
 from .shell_door import decide, is_attended
 from .slash import take
-from .spans import line
+from .spans import line, warned
 from .ui import PlainVoice
 from .wrap import write
 
@@ -130,7 +130,9 @@ def _listener(options: RunOptions) -> Listener | None:
 
 async def _ready(talk: Conversation) -> str:
     write(talk.news(), sys.stderr)
-    return await talk.agent.model_line()  # no message is taken up when there is nobody to answer it
+    model = await talk.agent.model_line()  # no message is taken up when there is nobody to answer it
+    write(warned(talk.agent.window_warning(only_news=True)), sys.stderr)  # not in every pipe
+    return model
 
 
 async def _stop(talk: Conversation, typed: "Typed") -> None:

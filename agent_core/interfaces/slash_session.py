@@ -21,7 +21,7 @@ from .columns import columns
 from .conversation import Conversation, made_line
 from .render.agent_view import report_lines, waiting_lines
 from .slash_undo import popped, removed_line
-from .spans import Line, line, plain
+from .spans import Line, line, plain, warned
 from .spending import Spending, ever_line, priced, spending_lines, spent_since_ever
 from .state import opened_state
 
@@ -89,7 +89,8 @@ async def _model(talk: Conversation, words: str) -> None:
     if not words:
         named = [[name, priced(model)] for name, model in talk.workspace.settings.models.items()]
         hint = [line(("dim", "/model NAME switches to one of these."))] if named else []
-        talk.voice.lines([line(await talk.agent.model_line()), *columns(named, ("name", "dim")), *hint])
+        model = [line(await talk.agent.model_line()), *warned(talk.agent.window_warning())]
+        talk.voice.lines([*model, *columns(named, ("name", "dim")), *hint])
         return
     try:
         message = await _switched(talk, words)
@@ -101,7 +102,7 @@ async def _model(talk: Conversation, words: str) -> None:
             return
         confirm(talk.workspace.root, error.url)
         message = await _switched(talk, words)
-    talk.voice.lines([line(message)])
+    talk.voice.lines([line(message), *warned(talk.agent.window_warning())])
 
 
 async def _switched(talk: Conversation, name: str) -> str:

@@ -33,6 +33,12 @@ def line(*spans: Span | str) -> Line:
     return tuple(("", span) if isinstance(span, str) else span for span in spans)
 
 
+def warned(warning: str) -> list[Line]:
+    """Return a warning of one or more lines, if there is one."""
+    first, *others = warning.split("\n")
+    return [line(("warn", f"! {first}")), *(line("  ", text) for text in others)] if warning else []
+
+
 def indented(lines: Iterable[Line], by: int = 2) -> list[Line]:
     """Return the same lines, indented."""
     return [(("", " " * by), *spans) for spans in lines]

@@ -4,10 +4,11 @@ The window's size comes from the settings, the endpoint, the table, or a default
 messages that were written before are not written again.
 """
 
+import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -24,12 +25,12 @@ from .either import EitherModel
 from .endpoint import Endpoint
 from .probe import ask
 from .profile import KnownModes, ModelProfile, find_profile, probed, root_of
-from .quirks import quirks
+from .quirks import WindowPlace, quirks
 from .reply import CallPiece, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .schemas import loosened
 from .stream import Assembly
-from .tokens import Estimator, known_window, listed_window, tells_windows, told_window, window
+from .tokens import Estimator, Window, known_window, listed_window, tells_windows, told_window, window
 from .tour.endpoint import TourEndpoint
 from .wire import RequestWriter, read_progress
 
@@ -38,57 +39,84 @@ _Told: TypeAlias = dict[str, Any]  # Any: foreign JSON
 _ASK_S: Final = 3.0
 _LOAD_S: Final = 60.0
 _SET: Final = re.compile(r"^num_ctx[ \t]+(\d{1,9})\b", re.MULTILINE)
-_SET_IT: Final = "Set `model.context_tokens` if its window is larger."
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The size of a model's window, the origin of the number, and how to get a larger one."""
+async def find_window(
+    endpoint: Endpoint, chosen: DiscoveredModel, known: KnownModes | None = None, *, loads: bool = True
+) -> Window:
+    """Return the window of the endpoint's model: as set, told now or once, known by its name, or assumed.
 
-    tokens: int
-    source: str
-    fix: str = _SET_IT
-
-
-async def find_window(endpoint: Endpoint, chosen: DiscoveredModel) -> Window:
-    """Return the window of the endpoint's model."""
+    `loads`: a server that decides how large a window it loads a model with may be made to load it.
+    """
     if endpoint.settings.context_tokens:
         return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
-    if endpoint.dialect.loading and (loaded := await loaded_window(chosen, endpoint.dialect.loading)):
+    if endpoint.dialect.loading and (loaded := await loaded_window(chosen, endpoint.dialect.loading, loads=loads)):
         return loaded
-    tokens = chosen.context_tokens
-    if tokens is None and tells_windows(endpoint.url):
-        entries = await endpoint.listing()
-        entry = next((entry for entry in entries if entry["id"] == endpoint.model), {})
-        tokens = listed_window(entry) or await _told_beside(endpoint, chosen) or told_window(entry, quirks().own_names)
-    if tokens:
+    known, key = known or KnownModes(), f"{endpoint.url} {endpoint.model}"
+    if tokens := chosen.context_tokens or await _told(endpoint, chosen, loads=loads):
+        known.put_window(key, tokens)
         return Window(tokens, "told by the endpoint")
-    if size := known_window(endpoint.model):
-        return Window(size, "known for models of this name")
-    return Window(quirks().assumed_window, "assumed: set model.context_tokens if it is not so")
+    if tokens := known.window(key):
+        return Window(tokens, "told by the endpoint earlier")
+    if tokens := known_window(endpoint.model):
+        return Window(tokens, "known for models of this name")
+    is_news = known.window(key) is None
+    known.put_window(key, 0)
+    return Window(quirks().assumed_window, "assumed", is_assumed=True, is_news=is_news)
 
 
-async def _told_beside(endpoint: Endpoint, chosen: DiscoveredModel) -> int | None:
-    """Return the window that a server of the user's own reports next to its endpoint; a known service is not asked."""
+async def _told(endpoint: Endpoint, chosen: DiscoveredModel, *, loads: bool) -> int | None:
+    """Return the window that a listing tells, or what is beside the endpoint: what is served, else the model's own.
+
+    Beside it only servers of the user's own are asked, not known services.
+    """
+    if not tells_windows(endpoint.url):
+        return None
+    entry = next((entry for entry in await endpoint.listing() if entry["id"] == endpoint.model), {})
+    if tokens := listed_window(entry):
+        return tokens
+    own = told_window(entry, quirks().own_names)
     is_known, servers = bool(endpoint.dialect.address), {server.name for server in quirks().servers}
     if is_known and endpoint.dialect.name not in servers:
-        return None
-    for place in quirks().beside:
-        answer = await ask(root_of(chosen.endpoint_url) + place.path, key=chosen.key, timeout_s=_ASK_S)
-        entries = answer.get(place.entries) if place.entries else [answer]
-        for entry in entries if isinstance(entries, list) else ():
-            is_meant = isinstance(entry, dict) and entry.get("id", endpoint.model) == endpoint.model
-            if is_meant and (tokens := told_window(entry, place.names)):
-                return tokens
+        return own
+    root, places = root_of(chosen.endpoint_url), quirks().beside
+    asked = (ask(root + place.path, key=chosen.key, timeout_s=_ASK_S) for place in places)
+    owns = [own] if own else []
+    for place, answer in zip(places, await asyncio.gather(*asked), strict=True):
+        entries = [*_meant(place, answer, endpoint.model)]
+        if sizes := [size for entry in entries if (size := told_window(entry, place.names))]:
+            return min(sizes)
+        owns += [size for entry in entries if (size := told_window(entry, place.own))]
     loading = next((dialect.loading for dialect in dialects() if dialect.loading), None)
-    loaded = await loaded_window(chosen, loading) if loading and not is_known else None
-    return loaded.tokens if loaded else None
+    loaded = await loaded_window(chosen, loading, loads=loads) if loading and not is_known else None
+    return loaded.tokens if loaded else next(iter(owns), None)
 
 
-async def loaded_window(chosen: DiscoveredModel, loading: Loading) -> Window | None:
+def _meant(place: WindowPlace, answer: _Told, model: str) -> Iterator[_Told]:
+    """Yield what an answer says of a model: itself, or the entries of its list that have the model's name."""
+    entries = answer.get(place.entries) if place.entries else None
+    if not place.entries:
+        yield answer
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and entry.get(place.model) == model:
+            yield entry
+
+
+async def window_of(chosen: DiscoveredModel, settings: ModelSettings) -> Window | None:
+    """Return the window of a model that is not opened; None for one that is not at an endpoint."""
+    if chosen.kind != "endpoint":
+        return None
+    endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings)
+    try:
+        return await find_window(endpoint, chosen, loads=False)
+    finally:
+        await endpoint.aclose()
+
+
+async def loaded_window(chosen: DiscoveredModel, loading: Loading, *, loads: bool = True) -> Window | None:
     """Return the window with which a server loads its model, which may be far smaller than the model's own.
 
-    What is running is the truth. So the model is loaded, as its first request would do; a model of before is asked.
+    What is running is the truth. So the model is loaded (`loads`), as its first request would do.
     """
     address, root = urlsplit(chosen.endpoint_url), root_of(chosen.endpoint_url)
     named = {"model": chosen.model_name}
@@ -97,11 +125,12 @@ async def loaded_window(chosen: DiscoveredModel, loading: Loading) -> Window | N
     if shown.get("remote_host") or address.hostname in loading.remote:
         return Window(own, "told by the endpoint") if own else None
     running = await _running(root + loading.running, chosen)
-    if not running and shown:
+    if not running and shown and loads:
         await ask(root + loading.load, {**named, "stream": False}, key=chosen.key, timeout_s=_LOAD_S)
         running = await _running(root + loading.running, chosen)
     tokens = running or _set(shown) or (min(own, loading.unset) if own else 0)
-    return Window(tokens, "as its server loads it", loading.fix if tokens < own else _SET_IT) if tokens else None
+    source = "as its server loads it"
+    return (Window(tokens, source, loading.fix) if tokens < own else Window(tokens, source)) if tokens else None
 
 
 async def _running(url: str, chosen: DiscoveredModel) -> int:
@@ -139,7 +168,7 @@ class NativeModel:
     def __init__(self, endpoint: Endpoint, *, window: Window, clock: Clock | None = None) -> None:
         self.name = endpoint.model
         self.context_limit = window.tokens
-        self.context_source = window.source
+        self.window = window
         self.estimator = Estimator()
         self._endpoint = endpoint
         self._settings = endpoint.settings
@@ -250,11 +279,11 @@ async def open_model(
     if chosen.kind == "tour":
         return TourModel(await TourEndpoint.start(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
     endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
-    if settings.mode == "native":
-        return NativeModel(endpoint, window=await find_window(endpoint, chosen), clock=clock)
     known = KnownModes(found_out)
+    if settings.mode == "native":
+        return NativeModel(endpoint, window=await find_window(endpoint, chosen, known), clock=clock)
     profile = await find_profile(endpoint, chosen, known)
-    window = await find_window(endpoint, chosen)
+    window = await find_window(endpoint, chosen, known)
     if profile.context_tokens and not settings.context_tokens:  # of one slot, where the server has several
         window = Window(profile.context_tokens, "as its server loads it", window.fix)
     if not endpoint.dialect.ways and settings.mode == "constrained":
@@ -275,7 +304,7 @@ async def _in_mode(
 
     def constrained() -> ConstrainedModel:
         return ConstrainedModel(
-            endpoint, endpoint.model, window.tokens, settings, native.clock, ways=ways, is_tiny=profile.is_tiny
+            endpoint, endpoint.model, window, settings, native.clock, ways=ways, is_tiny=profile.is_tiny
         )
 
     if settings.mode == "constrained":
@@ -286,7 +315,7 @@ async def _in_mode(
             known.put(profile.key, profile.mode)
     if profile.mode == "constrained":
         await keep_loaded(endpoint)
-    return EitherModel(native, constrained, window.fix, profile=profile, known=known)
+    return EitherModel(native, constrained, profile=profile, known=known)
 
 
 async def keep_loaded(endpoint: Endpoint) -> None:

@@ -24,6 +24,7 @@ from .reply import NOTES, CallPiece, Finish, Piece, Reply, RetryPiece, TextPiece
 from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
 from .stream import Splitter, cut_call, note_on
+from .tokens import Window
 from .wire import read_chunk, read_progress, read_usage
 
 _OPENINGS: Final = (
@@ -173,7 +174,7 @@ class ConstrainedModel:
         self,
         completions: Completions,
         name: str,
-        context_limit: int,
+        window: Window | int,
         settings: ModelSettings | None = None,
         clock: Clock | None = None,
         *,
@@ -182,7 +183,8 @@ class ConstrainedModel:
     ) -> None:
         self._forms = ReplyFormState(ways)
         self.name = name
-        self.context_limit = context_limit
+        self.window = Window(window, "its own") if isinstance(window, int) else window
+        self.context_limit = self.window.tokens
         self._completions = completions
         self._settings = settings or ModelSettings()
         self._clock = clock or Clock()

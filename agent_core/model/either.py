@@ -12,6 +12,7 @@ from .failures import FunctionsRefused
 from .profile import KnownModes, ModelProfile
 from .reply import Mode, ModeChanged, Model, Piece, Reply
 from .request import FunctionShown, Request
+from .tokens import Window
 
 _BYTES_PER_TOKEN: Final = 3.4
 _MOST: Final = 0.5  # of the window may be functions
@@ -20,7 +21,7 @@ _NAME_CHARS: Final = 80
 
 
 class EitherModel:
-    """A native model that can change to constrained mode; `room_fix` says how to get a larger window.
+    """A native model that can change to constrained mode.
 
     It changes where the endpoint refuses functions, where they fill the window, and where the model writes a call as
     text before it has ever made one. It begins as the `profile` says; what is found out is kept in `known`.
@@ -30,13 +31,11 @@ class EitherModel:
         self,
         native: Model,
         constrained: Callable[[], Model],
-        room_fix: str = "",
         *,
         profile: ModelProfile,
         known: KnownModes,
     ) -> None:
         self._native = native
-        self._room_fix = room_fix
         self._constrained = constrained
         self._key, self._known = profile.key, known
         self._is_settled = profile.mode == "native"  # nothing that is written changes the mode any more
@@ -56,6 +55,11 @@ class EitherModel:
     def context_limit(self) -> int:
         """The size of the model's window in tokens."""
         return self._model.context_limit
+
+    @property
+    def window(self) -> Window:
+        """The same, with the origin of the number."""
+        return self._model.window
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
         """Return the size of the functions as they are shown at present."""
@@ -104,7 +108,7 @@ class EitherModel:
         if self.mode == "native" and tokens > self.context_limit * _MOST:
             message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
             self._is_settled = True
-            raise self._changed(f"{message}, so {_FROM_NOW} {self._room_fix}".rstrip())
+            raise self._changed(f"{message}, so {_FROM_NOW} {self.window.fix}".rstrip())
 
     def _changed(self, why: str) -> ModelError:
         self._model = self._constrained()

@@ -25,7 +25,12 @@ def base_url_hint(url: str) -> str:
 
 async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict[str, Any]] | None:  # Any: foreign JSON
     """Return the entries of GET `url`/models, each with an `id`; None if nothing suitable answers in time."""
-    entries = (await ask(url.rstrip("/") + "/models", key=key, timeout_s=timeout_s)).get("data")
+    return entries_of(await _answer(url.rstrip("/") + "/models", None, key, timeout_s))
+
+
+def entries_of(listing: object) -> list[dict[str, Any]] | None:  # Any: foreign JSON
+    """Return the entries of an answer to GET /models, which is an object with a list or a bare one; None if neither."""
+    entries = listing.get("data") if isinstance(listing, dict) else listing
     if not isinstance(entries, list):
         return None
     return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
@@ -49,12 +54,16 @@ async def ask(
     url: str, body: dict[str, Any] | None = None, *, key: str = "", timeout_s: float
 ) -> dict[str, Any]:  # Any: JSON
     """Return the object that answers a GET, or a POST of this body; an empty one if none arrives in time."""
+    data = await _answer(url, body, key, timeout_s)
+    return data if isinstance(data, dict) else {}
+
+
+async def _answer(url: str, body: dict[str, Any] | None, key: str, timeout_s: float) -> object:
     try:
         async with asyncio.timeout(timeout_s):
-            data = read_json(await _exchange(urlsplit(url), key, body), LOOSE)
+            return read_json(await _exchange(urlsplit(url), key, body), LOOSE)
     except (OSError, TimeoutError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
+        return None
 
 
 async def _exchange(address: SplitResult, key: str, body: dict[str, Any] | None) -> bytes:

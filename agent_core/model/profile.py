@@ -66,7 +66,7 @@ class ModelProfile:
 
 
 class KnownModes:
-    """The modes that were found out, by model: lines of a file in the workspace, the last one of a model counts.
+    """The modes and windows that were found out, by model: lines of a file in the workspace, the last one counts.
 
     Without a path they are kept for this process.
     """
@@ -75,33 +75,47 @@ class KnownModes:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._modes: dict[str, Mode] = {}
+        self._facts: dict[tuple[str, str], Any] = {}
 
     def get(self, key: str) -> Mode | None:
         """Return the mode that was found out, if any."""
-        return {**self._read(), **self._modes}.get(key)
+        mode = self._fact(key, "mode")
+        return mode if mode in ("native", "constrained") else None
 
     def put(self, key: str, mode: Mode) -> None:
         """Keep a mode; where the file cannot be written, for this process only."""
-        if not key or self.get(key) == mode:
+        self._keep(key, "mode", mode)
+
+    def window(self, key: str) -> int | None:
+        """Return the window that was told once; 0 if none ever was and it was assumed, None if this is the first."""
+        size = self._fact(key, "window")
+        return 0 if size == 0 else window(size)
+
+    def put_window(self, key: str, tokens: int) -> None:
+        """Keep a window that was told, or 0 for one that was assumed."""
+        self._keep(key, "window", tokens)
+
+    def _keep(self, key: str, kind: str, value: str | int) -> None:
+        if not key or self._fact(key, kind) == value:
             return
-        self._modes[key] = mode
+        self._facts[key, kind] = value
         if self._path is not None:
             with suppress(OSError):
-                add_to(self._path, json.dumps({"model": key, "mode": mode}).encode() + b"\n")
+                add_to(self._path, json.dumps({"model": key, kind: value}).encode() + b"\n")
 
-    def _read(self) -> dict[str, Mode]:
+    def _fact(self, key: str, kind: str) -> Any:  # Any: JSON of a file
+        if (key, kind) in self._facts:
+            return self._facts[key, kind]
         try:
             lines = read_end(self._path, self._MOST_BYTES).splitlines() if self._path else []
         except OSError:
-            return {}
-        modes: dict[str, Mode] = {}
-        for line in lines:
+            return None
+        for line in reversed(lines):
             with suppress(Malformed):
-                match read_json(line, LOOSE):
-                    case {"model": str(key), "mode": "native" | "constrained" as mode}:
-                        modes[key] = mode
-        return modes
+                row = read_json(line, LOOSE)
+                if isinstance(row, dict) and row.get("model") == key and kind in row:
+                    return row[kind]
+        return None
 
 
 async def find_profile(endpoint: Endpoint, chosen: DiscoveredModel, known: KnownModes) -> ModelProfile:

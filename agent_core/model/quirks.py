@@ -31,6 +31,8 @@ class WindowPlace:
     path: str
     names: tuple[str, ...]
     entries: str = ""
+    model: str = "id"
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,5 +80,8 @@ def quirks() -> Quirks:
         silent_hosts=frozenset(windows["silent"]),
         listed_names=tuple(windows["listed"]),
         own_names=tuple(windows["own"]),
-        beside=tuple(WindowPlace(**{**place, "names": tuple(place["names"])}) for place in data["beside"]),
+        beside=tuple(
+            WindowPlace(**{**place, "names": tuple(place["names"]), "own": tuple(place.get("own", ()))})
+            for place in data["beside"]
+        ),
     )

@@ -8,6 +8,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Call
 
 from .request import FunctionShown, Request
+from .tokens import Window
 
 Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal"]
 Mode: TypeAlias = Literal["native", "constrained"]
@@ -115,6 +116,10 @@ class Model(Protocol):
     @property
     def context_limit(self) -> int:
         """The size of the model's window in tokens."""
+
+    @property
+    def window(self) -> Window:
+        """The same, with the origin of the number."""
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
         """Return the bytes of a request that are neither instructions nor messages: the functions, as the model sees

@@ -1,11 +1,14 @@
 """The number of tokens in a text, and the size of the window. An endpoint's report takes precedence."""
 
+import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from .quirks import quirks
 
+SET_WINDOW: Final = "knapper configure --context-tokens N"
 MOST_TOKENS: Final = 10**9  # of one reply: more is a lie, or a mistake
 LEAST_WINDOW, MOST_WINDOW = 512, 10**8
 _BYTES_PER_TOKEN: Final = 4
@@ -39,6 +42,32 @@ class Estimator:
         seen = reported * _BYTES_PER_TOKEN / size_bytes
         weight = 0.5 if seen > self.factor else 0.1
         self.factor = min(max(self.factor + weight * (seen - self.factor), _LIMITS[0]), _LIMITS[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The size of a model's window, the origin of the number, and how to get a larger one.
+
+    `is_assumed`: nothing says how large it is; `is_news`: this workspace assumes it for the first time.
+    """
+
+    tokens: int
+    source: str
+    fix: str = "Set `model.context_tokens` if its window is larger."
+    is_assumed: bool = False
+    is_news: bool = False
+
+    def warning(self, model: str, table: str = "") -> str:
+        """Return that the window of this model is assumed, and how to set it, on two lines; empty if it is not.
+
+        `table` is the name under which the settings know the model, if it is not the usual one.
+        """
+        if not self.is_assumed:
+            return ""
+        name = json.dumps(table, ensure_ascii=False)
+        how = f"in knapper.toml, `context_tokens = N` below `[models.{name}]`" if table else SET_WINDOW
+        unknown = f"The window of {model} is unknown: {self.tokens:,} tokens are assumed, so summaries begin early."
+        return f"{unknown}\nSet it: {how}"
 
 
 def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON

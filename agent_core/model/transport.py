@@ -22,7 +22,7 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .bounded_http import PLAIN, Unbounded, bound
 from .failures import Refusal, Unavailable, explain, explain_in_stream
-from .probe import base_url_hint
+from .probe import base_url_hint, entries_of
 from .quirks import quirks
 from .wire import Entry
 
@@ -113,11 +113,9 @@ class Transport:
         try:
             async with asyncio.timeout(_LISTING_S):
                 response = await self._client.get("/models")
-            entries = read_json(response.raise_for_status().content, LOOSE)["data"]
-        except (httpx2.HTTPError, TimeoutError, ValueError, LookupError, TypeError):
+            return entries_of(read_json(response.raise_for_status().content, LOOSE)) or []
+        except (httpx2.HTTPError, TimeoutError, ValueError):
             return []
-        items = entries if isinstance(entries, list) else []
-        return [entry for entry in items if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
     async def aclose(self) -> None:
         """Close the connections."""

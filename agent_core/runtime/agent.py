@@ -281,6 +281,14 @@ class Agent:
         await self._loop.asker.model()
         return self._loop.asker.line
 
+    def window_warning(self, *, only_news: bool = False) -> str:
+        """Return that the window of the open model is assumed, and how to set it; empty if it is not.
+
+        `only_news`: also empty if this workspace assumed it before.
+        """
+        asker = self._loop.asker
+        return asker.window_warning if asker.is_window_news or not only_news else ""
+
     async def measure(self) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
         await self._loop.asker.estimate(self._history, self._snapshot())

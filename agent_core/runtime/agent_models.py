@@ -8,10 +8,11 @@ from agent_core.model.reply import Mode, Model
 
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """An open model, and the line that says which one it is and why it was chosen."""
+    """An open model, the line that says which one it is and why, and the name that the settings have for it, if any."""
 
     model: Model
     line: str
+    name: str = ""
 
 
 OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
@@ -29,6 +30,7 @@ class AgentModels:
         `named` is the model that the agent's file names now.
         """
         self.line = ""
+        self.window_warning = ""
         self.usual: Model | None = None
         self._open = open_model
         self._release = release
@@ -66,6 +68,7 @@ class AgentModels:
         opened = await self._open(name)
         await self.aclose()
         self.usual, self.line, self._opened_for = opened.model, opened.line, named
+        self.window_warning = opened.model.window.warning(opened.model.name, opened.name)
 
     async def other(self, name: str) -> Model:
         """Return the model that is asked alone, opened on first use.

@@ -113,6 +113,16 @@ class ModelSession:
         return self._models.line
 
     @property
+    def window_warning(self) -> str:
+        """The sentence that says that the window is assumed, and how to set it; empty if it is not."""
+        return self._models.window_warning
+
+    @property
+    def is_window_news(self) -> bool:
+        """True if this workspace assumes the window of this model for the first time."""
+        return self._models.usual is not None and self._models.usual.window.is_news
+
+    @property
     def context_limit(self) -> int:
         """The window in tokens; 0 before a model was needed."""
         return self._models.context_limit

@@ -125,8 +125,17 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable[Functio
     if lacks_weights:
         message = f"The weights of {chosen.model_name} are not here."
         return {"ok": False, "problem": message, "fix": f"knapper models get {chosen.model_name}"}
+    from agent_core.model.client import window_of  # noqa: PLC0415 - the HTTP client is slow to import
+
+    window = await window_of(chosen, settings.model)
+    told = window and {
+        "tokens": window.tokens,
+        "source": window.source,
+        "assumed": window.is_assumed,
+        "warning": window.warning(chosen.model_name) or None,
+    }
     report = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
-    return {**report, "loosened": _loosened(chosen.endpoint_url, functions)}
+    return {**report, "window": told, "loosened": _loosened(chosen.endpoint_url, functions)}
 
 
 def _loosened(url: str, functions: Iterable[Function]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from agent_core.base.settings_file import write_values
 from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose, listed
 from agent_core.model.reply import Reply
 from agent_core.model.request import Request
+from agent_core.model.tokens import Window
 from agent_core.model.tour.script import NAME as TOUR
 
 from .local_models import installed_models
@@ -38,6 +39,8 @@ class Tested:
     seconds: float = 0.0
     problem: str = ""
     fix: str = ""
+    context_tokens: int = 0
+    window_warning: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the `tested` shape of `knapper configure`."""
@@ -54,12 +57,13 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
         chosen = await choose(patient, environment, weights=weights, confirmed=confirmed)
         if settings.name:
             await listed(chosen)
-        await _ask(chosen, patient)
+        window = await _ask(chosen, patient)
     except ModelError as error:
         name, address = (chosen.model_name, chosen.endpoint_url) if chosen else (settings.name or "", "")
         return Tested(False, name, address, "", time.monotonic() - began, error.message, error.fix)
     name = f"local/{chosen.model_name}" if chosen.kind == "local" else chosen.model_name
-    return Tested(True, name, chosen.endpoint_url, chosen.why, time.monotonic() - began)
+    tested = Tested(True, name, chosen.endpoint_url, chosen.why, time.monotonic() - began)
+    return replace(tested, context_tokens=window.tokens, window_warning=window.warning(name))
 
 
 def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Mapping[str, str]]:
@@ -130,7 +134,8 @@ def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping
     return None
 
 
-async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> None:
+async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> Window:
+    """Ask a model one thing, and return its window."""
     from agent_core.model.client import open_model  # noqa: PLC0415 - the HTTP client is slow to import
 
     model = await open_model(chosen, settings)
@@ -139,6 +144,7 @@ async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> None:
         async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]  # streams are generators
             async for piece in pieces:
                 if isinstance(piece, Reply):
-                    return
+                    break
+        return model.window
     finally:
         await model.aclose()

@@ -26,6 +26,7 @@ Code: TypeAlias = Literal["size", "syntax", "depth", "digits", "number", "key", 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _PASSES: Final = 8
+_PART: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _IS_ESCAPE: Final = re.compile(r"""\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})""")
@@ -70,14 +71,21 @@ LOOSE: Final = Strictness(unique=False, constants=False, finite=False, whole=Fal
 
 
 def read_json(
-    text: str | bytes, strictness: Strictness = STRICT, *, most: int = MOST, deepest: int = DEEPEST
+    text: str | bytes,
+    strictness: Strictness = STRICT,
+    *,
+    most: int = MOST,
+    deepest: int = DEEPEST,
+    most_values: int = 0,
 ) -> Any:  # Any: JSON
-    """Return the value that a text holds.
+    """Return the value that a text holds; `most_values`, if given, bounds how many are in it before any is built.
 
     Raises:
         Malformed: it holds none within these bounds.
     """
     text = _text(text, most)
+    if most_values and _has_more_values(text, most_values):
+        raise Malformed(f"expected at most {most_values:,} values, got more", "size")
     value = _parsed(text, strictness, deepest)
     if _is_too_deep(text, value, deepest):
         raise _too_deep(text, 0, deepest)
@@ -154,6 +162,21 @@ def _text(text: str | bytes, most: int) -> str:
         return text.removeprefix(BOM_UTF8).decode()  # as the codec `utf-8-sig`, which is not written in C
     except UnicodeDecodeError as error:
         raise Malformed(f"expected UTF-8, got something else at byte {error.start}", "character") from error
+
+
+def _has_more_values(text: str, most: int) -> bool:
+    """Return whether a text may hold more values: each has a comma or an opening bracket, outside of strings."""
+    if text.count(",") + text.count("[") + text.count("{") < most:
+        return False
+    count = strings = 0
+    for part in _PART.finditer(text):
+        if text[part.start()] == '"':
+            strings += 1  # one between two separators at most, but for names
+        else:
+            count += 1
+        if count >= most or strings > 2 * most:
+            return True
+    return False
 
 
 def _parsed(text: str, strictness: Strictness, deepest: int) -> Any:  # Any: JSON

@@ -10,11 +10,12 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
-from agent_core.model.client import NativeModel, Window, open_model
+from agent_core.model.client import NativeModel, open_model
 from agent_core.model.dialect import Dialect, changed, dialect_of, dialects, refuses
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
 from agent_core.model.schemas import loosened, simple, strict
+from agent_core.model.tokens import Window
 from agent_core.model.wire import functions_to_wire
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.rules import fault

@@ -142,7 +142,7 @@ async def test_the_window_is_as_set_told_known_or_assumed(
     model = await opened(server, name, ModelSettings(mode="native", **settings))
     assert isinstance(model, NativeModel)
     assert (model.name, model.mode, model.context_limit) == (name, "native", window[0])
-    assert model.context_source.startswith(window[1])
+    assert model.window.source.startswith(window[1])
 
 
 async def test_constrained_mode_can_be_asked_for_at_any_endpoint(scripted: Scripted) -> None:

@@ -6,10 +6,11 @@ from typing import Any, TypeAlias
 import pytest
 
 from agent_core.base.settings import ModelSettings
-from agent_core.model.client import Window, find_window
+from agent_core.model.client import find_window
 from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
+from agent_core.model.tokens import Window
 from tests.kit import ScriptedModel
 
 Scripted: TypeAlias = Callable[..., ScriptedModel]
@@ -116,3 +117,49 @@ async def test_nobody_else_is_asked_how_it_loads(scripted: Scripted, url: str, s
 
 async def test_a_server_that_knows_none_of_it_is_taken_as_any_other(scripted: Scripted) -> None:
     assert (await window(scripted([], models=[{"id": "scripted", "max_model_len": 5000}]))).tokens == 5000
+
+
+LITELLM = {
+    "data": [
+        {"model_name": "other", "model_info": {"max_input_tokens": 8_000}},
+        {"model_name": "scripted", "model_info": {"max_input_tokens": 200_000, "max_tokens": 8_192}},
+        {"model_name": "scripted", "model_info": {"max_input_tokens": 128_000}},
+        {"model_name": "scripted", "model_info": None},
+    ]
+}
+ROUTED = {"context_length": 1_000_000, "top_provider": {"context_length": 262_144, "max_completion_tokens": 8_192}}
+UNLOADED = {"data": [{"id": "scripted", "state": "not-loaded", "max_context_length": 32_768}]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "beside", "tokens"),
+    [
+        pytest.param(ROUTED, {}, 262_144, id="openrouter"),
+        pytest.param({**ROUTED, "top_provider": {"context_length": None}}, {}, 1_000_000, id="openrouter-no-provider"),
+        pytest.param({"max_model_len": 32_768}, {}, 32_768, id="vllm"),
+        pytest.param({}, {"GET /api/v0/models": [STUDIO]}, 12_288, id="lm-studio"),
+        pytest.param({}, {"GET /api/v0/models": [UNLOADED]}, 32_768, id="lm-studio-not-loaded"),
+        pytest.param({}, {"POST /api/show": [SET], "GET /api/ps": [NOTHING]}, 16_384, id="ollama"),
+        pytest.param({"meta": {"n_ctx_train": 40_960}}, {"GET /props": [PROPS]}, 8_192, id="llama.cpp"),
+        pytest.param({}, {"GET /model/info": [LITELLM]}, 128_000, id="litellm-the-smallest-of-its-deployments"),
+        pytest.param({"context_window": 131_072}, {}, 131_072, id="groq"),
+        pytest.param({"max_input_tokens": 200_000}, {}, 200_000, id="anthropic"),
+    ],
+)
+async def test_each_kind_of_server_is_believed_in_its_own_way(
+    scripted: Scripted, entry: dict[str, Any], beside: dict[str, list[dict[str, Any]]], tokens: int
+) -> None:
+    found = await window(scripted([], models=[{"id": "scripted", **entry}], beside=beside), ANOTHER)
+    assert (found.tokens, found.is_assumed) == (tokens, False)
+
+
+@pytest.mark.parametrize("value", ["many", "131072", -1, 0, 12, True, 1.5, 10**12, None, [], {"tokens": 9000}])
+async def test_what_is_no_size_is_not_believed(scripted: Scripted, value: object) -> None:
+    names = ("context_length", "max_model_len", "context_window", "max_input_tokens")
+    beside = {
+        "GET /props": [{"n_ctx": value, "default_generation_settings": {"n_ctx": value}}],
+        "GET /api/v0/models": [{"data": [{"id": "scripted", "loaded_context_length": value}]}],
+        "GET /model/info": [{"data": [{"model_name": "scripted", "model_info": {"max_input_tokens": value}}]}],
+    }
+    server = scripted([], models=[{"id": "scripted", **dict.fromkeys(names, value)}], beside=beside)
+    assert (await window(server, ANOTHER)).is_assumed

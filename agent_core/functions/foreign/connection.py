@@ -5,32 +5,49 @@ it for a while, and is told why there is none.
 """
 
 import asyncio
+import logging
 import os
+import re
+import shlex
 import shutil
 import signal
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import programs
 from agent_core.base.errors import KnapperError
-from agent_core.base.untrusted import one_line
+from agent_core.base.untrusted import block, fence, one_line
+from sandbox.wire.lines import bare_lines
 
 from .entry import ServerEntry
-from .tools import ForeignListing, read_tools
+from .tools import MOST_TOOLS, ForeignListing, read_tools
 
 if TYPE_CHECKING:
     from mcp import Client
 
-_WAIT_S: Final = 60.0  # for a connection
+    from .line_wire import Intake
+
+_WAIT_S: Final = 60.0  # for a program, which may have to be fetched first
+_WAIT_FOR_ADDRESS_S: Final = 20.0
+_LISTING_S: Final = 15.0
 _CALL_S: Final = 120.0
 _CLOSING_S: Final = 2.0
+_ENDING_S: Final = 1.0  # for what a program that ends is still to say
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _CLOSED: Final = "Connection closed"  # as the SDK says it
+_REFUSED: Final = ("Server returned an error response", "Not Found", "Session terminated")  # the same
 _MOST_PAGES: Final = 50
+_MOST_LISTED: Final = 8 << 20  # characters of all pages
+_MOST_ERRORS: Final = 16 << 10  # bytes of standard error that are kept, its end
+_HEARING_S: Final = 0.01
+_NOWHERE: Final = logging.NullHandler()
+_LAST_LINES, _MOST_SHOWN = 8, 1_200
+_COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SYSTEM: Final = (
     "/usr",
     "/lib",
@@ -51,21 +68,55 @@ class ServerUnavailable(KnapperError):
     code = "mcp-server"
 
 
+@dataclass(slots=True)
+class _Ending:
+    """How a started server ended by itself, and the end of what it wrote to standard error."""
+
+    code: int | None = None
+    errors: bytearray = field(default_factory=bytearray)
+
+    @property
+    def why(self) -> str:
+        """How it ended, in words; empty if it did not end by itself."""
+        if self.code is None:
+            return ""
+        if self.code >= 0:
+            return f"it ended with exit code {self.code}"
+        number = -self.code
+        return f"it was ended by the signal {signal.Signals(number).name if number in {*signal.Signals} else number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """Where a server belongs: its workspace and the folder that it may write. `mask` hides secrets in a text of it.
+
+    `note` hears after each try why there is no connection, in one line; nothing where there is one.
+    """
+
+    root: Path
+    home: Path
+    mask: Callable[[str], str]
+    note: Callable[[str], None]
+
+
 class ServerConnection:
     """The connection to one server, as long as it is open."""
 
-    def __init__(self, name: str, entry: ServerEntry, home: Path, secrets: Mapping[str, str]) -> None:
+    def __init__(self, name: str, entry: ServerEntry, place: ServerPlace, secrets: Mapping[str, str]) -> None:
         self.name = name
         self.entry = entry
         self.listing = ForeignListing({})
-        self._home = home
+        self._place = place
         self._secrets = secrets
+        self._ending = _Ending()
+        self._intake: Intake | None = None
         self._client: Client | None = None
         self._is_up = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
         self._trouble = ""
         self._relist = asyncio.Event()
         self._lost = asyncio.Event()
+        self._over = asyncio.Event()
 
     async def aclose(self) -> None:
         """End the connection, and the server if it was started here."""
@@ -83,14 +134,13 @@ class ServerConnection:
         if self._work is None:
             self._work = asyncio.create_task(self._stay_connected())
         with suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT_S):
+            async with asyncio.timeout(self._wait_s + _CLOSING_S + _ENDING_S):
                 while self._client is None and not self._trouble:
                     await self._is_up.wait()
                     self._is_up.clear()
         if self._client is None:
-            why = self._trouble or f"it did not answer in {_WAIT_S:g} s"
-            fix = f"Type: knapper mcp doctor {self.name}"
-            raise ServerUnavailable(f"The MCP server `{self.name}` cannot be used: {why}.", fix=fix)
+            why = self._trouble or f"it did not answer in {self._wait_s:g} s"
+            raise ServerUnavailable(f"The MCP server `{self.name}` cannot be used: {why}", fix=self._advice())
         return self._client
 
     async def call(
@@ -106,38 +156,84 @@ class ServerConnection:
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             on_progress(progress, total, one_line(message or "", 400))
 
+        over = self._over
         try:
             async with asyncio.timeout(_CALL_S):
                 return await client.call_tool(tool, arguments, progress_callback=hear)
         except TimeoutError:
-            why = f"it did not answer in {_CALL_S:g} s"
+            why = f"it did not answer in {_CALL_S:g} s."
         except _errors() as error:
-            why = _reason(error)
-            if why == _CLOSED:  # its process may live on, with nobody who reads what it says
-                self._lost.set()
-        raise ServerUnavailable(f"The MCP server `{self.name}` did not answer `{tool[:80]}`: {why}.")
+            why = self._reason(error)
+            if _CLOSED in str(error) or (self._intake and self._intake.trouble):
+                self._lost.set()  # its process may live on, with nobody who reads what it says
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CLOSING_S + 2 * _ENDING_S):
+                        await over.wait()
+                        why = self._trouble or why
+        message = f"The MCP server `{self.name}` did not answer `{tool[:80]}`: {why}"
+        raise ServerUnavailable(message, fix=f"Type: knapper mcp doctor {self.name}")
 
     async def _stay_connected(self) -> None:
         pause = _FIRST_PAUSE_S
         await asyncio.to_thread(_load)
         failures: tuple[type[Exception], ...] = (OSError, ExceptionGroup, KnapperError, *_errors())
         while True:
+            self._ending, self._intake = _Ending(), None
+            failure: BaseException | None = None
             try:
                 async with AsyncExitStack() as stack:
                     ended = await self._connect(stack)
                     pause = _FIRST_PAUSE_S
-                    await ended
-                self._trouble = "it ended"
+                    done, _ = await ended
+                    failure = next((error for task in done if (error := task.exception())), None)
             except failures as error:
-                self._trouble = _reason(error)
+                failure = error
             finally:
                 self._client = None
-                self._is_up.set()
+            self._trouble = self._reason(failure)
+            self._place.note(one_line(self._trouble, 300))
+            self._is_up.set()
+            self._over.set()
+            self._over = asyncio.Event()
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_S)
             self._trouble = ""
 
-    async def _connect(self, stack: AsyncExitStack) -> Awaitable[object]:
+    def _reason(self, failure: BaseException | None) -> str:
+        """Return why there is no connection, with the end of what a program wrote to standard error, as a block."""
+        why = (self._intake.trouble if self._intake else "") or self._ending.why or self._cause(failure)
+        said = self._place.mask(self._ending.errors.decode("utf-8", "replace"))
+        lines = [one_line(text) for text in bare_lines(_COLORS.sub("", said)) if text.strip()]
+        why = f"{one_line(self._place.mask(why), 300).rstrip('.')}."
+        if not lines:
+            return why
+        last = block("\n".join(lines[-_LAST_LINES:]), _MOST_SHOWN)
+        return f"{why} Its last lines on standard error:\n{last}"
+
+    def _cause(self, failure: BaseException | None) -> str:
+        while isinstance(failure, BaseExceptionGroup):
+            failure = failure.exceptions[0]
+        if failure is None:
+            return "it ended"
+        if isinstance(failure, TimeoutError):
+            return f"it did not answer in {self._wait_s:g} s"
+        why = str(failure) or type(failure).__name__
+        if why == _CLOSED and self.entry.command:
+            return "it closed its output"
+        if why in _REFUSED and self._intake and self._intake.refusal:
+            return f"it answered with the status {self._intake.refusal}{self._hint()}"
+        return why
+
+    def _hint(self) -> str:
+        is_locked = self._intake is not None and self._intake.refusal in (401, 403)
+        sent = f"sent was the secret {self.entry.bearer}" if self.entry.bearer else "no token was sent: --bearer NAME"
+        return f"; {sent}" if is_locked else ""
+
+    @property
+    def _wait_s(self) -> float:
+        return _WAIT_FOR_ADDRESS_S if self.entry.url else _WAIT_S
+
+    async def _connect(self, stack: AsyncExitStack) -> Awaitable[tuple[set[asyncio.Task[Any]], object]]:
         """Connect, and return what is done when the connection has ended."""
         import mcp_types as wire  # noqa: PLC0415 - loaded with the first connection
         from mcp import Client  # noqa: PLC0415 - the same
@@ -146,13 +242,14 @@ class ServerConnection:
             if isinstance(message, wire.ToolListChangedNotification):
                 self._relist.set()
 
-        async with asyncio.timeout(_WAIT_S):
+        async with asyncio.timeout(self._wait_s):
             transport, ended = await self._transport(stack)
             client = await stack.enter_async_context(
                 Client(transport, message_handler=hear, read_timeout_seconds=_CALL_S)
             )
             self.listing = await _listing(client)
         self._client = client
+        self._place.note("")
         self._is_up.set()
         self._lost.clear()
         following, lost = asyncio.create_task(self._follow(client)), asyncio.create_task(self._lost.wait())
@@ -180,26 +277,28 @@ class ServerConnection:
                         self._relist.set()
 
     async def _transport(self, stack: AsyncExitStack) -> tuple[Any, asyncio.Task[Any]]:  # Any: the SDK's
-        if self.entry.url:
-            return self._over_http(stack), asyncio.create_task(asyncio.Event().wait())
-        from .line_wire import wired  # noqa: PLC0415 - it imports the package
+        from .line_wire import Intake, wired  # noqa: PLC0415 - it imports the package
 
-        process = await stack.enter_async_context(_started(self.command(), self._variables(), self._home))
+        self._intake = intake = Intake()
+        if self.entry.url:
+            return self._over_http(stack, intake), asyncio.create_task(asyncio.Event().wait())
+        started = _started(self.command(), self._variables(), self._place.home, self._ending)
+        process = await stack.enter_async_context(started)
         assert process.stdout is not None
         assert process.stdin is not None
         ended = asyncio.create_task(process.wait())
         stack.push_async_callback(_end, ended)
-        return wired(process.stdout, process.stdin), ended
+        return wired(process.stdout, process.stdin, intake), ended
 
-    def _over_http(self, stack: AsyncExitStack) -> Any:
-        import httpx2  # noqa: PLC0415 - loaded with the first connection
-        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - the same
+    def _over_http(self, stack: AsyncExitStack, intake: "Intake") -> Any:  # Any: the SDK's
+        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - loaded with the first connection
+
+        from .http_wire import client  # noqa: PLC0415 - the same
 
         secret = self._secrets.get(self.entry.bearer, "")
-        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-        http = httpx2.AsyncClient(headers=headers, timeout=_CALL_S, follow_redirects=False, trust_env=False)
+        http = client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
         stack.push_async_callback(http.aclose)
-        return streamable_http_client(self.entry.url, http_client=http)
+        return streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
 
     def command(self) -> list[str]:
         """Return the command that is really started.
@@ -214,23 +313,55 @@ class ServerConnection:
         own = [program, *self.entry.command[1:]]
         if not self.entry.confined:
             return own
-        own_files = sorted({str(_around(place)) for place in (Path(program), Path(program).resolve())})
-        readable = ":".join(
-            [
-                *_SYSTEM,
-                *own_files,
-                str(Path(sys.executable).resolve().parents[1]),
-                sys.prefix,
-                sys.base_prefix,
-                *self.entry.read,
-            ]
-        )
-        writable = ":".join([str(self._home), *self.entry.write])
+        readable = ":".join(self._readable(program))
+        writable = ":".join([str(self._place.home), *self.entry.write])
         return programs.python("-m", f"{__package__}.confined", readable, writable, *own)
+
+    def _readable(self, program: str) -> list[str]:
+        own_files = sorted({str(_around(place)) for place in (Path(program), Path(program).resolve())})
+        python = (str(Path(sys.executable).resolve().parents[1]), sys.prefix, sys.base_prefix)
+        return [*_SYSTEM, *own_files, *python, *self.entry.read]
+
+    def _advice(self) -> str:
+        """Return the command that lets a confined server read what its own command names, if it may not."""
+        program = shutil.which(self.entry.command[0]) if self.entry.confined and self.entry.command else None
+        if program is None:
+            return ""
+        allowed = [
+            Path(place).resolve() for place in (*self._readable(program), *self.entry.write, str(self._place.home))
+        ]
+        command, folders = [*self.entry.command], list[str]()
+        for at, word in enumerate(command[1:], 1):
+            path = self._path_in(word)
+            if path is None:
+                continue
+            command[at] = str(path)
+            if not any(path.is_relative_to(place) for place in allowed):
+                folders.append(str(path if path.is_dir() else path.parent))
+        if command == [*self.entry.command] and not folders:
+            return ""
+        options = {"--secret": self.entry.secrets, "--read": (*self.entry.read, *folders), "--write": self.entry.write}
+        given = [
+            word for option, values in options.items() for value in dict.fromkeys(values) for word in (option, value)
+        ]
+        outside = " and ".join(fence(folder, 200) for folder in dict.fromkeys(folders))
+        why = "It starts in a folder of its own, so its command needs whole paths. Type:"
+        if folders:
+            why = f"It may not read {outside}, which its command names. Type:"
+        return f"{why}\nknapper mcp add {self.name} {shlex.join([*given, '--', *command])}"
+
+    def _path_in(self, word: str) -> Path | None:
+        """Return the file or folder that a word of the command names, if it is none of where the server starts."""
+        if Path(word).is_absolute():
+            return Path(word).resolve() if _is_there(Path(word)) else None
+        if _is_there(self._place.home / word):
+            return None
+        paths = (place / word for place in (self._place.root, Path.cwd()))
+        return next((path.resolve() for path in paths if _is_there(path) and (path.is_file() or "/" in word)), None)
 
     def _variables(self) -> dict[str, str]:
         own = {name: self._secrets[name] for name in self.entry.secrets if name in self._secrets}
-        places = {"HOME": str(self._home), "TMPDIR": str(self._home)}
+        places = {"HOME": str(self._place.home), "TMPDIR": str(self._place.home)}
         around = programs.variables_for_python() if self.entry.confined else programs.variables()
         return {**around, **own, **places}
 
@@ -243,8 +374,19 @@ def _around(program: Path) -> Path:
     return folder if is_environment and not is_of_user else program
 
 
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # no path at all, such as code
+        return False
+
+
 def _load() -> None:
     import mcp  # noqa: F401, PLC0415 - it takes a second
+
+    # Its log has words of strangers as they came, which would go to the terminal. What matters is reported here.
+    for name in ("mcp", "client"):  # as the package names its loggers
+        logging.getLogger(name).addHandler(_NOWHERE)
 
 
 def _errors() -> tuple[type[Exception], ...]:
@@ -257,24 +399,20 @@ def _errors() -> tuple[type[Exception], ...]:
     return (MCPError, httpx2.HTTPError, ValidationError, RuntimeError, TimeoutError, *gone)
 
 
-def _reason(error: BaseException) -> str:
-    """Return why a connection failed, in one line that a stranger may have written."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, TimeoutError):
-        return f"it did not answer in {_WAIT_S:g} s"
-    return one_line(str(error) or type(error).__name__, 200).rstrip(".")
-
-
 async def _listing(client: "Client") -> ForeignListing:
     rows: list[tuple[str, str, object]] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
-        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-        rows += [(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
+    size = 0
+    async with asyncio.timeout(_LISTING_S):
+        for _ in range(_MOST_PAGES):
+            page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+            rows += [(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+            cursor = page.next_cursor
+            size += sum(len(f"{tool.name}{tool.description}{tool.input_schema}") for tool in page.tools)
+            if size > _MOST_LISTED:
+                raise ServerUnavailable(f"its list of tools has more than {_MOST_LISTED >> 20} MiB")
+            if cursor is None or len(rows) > MOST_TOOLS:
+                break
     return await asyncio.to_thread(read_tools, rows)
 
 
@@ -284,27 +422,53 @@ async def _end(task: asyncio.Task[Any]) -> None:
 
 
 @asynccontextmanager
-async def _started(command: list[str], variables: Mapping[str, str], home: Path) -> AsyncIterator[Process]:
+async def _started(
+    command: list[str], variables: Mapping[str, str], home: Path, ending: _Ending
+) -> AsyncIterator[Process]:
     """Start a server; at the end of the block its input is closed, and it is killed if that does not end it."""
     from .line_wire import MOST_LINE  # noqa: PLC0415 - it imports the package
 
     await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
-    streams = {"stdin": PIPE, "stdout": PIPE, "stderr": DEVNULL, "limit": MOST_LINE}
+    streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "limit": MOST_LINE}
     process = await programs.start(command, env=variables, cwd=home, **streams)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    hearing = asyncio.create_task(_hear(process.stderr, ending.errors))
     try:
         yield process
     finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(_CLOSING_S):
-                await process.wait()
-        except TimeoutError:
-            pass
-        finally:
-            _kill(process)
-            await asyncio.shield(process.wait())
-        process._transport.close()  # type: ignore[attr-defined]  # asyncio keeps the pipes of a killed one open
+        if process.stdout.at_eof() or process.returncode is not None:  # it ends by itself, and says why
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ENDING_S):
+                    await process.wait()
+                    await asyncio.shield(hearing)
+            ending.code = process.returncode
+        await _close(process)
+        await _end(hearing)
+
+
+async def _close(process: Process) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        async with asyncio.timeout(_CLOSING_S):
+            await process.wait()
+    except TimeoutError:
+        pass
+    finally:
+        _kill(process)
+        await asyncio.shield(process.wait())
+    process._transport.close()  # type: ignore[attr-defined]  # asyncio keeps the pipes of a killed one open
+
+
+async def _hear(reader: asyncio.StreamReader, errors: bytearray) -> None:
+    """Keep the end of what a server writes to standard error, from the beginning of a line."""
+    while part := await reader.read(_MOST_ERRORS):
+        errors += part
+        if len(errors) > _MOST_ERRORS:
+            del errors[: len(errors) - _MOST_ERRORS]
+            errors[: errors.find(b"\n") + 1 or len(errors)] = "…".encode()  # a piece of a secret may stand at the cut
+        await asyncio.sleep(_HEARING_S)  # a server may write without end
 
 
 def _kill(process: Process) -> None:

@@ -18,6 +18,7 @@ from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.seal import Sealer
+from agent_core.base.untrusted import one_line
 from agent_core.registry.module_file import save_text
 from agent_core.registry.source import hash_of
 from agent_core.storage import prepare_state_dir
@@ -25,8 +26,10 @@ from sandbox.wire.foreign import Malformed, read_json, read_toml
 
 FILE: Final = "mcp.toml"
 _APPROVED: Final = ".knapper/mcp.json"
+_FAILED: Final = ".knapper/mcp-failed.json"
 _MOST: Final = 1 << 20
 _MOST_APPROVED: Final = 8 << 20
+_MOST_WHY: Final = 300
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST_NAME: Final = 24
 _PURPOSE: Final = "mcp"
@@ -95,9 +98,7 @@ class ServerBook:
         Raises:
             UsageError: the name cannot be one.
         """
-        if not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-            fix = f"Use at most {_LONGEST_NAME} small letters, digits and single underscores, such as `time`."
-            raise UsageError(f"`{name[:80]}` cannot be the name of a server.", fix=fix)
+        self.check_name(name)
         tables = self._tables()
         tables.pop(name, None)
         if entry is not None:
@@ -109,13 +110,25 @@ class ServerBook:
         old = self._text()
         save_text(self.root, FILE, text, None if old is None else hash_of(old))
 
+    def check_name(self, name: str) -> None:
+        """Check that a server can have this name.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        if not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+            fix = f"Use at most {_LONGEST_NAME} small letters, digits and single underscores, such as `time`."
+            raise UsageError(f"`{name[:80]}` cannot be the name of a server.", fix=fix)
+
     def is_started(self, name: str, entry: ServerEntry) -> bool:
         """Return whether this user allowed this very entry to be started."""
-        return Sealer(self.root).holds(str(self._approved().get(name, {}).get("start", "")), _PURPOSE, name, entry.text)
+        return Sealer(self.root).holds(
+            str(self._read(_APPROVED).get(name, {}).get("start", "")), _PURPOSE, name, entry.text
+        )
 
     def tools(self, name: str, entry: ServerEntry) -> dict[str, Any]:  # Any: JSON
         """Return the tools that this user approved of a server, as they were then, by name."""
-        row = self._approved().get(name, {})
+        row = self._read(_APPROVED).get(name, {})
         tools = row.get("tools")
         if not isinstance(tools, dict) or not self.is_started(name, entry):
             return {}
@@ -123,26 +136,37 @@ class ServerBook:
 
     def approve(self, name: str, entry: ServerEntry, tools: Mapping[str, Any] | None = None) -> None:  # Any: JSON
         """Keep this user's yes: to starting a server, and to its tools."""
-        approved, sealer = self._approved(), Sealer(self.root)
+        approved, sealer = self._read(_APPROVED), Sealer(self.root)
         row = {**approved.get(name, {}), "start": sealer.seal(_PURPOSE, name, entry.text)}
         if tools is not None:
             row |= {"tools": dict(tools), "seal": sealer.seal(_PURPOSE, name, _text(tools))}
-        self._keep({**approved, name: row})
+        self._keep(_APPROVED, {**approved, name: row})
 
     def forget(self, name: str) -> None:
         """Take back every yes to a server."""
-        self._keep({server: row for server, row in self._approved().items() if server != name})
+        self._keep(_APPROVED, {server: row for server, row in self._read(_APPROVED).items() if server != name})
 
-    def _keep(self, approved: Mapping[str, Any]) -> None:  # Any: JSON
-        path = prepare_state_dir(self.root) / Path(_APPROVED).name
+    def failure(self, name: str, entry: ServerEntry) -> str:
+        """Return why this very entry could not be connected to when it was last tried; empty if it could."""
+        row = self._read(_FAILED).get(name, {})
+        return one_line(str(row.get("why", "")), _MOST_WHY) if row.get("entry") == digest(entry.text) else ""
+
+    def note(self, name: str, entry: ServerEntry, why: str) -> None:
+        """Keep why an entry could not be connected to, or that it could."""
+        if why != self.failure(name, entry) and self.is_started(name, entry):
+            others = {server: row for server, row in self._read(_FAILED).items() if server != name}
+            self._keep(_FAILED, others | ({name: {"entry": digest(entry.text), "why": why}} if why else {}))
+
+    def _keep(self, file: str, rows: Mapping[str, Any]) -> None:  # Any: JSON
+        path = prepare_state_dir(self.root) / Path(file).name
         temporary = path.with_suffix(".new")
         temporary.touch(mode=0o600)
-        temporary.write_text(json.dumps(approved), "utf-8")
+        temporary.write_text(json.dumps(rows), "utf-8")
         temporary.replace(path)
 
-    def _approved(self) -> dict[str, Any]:  # Any: JSON
+    def _read(self, file: str) -> dict[str, Any]:  # Any: JSON
         try:
-            data = read_json(read_plain(self.root / _APPROVED, _MOST_APPROVED), most=_MOST_APPROVED)
+            data = read_json(read_plain(self.root / file, _MOST_APPROVED), most=_MOST_APPROVED)
         except (OSError, ValueError):
             return {}
         return {name: row for name, row in data.items() if isinstance(row, dict)} if isinstance(data, dict) else {}

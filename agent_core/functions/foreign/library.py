@@ -4,6 +4,7 @@ import ast
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -15,7 +16,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
-from .connection import ServerConnection, ServerUnavailable
+from .connection import ServerConnection, ServerPlace, ServerUnavailable
 from .entry import FILE, ServerBook, ServerEntry
 from .tools import ForeignListing, ForeignTool, capped, functions_of
 
@@ -106,11 +107,20 @@ class ForeignLibrary:
             raise ServerUnavailable(
                 f"The MCP server `{server}` is not started: {FILE} names it, and you did not.", fix=fix
             )
+        return self.trial(server, entry)
+
+    def trial(self, server: str, entry: ServerEntry) -> ServerConnection:
+        """Return the connection to a server that this user just asked for, whatever is written of it.
+
+        Raises:
+            ServerUnavailable: a secret of it is not set.
+        """
         known = self._connections.get(server)
         if known is None or known.entry != entry:
             values = {name: self._value(server, name) for name in _named(entry)}
-            home = self.book.root.resolve() / _STATE / server
-            known = self._connections[server] = ServerConnection(server, entry, home, values)
+            root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _named(entry))
+            place = ServerPlace(root, root / _STATE / server, masks.words, partial(self.book.note, server, entry))
+            known = self._connections[server] = ServerConnection(server, entry, place, values)
         return known
 
     def _value(self, server: str, secret: str) -> str:

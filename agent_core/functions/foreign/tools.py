@@ -22,7 +22,7 @@ from agent_core.registry.function import Function
 from sandbox.wire.foreign import LOOSE, read_json, read_toml
 
 MOST_TOOLS: Final = 200
-_MOST_SCHEMA: Final = 20_000  # characters
+_MOST_SCHEMA: Final = 20_000  # characters, and of a description
 _DEEPEST: Final = 24
 _DESCRIBED: Final = 600
 _SAID: Final = 200  # characters of a description inside a schema
@@ -65,18 +65,18 @@ def read_tools(rows: Iterable[tuple[str, str, object]]) -> ForeignListing:
     tools, problems = dict[str, ForeignTool](), list[str]()
     for name, description, schema in rows:
         if len(tools) >= MOST_TOOLS:
-            problems.append(f"it has {len(rows):,} tools, of which the first {MOST_TOOLS} are read")
+            problems.append(f"it lists {len(rows):,} tools or more, of which the first {MOST_TOOLS} are read")
             break
-        if why := "two tools have this name" if counts[name] > 1 else _unfit(name, schema):
+        if why := "two tools have this name" if counts[name] > 1 else _unfit(name, description, schema):
             problems.append(f"{fence(name, 80)}: {why}")
         elif isinstance(schema, dict):
             tools[name] = ForeignTool(name, description, schema)
     return ForeignListing(tools, tuple(dict.fromkeys(problems))[:50])
 
 
-def _unfit(name: str, schema: object) -> str:
-    if not name.strip() or len(name) > 200:
-        return "its name is empty or too long"
+def _unfit(name: str, description: str, schema: object) -> str:
+    if not name.strip() or len(name) > 200 or len(description) > _MOST_SCHEMA:
+        return "its name is empty or too long" if len(description) <= _MOST_SCHEMA else "its description is too long"
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "its schema describes no object"
     try:

@@ -35,27 +35,41 @@ ASKED = (
 )
 
 
+_WINDOW = "model.context_tokens"
+
+
 @click.command()
 @click.option("--model", metavar="NAME", help="The model's name; skips the question.")
 @click.option("--base-url", metavar="URL", help="The endpoint's address; skips the question.")
+@click.option(
+    "--context-tokens",
+    type=click.IntRange(512),
+    metavar="N",
+    help="The size of the model's window, if nothing tells it.",
+)
 @click.option("--confirm-address", is_flag=True, help="Only confirm the address that knapper.toml names.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: use the given and the current values.")
 @scene
-def configure(scene: CliContext, model: str | None, base_url: str | None, **flags: bool) -> int:
+def configure(
+    scene: CliContext, model: str | None, base_url: str | None, context_tokens: int | None, **flags: bool
+) -> int:
     """Choose the model and a few limits. The choice is tried with one real request and written to knapper.toml.
 
-    A key is never asked for and never written: it comes from OPENAI_API_KEY.
+    Nothing is asked with --context-tokens alone. A key is never asked for and never written: it comes from
+    OPENAI_API_KEY.
     """
     from agent_core.workspace.workspace import Workspace
 
-    yes, confirms = flags["yes"], flags["confirm_address"]
+    given = {"model.base_url": base_url, "model.name": model, _WINDOW: context_tokens}
+    is_size_alone = context_tokens is not None and not (base_url or model)
+    yes, confirms = flags["yes"] or is_size_alone, flags["confirm_address"]
     if not yes and not sys.stdin.isatty():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
         raise UsageError("There is no terminal for the question.", fix=f"Next: knapper configure {next_command}")
     root = Workspace.find(scene.root)
     if confirms:
         return _confirm(scene, root, {"model.name": model}, yes=yes)
-    values = {**_checked({"model.base_url": base_url, "model.name": model})}
+    values = _checked(given)
     if not yes:
         values |= _ask_settings(root, values)
     return _take(scene, root, values, yes=yes)
@@ -100,6 +114,8 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
     tested = asyncio.run(try_model(settings.model, environment, root))
     if not scene.as_json or not yes:
         say(tested_lines(tested))
+    if tested.window_warning and not yes:
+        values |= _answer(root, SettingQuestion(_WINDOW, "The size of its window in tokens"), None)
     keep = tested.ok or (not yes and bool(values) and agreed("Write it anyway?"))
     if keep and values:
         keep_address(root, values)
@@ -107,7 +123,7 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
     document = {
         "file": str(root / "knapper.toml"),
         "written": values if keep else {},
-        "in_force": {setting.key: _value(settings, setting.key) for setting in ASKED},
+        "in_force": {key: _value(settings, key) for key in (*(setting.key for setting in ASKED), _WINDOW)},
         "tested": tested.to_json(),
         "export": commands,
     }
@@ -200,7 +216,7 @@ def _in_force(values: dict[str, Any]) -> list[Line]:
     for key, value in values.items():
         shown, variable = _current(key, value)
         by = f"  (by {variable})" if variable else ""
-        lines.append(line("  ", ("name", f"{key:<15}"), f" {shown}", ("dim", by)))
+        lines.append(line("  ", ("name", f"{key:<20}"), f" {shown}", ("dim", by)))
     return lines
 
 
@@ -217,6 +233,7 @@ def _current(key: str, value: Any) -> tuple[str, str]:
 
 def _shown(key: str, value: Any) -> str:
     unset = "as the preset says" if key.startswith("memory.") else "found automatically"
+    unset = "as the endpoint says" if key == _WINDOW else unset
     return unset if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -71,6 +71,8 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     except ValidationError as error:
         raise UsageError(f"This is no MCP server: {error.errors()[0]['msg']}.", fix="See docs/mcp.md.") from error
     async with opened_library(door) as library:
+        library.book.check_name(name)
+        await library.trial(name, entry).client()  # what fails leaves no trace
         library.book.put(name, entry)
         library.book.forget(name)
         library.book.approve(name, entry)
@@ -84,12 +86,16 @@ async def list_(door: Door) -> Result:
         rows = []
         for name, entry in library.book.entries().items():
             tools = library.book.tools(name, entry)
+            failure = library.book.failure(name, entry)
             state = "approved" if tools else "started" if library.book.is_started(name, entry) else "unapproved"
-            rows.append({"name": name, **entry.model_dump(mode="json"), "state": state, "tools": sorted(tools)})
-    lines = [
-        line(("name", row["name"]), f"  {row['state']}, {len(row['tools'])} tools  ", ("dim", _target(row)))
-        for row in rows
-    ]
+            state = "failed" if failure and state != "unapproved" else state
+            about = {"state": state, "problem": failure or None, "tools": sorted(tools)}
+            rows.append({"name": name, **entry.model_dump(mode="json"), **about})
+    lines = []
+    for row in rows:
+        mark = [("bad", f"  {row['state']}")] if row["state"] == "failed" else [f"  {row['state']}"]
+        lines.append(line(("name", row["name"]), *mark, f", {len(row['tools'])} tools  ", ("dim", _target(row))))
+        lines += [line("  ", row["problem"])] if row["state"] == "failed" else []
     return Result({"servers": rows}, lines, "" if rows else "There is none. Next: knapper mcp add NAME COMMAND…")
 
 

@@ -10,7 +10,7 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, scene
 from ..render.verdicts import problem_lines
-from ..spans import Line, Span, line
+from ..spans import Line, Span, indented, line, warned
 from .verb import Door, Opens, Result, verb
 
 _LATE_S = 60.0  # an event that is due for longer means that too few run turns
@@ -59,6 +59,9 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
             status[key] for key in ("why", "database", "problem", "recovered", "vectors", "fix") if status.get(key)
         ]
         lines.append(line(_mark(bool(status.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
+        if window := status.get("window"):
+            told = [line(f"window: {window['tokens']:,} tokens, {window['source']}")]
+            lines += indented(warned(window["warning"] or "") or told)
         if loosened := status.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
             lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))

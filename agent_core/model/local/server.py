@@ -21,6 +21,7 @@ from agent_core.base.settings import ModelSettings
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part
 from ..request import Request, Tell
+from ..tokens import Window
 from . import pool
 from .child import EnginePlan
 from .weights import PREFIX, Weights, named, path, verify
@@ -106,7 +107,11 @@ class LocalModel(ConstrainedModel):
         self.engine = engine
         self._local = LocalCompletions(engine)
         super().__init__(
-            self._local, PREFIX + weights.name, engine.plan.context, settings, is_tiny=weights.size < _TINY_BYTES
+            self._local,
+            PREFIX + weights.name,
+            Window(engine.plan.context, "as it is loaded here"),
+            settings,
+            is_tiny=weights.size < _TINY_BYTES,
         )
 
     async def prepare(self, request: Request, tell: Tell) -> None:

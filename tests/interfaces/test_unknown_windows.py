@@ -1,0 +1,105 @@
+"""A model whose window is unknown is not given a small one in silence: a user reads of it, and how to set it."""
+
+import json
+from pathlib import Path
+
+from tests.kit import Repeat, Say, scripted
+from tests.kit.program import knapper
+from tests.kit.terminal import terminal
+
+UNKNOWN = "The window of scripted is unknown: 16,384 tokens are assumed"
+COMMAND = "knapper configure --context-tokens N"
+TELLING = {"id": "scripted", "max_model_len": 50_000}
+
+
+def test_one_message_tells_it_once_beside_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with scripted([Repeat(Say("Hello."))]) as model:
+        first, second = (
+            knapper("run", "--message", "Hi", cwd=tmp_path, environment=model.environment) for _ in range(2)
+        )
+    assert (first.stdout, second.stdout) == ("Hello.\n", "Hello.\n")
+    assert UNKNOWN in first.stderr
+    assert COMMAND in first.stderr
+    assert UNKNOWN not in second.stderr
+
+
+def test_the_prompt_tells_it_at_each_start_and_with_the_model(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    for _ in range(2):
+        with scripted([]) as model, terminal("run", cwd=tmp_path, environment=model.environment) as screen:
+            screen.wait_for(UNKNOWN)
+            screen.line("/model")
+            screen.wait_count(UNKNOWN, 2)
+            screen.line("/model other")
+            screen.wait_for("has no model")
+            screen.line("/exit")
+            assert screen.exit_code() == 0
+
+
+def test_what_an_endpoint_tells_needs_no_word_and_counts_when_it_is_silent_later(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with scripted([Repeat(Say("Hello."))], models=[TELLING]) as model:
+        said = knapper("run", "--message", "Hi", cwd=tmp_path, environment=model.environment)
+        report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=model.environment).stdout)
+    assert "window" not in said.stderr
+    expected = {"tokens": 50_000, "source": "told by the endpoint", "assumed": False, "warning": None}
+    assert report["model"]["window"] == expected
+    port = int(model.base_url.split(":")[2].split("/")[0])
+    with scripted([Say("Hello.")], port=port) as silent:
+        said = knapper("run", "--message", "Hi", cwd=tmp_path, environment=silent.environment)
+    assert (said.returncode, UNKNOWN in said.stderr) == (0, False)
+
+
+def test_the_doctor_tells_it_with_the_command(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with scripted([]) as model:
+        said = knapper("doctor", cwd=tmp_path, environment=model.environment).stdout
+        report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=model.environment).stdout)
+    assert UNKNOWN in said
+    assert COMMAND in said
+    assert report["model"]["window"]["assumed"] is True
+
+
+def test_the_command_sets_it_and_nothing_is_assumed_from_then_on(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with scripted([Repeat(Say("ready"))]) as model:
+        done = knapper("configure", "--context-tokens", "131072", cwd=tmp_path, environment=model.environment)
+        assert "model.context_tokens = 131072 written" in done.stdout
+        assert "context_tokens = 131072" in (tmp_path / "knapper.toml").read_text()
+        said = knapper("run", "--message", "Hi", cwd=tmp_path, environment=model.environment)
+        shown = knapper("doctor", cwd=tmp_path, environment=model.environment).stdout
+    assert (said.returncode, UNKNOWN in said.stderr) == (0, False)
+    assert "window: 131,072 tokens, set in model.context_tokens" in shown
+
+
+def test_configure_asks_for_it_where_nothing_tells(tmp_path: Path) -> None:
+    with scripted([Say("ready")]) as model:
+        arguments = ("configure", "--base-url", model.base_url, "--model", "scripted")
+        with terminal(*arguments, cwd=tmp_path) as screen:
+            for question in ("Maximum number", "Maximum seconds", "Preset of", "Persona of", "What new agents"):
+                screen.wait_for(question)
+                screen.line("")
+            screen.wait_for(UNKNOWN)
+            screen.wait_for("The size of its window in tokens")
+            screen.line("lots")
+            screen.wait_count("The size of its window in tokens", 2)
+            screen.line("64000")
+            assert screen.exit_code() == 0
+    assert "context_tokens = 64000" in (tmp_path / "knapper.toml").read_text()
+
+
+def test_configure_asks_nothing_where_the_endpoint_tells(tmp_path: Path) -> None:
+    with scripted([Say("ready")], models=[TELLING]) as model:
+        done = knapper("configure", "--yes", "--json", "--base-url", model.base_url, cwd=tmp_path)
+    tested = json.loads(done.stdout)["tested"]
+    assert (tested["context_tokens"], tested["window_warning"]) == (50_000, "")
+
+
+def test_a_model_of_its_own_table_is_set_there(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").write_text('[models.small]\nname = "scripted"\n')
+    with scripted([]) as model, terminal("run", cwd=tmp_path, environment=model.environment) as screen:
+        screen.wait_for(COMMAND)
+        screen.line("/model small")
+        screen.wait_for("below `[models.")

@@ -1,0 +1,174 @@
+"""A hostile MCP server at an address, as a program of its own: `python hostile.py WHAT WHERE`. It prints its port.
+
+It answers rightly, except to the requests of one method (WHERE), which get WHAT.
+"""
+
+import asyncio
+import json
+import sys
+import zlib
+from collections.abc import AsyncIterator, Callable
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+MIB: Final = b" " * (1 << 20)
+TEXT: Final = {"type": "object", "properties": {"text": {"type": "string"}}}
+ECHO: Final = {"name": "echo", "description": "Repeat.", "inputSchema": TEXT}
+JSON, EVENTS = "application/json", "text/event-stream"
+Parts: TypeAlias = AsyncIterator[bytes]
+
+
+async def endless(part: bytes, pause_s: float = 0.0, first: bytes = b"") -> Parts:
+    """Send the same part without end."""
+    yield first
+    while True:
+        yield part
+        await asyncio.sleep(pause_s)
+
+
+async def once(part: bytes) -> Parts:
+    """Send one part."""
+    yield part
+
+
+def head(kind: str = JSON, status: str = "200 OK", more: str = "") -> bytes:
+    """The head of an answer that ends with the connection."""
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Connection: close\r\n\r\n".encode()
+
+
+def event(message: dict[str, Any]) -> bytes:  # Any: JSON
+    """One event."""
+    return b"data: " + json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n\n"
+
+
+def result(number: int | str, value: object) -> bytes:
+    """The answer to a request, as a body."""
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": value}).encode()
+
+
+def listed(number: int | str, tools: list[dict[str, Any]], **more: Any) -> bytes:  # Any: JSON
+    """A page of tools as an answer."""
+    return head() + result(number, {"tools": tools, **more})
+
+
+PAGES: Final = count()
+PACKER: Final = zlib.compressobj(9, wbits=31)
+BOMB: Final = b"".join([*(PACKER.compress(MIB) for _ in range(400)), PACKER.flush()])
+WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
+    "blanks": lambda number: endless(MIB, first=head()),
+    "blanks-in-events": lambda number: endless(MIB, first=head(EVENTS)),
+    "other-blanks": lambda number: endless(MIB, first=head("text/html")),
+    "refused-with-blanks": lambda number: endless(MIB, first=head(status="400 Bad Request")),
+    "a-packed-bomb": lambda number: once(head(more="Content-Encoding: gzip\r\n") + BOMB),
+    "a-bomb-in-events": lambda number: once(head(EVENTS, more="Content-Encoding: gzip\r\n") + BOMB),
+    "a-bomb-in-an-error": lambda number: once(head(status="400 No", more="Content-Encoding: gzip\r\n") + BOMB),
+    "headers": lambda number: endless(b"X-Y: " + b"z" * 60_000 + b"\r\n", first=b"HTTP/1.1 200 OK\r\n"),
+    "small-headers": lambda number: endless(b"X-Y: z\r\n" * 1000, first=b"HTTP/1.1 200 OK\r\n"),
+    "slow-headers": lambda number: endless(b"X", 0.2, first=b"HTTP/1.1 200 OK\r\n"),
+    "continue": lambda number: endless(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+    "silence": lambda number: endless(b"", 0.5),
+    "slowly": lambda number: endless(b" ", 0.2, first=head()),
+    "slow-event": lambda number: endless(b"x", 0.2, first=head(EVENTS) + b"data: "),
+    "comments": lambda number: endless(b": ping\n\n" * 1000, first=head(EVENTS)),
+    "blank-lines": lambda number: endless(b"\n\r\n\r" * 1000, first=head(EVENTS)),
+    "slow-comments": lambda number: endless(b": ping\n\n", 0.2, first=head(EVENTS)),
+    "one-event": lambda number: endless(b"x" * (1 << 20), first=head(EVENTS) + b"data: "),
+    "one-comment": lambda number: endless(b"x" * (1 << 20), first=head(EVENTS) + b": "),
+    "data-lines": lambda number: endless(b"data:\n" * 1000, first=head(EVENTS)),
+    "garbage": lambda number: endless(b"data: {]\n\n" * 1000, first=head(EVENTS)),
+    "ids": lambda number: endless(b"id: " + b"x" * 900 + b"\n\n", first=head(EVENTS)),
+    "other-events": lambda number: endless(b"event: x\ndata: {}\n\n" * 1000, first=head(EVENTS)),
+    "progress": lambda number: endless(
+        event({"method": "notifications/progress", "params": {"progressToken": number, "progress": 1}}) * 100,
+        first=head(EVENTS),
+    ),
+    "large-log-lines": lambda number: endless(
+        event({"method": "notifications/message", "params": {"level": "info", "data": "x" * (4 << 20)}}),
+        first=head(EVENTS),
+    ),
+    "questions": lambda number: endless(
+        b"".join(event({"id": f"q-{at}", "method": "ping"}) for at in range(1000)), first=head(EVENTS)
+    ),
+    "answers-to-nothing": lambda number: endless(event({"method": "x", "params": {}}) * 100, first=head(EVENTS)),
+    "reconnecting": lambda number: once(head(EVENTS) + b"id: 1\nretry: 0\ndata:\n\n"),
+    "redirects": lambda number: once(head(status="307 Again", more="Location: /mcp\r\n")),
+    "accepted": lambda number: once(head(status="202 Accepted")),
+    "tools": lambda number: once(listed(number, [{**ECHO, "name": f"t{at}"} for at in range(20_000)])),
+    "wide-tools": lambda number: once(
+        listed(number, [{"name": f"t{at}", "description": "x" * 300, "inputSchema": TEXT} for at in range(20_000)])
+    ),
+    "tiny-tools": lambda number: once(
+        head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[' + b'{"name":"","inputSchema":{}},' * 280_000 + b"1]}}"
+    ),
+    "empty-lists": lambda number: once(
+        head() + b'{"jsonrpc":"2.0","id":1,"result":{"x":[' + b"[]," * 2_700_000 + b"0]}}"
+    ),
+    "numbers": lambda number: once(head() + b'{"jsonrpc":"2.0","id":1,"result":{"x":[' + b"0," * 4_100_000 + b"0]}}"),
+    "quotes": lambda number: once(head() + b'"' * (8 << 20)),
+    "deep": lambda number: once(head() + b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 4_000_000),
+    "descriptions": lambda number: once(
+        listed(number, [{**ECHO, "name": f"t{at}", "description": "x" * 38_000} for at in range(200)])
+    ),
+    "pages": lambda number: once(
+        listed(number, [{**ECHO, "name": f"t{next(PAGES)}", "description": "x" * 7_000_000}], nextCursor="more")
+    ),
+    "empty-pages": lambda number: once(listed(number, [], nextCursor="more")),
+    "schemas": lambda number: once(
+        listed(number, [{**ECHO, "name": f"t{at}", "inputSchema": {**TEXT, "enum": ["x"] * 400}} for at in range(200)])
+    ),
+}
+FOR_RESULTS: Final = {  # a schema that takes forever to compare with what comes back
+    **ECHO,
+    "outputSchema": {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}},
+}
+
+
+async def answer(body: dict[str, Any], method: str, what: str, where: str) -> Parts:  # Any: JSON
+    """Return the answer to a request, in parts."""
+    number = body.get("id")
+    if where in (name := str(body.get("method", method)), "everything"):
+        return WHAT[what](number)
+    if number is None or "method" not in body:
+        return once(head(status="202 Accepted"))
+    if name == "initialize":
+        about = {"serverInfo": {"name": "s", "version": "1"}, "capabilities": {"tools": {"listChanged": True}}}
+        more = "Mcp-Session-Id: s\r\n"
+        return once(head(more=more) + result(number, {"protocolVersion": body["params"]["protocolVersion"], **about}))
+    if name == "tools/list":
+        return once(listed(number, [FOR_RESULTS]))
+    if name == "tools/call":
+        content = [{"type": "text", "text": "fine"}]
+        return once(head() + result(number, {"content": content, "structuredContent": {"x": "a" * 60 + "!"}}))
+    error = {"error": {"code": -32601, "message": "Method not found"}}
+    return once(head(status="400 No") + json.dumps({"jsonrpc": "2.0", "id": number, **error}).encode())
+
+
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer one request."""
+    try:
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().splitlines()
+        sizes = [int(line.partition(":")[2]) for line in lines if line.startswith("content-length:")]
+        body = json.loads(await reader.readexactly(sizes[0])) if sizes and sizes[0] else {}
+        method = lines[0].split()[0].upper()
+        if method == "GET" and sys.argv[2] not in ("GET", "everything"):
+            writer.write(head(status="405 No"))
+        else:
+            async for part in await answer(body, method, *sys.argv[1:3]):
+                writer.write(part)
+                await writer.drain()
+        await writer.drain()
+    except (OSError, asyncio.IncompleteReadError):
+        pass
+    finally:
+        writer.close()
+
+
+async def main() -> None:
+    """Serve until this is killed."""
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=32 << 20)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

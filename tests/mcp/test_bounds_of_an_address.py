@@ -1,0 +1,145 @@
+"""What a server at an address sends without end or measure: the client stays small, comes to an end, and says why."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import pytest
+
+from tests.kit.program import Program, surroundings
+
+from .hostile import WHAT
+
+SERVER = Path(__file__).with_name("hostile.py")
+MOST_MIB = 300
+MOST_S = 30.0
+SLOW = {"slow-headers", "continue", "silence", "slowly", "slow-event", "slow-comments"}
+READ = {"schemas", "descriptions"}  # within the bounds, so what is right in it is read
+STREAMED = ["blanks-in-events", "comments", "one-event", "garbage", "questions", "progress", "large-log-lines"]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program printed, its exit code, the most memory that it had, and its time."""
+
+    said: str
+    code: int | None
+    mib: int
+    seconds: float
+
+
+@contextmanager
+def hostile(what: str, where: str) -> Iterator[str]:
+    """The address of a server that does this to requests of this method."""
+    with subprocess.Popen([sys.executable, str(SERVER), what, where], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"
+        finally:
+            server.kill()
+
+
+def ran(root: Path, *arguments: str) -> Ran:
+    """The program run to its end, and measured."""
+    with TemporaryFile() as nothing, TemporaryFile() as out:
+        streams = [nothing.fileno(), out.fileno(), out.fileno()]
+        program = Program(arguments, streams, cwd=root, environment=surroundings({}))
+        began, most = time.monotonic(), 0
+        while (code := program.poll()) is None and time.monotonic() < began + 4 * MOST_S:
+            most = max(most, peak_mib(program.pid))
+            time.sleep(0.02)
+        seconds = time.monotonic() - began
+        program.kill()
+        out.seek(0)
+        return Ran(out.read().decode(), code, most, seconds)
+
+
+def peak_mib(process: int) -> int:
+    """The most memory that a process has had so far."""
+    try:
+        rows = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(row.split()[1]) >> 10 for row in rows if row.startswith("VmHWM")), 0)
+
+
+def added(root: Path, url: str) -> Ran:
+    """The server added."""
+    (root / "functions").mkdir(exist_ok=True)
+    return ran(root, "mcp", "add", "strange", url, "--json")
+
+
+def is_bounded(done: Ran) -> bool:
+    """Check the bounds that are promised, and that an error is one of ours."""
+    assert done.mib <= MOST_MIB
+    assert done.seconds <= MOST_S
+    assert "Traceback" not in done.said
+    assert done.code is not None
+    return True
+
+
+EACH = [pytest.param(what, marks=pytest.mark.slow if what in SLOW else ()) for what in WHAT]
+
+
+@pytest.mark.parametrize("what", EACH)
+def test_what_is_sent_in_place_of_a_list_of_tools_is_bounded(tmp_path: Path, what: str) -> None:
+    with hostile(what, "tools/list") as url:
+        done = added(tmp_path, url)
+    assert is_bounded(done)
+    assert (done.code == 0) == (what in READ), done.said
+    assert what in READ or is_refused(tmp_path, done)
+
+
+@pytest.mark.parametrize("what", ["blanks", "blanks-in-events", "a-packed-bomb", "headers", "tiny-tools", "redirects"])
+@pytest.mark.parametrize("where", ["initialize", "everything"])
+def test_a_greeting_without_end_is_bounded(tmp_path: Path, what: str, where: str) -> None:
+    with hostile(what, where) as url:
+        done = added(tmp_path, url)
+    assert is_bounded(done)
+    assert is_refused(tmp_path, done)
+
+
+@pytest.mark.parametrize("what", ["blanks", "reconnecting", *STREAMED])
+def test_what_is_sent_in_place_of_a_result_is_bounded(tmp_path: Path, what: str) -> None:
+    with hostile(what, "tools/call") as url:
+        shown = json.loads(added(tmp_path, url).said)
+        assert ran(tmp_path, "mcp", "approve", "strange", shown["digest"]).code == 0
+        done = ran(tmp_path, "functions", "call", "strange__echo", "--args", '{"text": "a"}')
+    assert is_bounded(done)
+    assert "strange" in done.said
+
+
+def is_refused(root: Path, done: Ran) -> bool:
+    """Check that the reason is given, and that nothing is kept of the server."""
+    message = json.loads(done.said)["error"]["message"]
+    return bool(message.startswith("The MCP server `strange` cannot be used: ")) and not (root / "mcp.toml").exists()
+
+
+@pytest.mark.parametrize("what", [*STREAMED, "reconnecting", "a-bomb-in-events", "redirects"])
+def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(tmp_path: Path, what: str) -> None:
+    with hostile(what, "GET") as url:
+        assert is_bounded(done := added(tmp_path, url))
+    assert done.code in (0, 1)
+
+
+@pytest.mark.parametrize("what", ["blanks", "silence", "headers", "continue", "slowly"])
+def test_the_farewell_is_bounded(tmp_path: Path, what: str) -> None:
+    with hostile(what, "DELETE") as url:
+        done = added(tmp_path, url)
+    assert is_bounded(done)
+    assert done.code == 0
+
+
+def test_a_schema_of_results_that_takes_forever_to_compare_is_not_compared(tmp_path: Path) -> None:
+    with hostile("silence", "nothing") as url:
+        shown = json.loads(added(tmp_path, url).said)
+        assert ran(tmp_path, "mcp", "approve", "strange", shown["digest"]).code == 0
+        done = ran(tmp_path, "functions", "call", "strange__echo", "--args", '{"text": "a"}')
+    assert is_bounded(done)
+    assert (done.code, "aaaa" in done.said) == (0, True)
