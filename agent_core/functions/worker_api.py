@@ -8,7 +8,7 @@ import base64
 import contextlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefuse
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from sandbox import FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
+from sandbox import Failure, FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.requests import without_handler
@@ -81,6 +81,7 @@ class WorkerApi:
     memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
     paths: PathPermits | None = None  # asks for the files that it opens
     refusals: list[str] = field(default_factory=list)  # takes why files were refused, which a function may have hidden
+    tries: list[str] = field(default_factory=list)  # the same of reads that libraries try, and do without
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
@@ -112,23 +113,29 @@ class WorkerApi:
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 outcome = await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
                 self.refusals.extend(files.refusals if files else ())
+                self.tries.extend(files.tries if files else ())
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
                     self._given(False)  # a package that it may not import is not there
                 return outcome
 
-    def was_refused(self) -> bool:
+    def was_refused(self, outcome: object) -> bool:
         """Return whether anything was refused while the call ran, so that the same call would fail again."""
-        return bool(self.refusals) or (self.watch is not None and self.watch.was_denied)
+        is_failed_try = isinstance(outcome, Raised) and any(
+            text in error for error in _errors(outcome.failure) for text in self.tries
+        )
+        return bool(self.refusals) or is_failed_try or (self.watch is not None and self.watch.was_denied)
 
     def lacking(self, outcome: object, permit: Permit) -> str:
         """Return what may have made a call fail, or return less than it should: missing grants and files that were
-        refused, as far as its error does not say it.
+        refused, as far as its error does not say it. What a library tried and did without counts if the call failed.
         """
         if not isinstance(outcome, Returned | Raised | Killed):
             return ""
+        is_returned = isinstance(outcome, Returned)
         error = outcome.failure.message if isinstance(outcome, Raised) else ""
-        note = "" if isinstance(outcome, Returned) and permit.grants else permit.note
-        told = dict.fromkeys([note, *(refusal for refusal in self.refusals if refusal not in error)])
+        note = "" if is_returned and permit.grants else permit.note
+        refusals = [*self.refusals, *(() if is_returned else self.tries)]
+        told = dict.fromkeys([note, *(refusal for refusal in refusals if refusal not in error)])
         return "\n".join(filter(None, told))
 
     def _files(self, function: str, permit: Permit, secrets: CallSecrets) -> FileRequests | None:
@@ -218,7 +225,7 @@ class WorkerApi:
         outcome = await replace(self, depth=self.depth + 1).run(function, checked, permit)
         if isinstance(outcome, Returned):
             return outcome.value
-        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000, was_refused=self.was_refused())}")
+        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000, was_refused=self.was_refused(outcome))}")
 
     async def _call_foreign(
         self, foreign: ForeignFunction, library: ForeignLibrary, arguments: dict[str, Any]
@@ -262,6 +269,13 @@ class WorkerApi:
             self._given(False)
             raise RequestRefused(permit.text)
         return permit
+
+
+def _errors(failure: Failure | None) -> Iterator[str]:
+    """Yield the messages of a failure and its causes."""
+    while failure is not None:
+        yield failure.message
+        failure = failure.cause
 
 
 def _number(value: object) -> float | None:

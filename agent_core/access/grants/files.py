@@ -34,6 +34,7 @@ _TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and i
 _UNREADABLE: Final = "it is too long, or not in a form that a human can read"
 _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20
+_LOOKS: Final = frozenset({"file_stat", "file_list"})
 _MODES: Final = frozenset({"r", "+r", "w", "+w", "a", "+a", "x", "+x"})
 # Programs look there for settings of their own: to be asked about each would teach a human to say yes.
 _SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys")
@@ -64,6 +65,10 @@ class _Stream:
     appends: bool
 
 
+class _OfTheSystem(RequestRefused):
+    """A refusal of what is the system's, Python's or a package's, for which nobody is asked."""
+
+
 class FileRequests:
     """Answers a call's requests for files."""
 
@@ -75,6 +80,7 @@ class FileRequests:
         self._given = NOTHING  # at this call
         self._noes: dict[Grants, str] = {}
         self.refusals: dict[str, None] = {}  # of the function's own requests, in their order, each once
+        self.tries: dict[str, None] = {}  # likewise of reads that code tries, and does without
         self.is_typed: Callable[[], bool] = lambda: False  # whether what comes now was typed by a user at a debugger
         self._questions = 0
         self._one_at_a_time = asyncio.Lock()
@@ -102,8 +108,11 @@ class FileRequests:
         try:
             return await self._answer(name, arguments)
         except RequestRefused as refusal:
-            if len(self.refusals) < MOST_ASKED and not self.is_typed():
-                self.refusals[str(refusal)] = None
+            reads = name in _LOOKS or arguments.get("mode") == "r"
+            is_try = reads and (isinstance(refusal, _OfTheSystem) or arguments.get("is_try") is True)
+            record = self.tries if is_try else self.refusals
+            if len(record) < MOST_ASKED and not self.is_typed():
+                record[str(refusal)] = None
             raise
         except OSError as error:
             return {"errno": error.errno or errno.EIO}
@@ -112,7 +121,7 @@ class FileRequests:
         match name:
             case "file_open":
                 return await self._open(str(arguments.get("path")), str(arguments.get("mode")))
-            case "file_stat" | "file_list":
+            case _ if name in _LOOKS:
                 return await self._look(str(arguments.get("path")), lists=name == "file_list")
             case "file_places":
                 return {"value": [str(self._root), str(home() or "")]}
@@ -130,7 +139,7 @@ class FileRequests:
         writes = mode != "r"
         asked = self._located(path)
         if self._is_systems(asked):
-            raise RequestRefused(self._untold(asked, writes=writes))
+            raise _OfTheSystem(self._untold(asked, writes=writes))
         if not await self._permitted(asked, writes=writes):
             return {"real": True}
         descriptor = await asyncio.to_thread(self._opened, asked, mode)
