@@ -193,7 +193,8 @@ class FileRequests:
         if not is_inside and (named == self._root or named.is_relative_to(self._root)):
             raise RequestRefused(f"{fence(path, 200)} can never be granted: it leads out of the workspace")
         text = str(real.relative_to(self._root)) if is_inside else str(real)
-        item = written("read", f"{text}/" if real.is_dir() and text != "/" else text)
+        is_folder = text != "/" and not self._resolver.is_kept(real) and real.is_dir()
+        item = written("read", f"{text}/" if is_folder else text)
         if item is None or item == UNSAID or (item.rstrip("/") != text.rstrip("/") and item != "./"):
             why = oddity("read", text) or (_TILDE if path.startswith("~") else _UNREADABLE)
             raise RequestRefused(f"the path {fence(text, 200)} cannot be granted: {why}")
