@@ -4,6 +4,7 @@ Each request comes through the curtain of its call, so nothing here holds a secr
 answered there. Arguments are checked like a model's, and depth is limited.
 """
 
+import ast
 import base64
 import contextlib
 import json
@@ -17,6 +18,7 @@ from agent_core.access.broker import Broker
 from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.access.secrets.session import FILES
+from agent_core.base import syntax
 from agent_core.base.offload import aside, bulk
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
 from agent_core.registry.arguments import read as read_arguments
@@ -98,6 +100,8 @@ class WorkerApi:
 
         secrets = CallSecrets(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         files = self._files(function.name, permit, secrets)
+        if files is not None:
+            files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
@@ -269,6 +273,21 @@ class WorkerApi:
             self._given(False)
             raise RequestRefused(permit.text)
         return permit
+
+
+def _texts(arguments: object, source: str = "") -> Iterator[str]:
+    """Yield the texts of a call's arguments, and those that stand in a source."""
+    waiting = [arguments]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield text
+            case Mapping() as mapping:
+                waiting += mapping.values()
+            case list() | tuple() as items:
+                waiting += items
+    nodes = ast.walk(syntax.parse(source))
+    yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _errors(failure: Failure | None) -> Iterator[str]:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import finder
 from .file_changes import SHUT
 from .host_files import NotGranted
 
@@ -97,16 +96,12 @@ def _realpath(opener: "Opener", real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _expanduser(opener: "Opener", real: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Leave hidden names below the scratch folder, where packages keep what they store for themselves.
-
-    Those of Windows, as `_netrc`, are hidden to packages, which look for them everywhere.
-    """
+    """Leave hidden names below the scratch folder, where packages keep what they store for themselves."""
 
     @functools.wraps(real)
     def expanduser(path: Any) -> Any:  # as os.path has it
         text = os.fspath(path)
         is_users = isinstance(text, str) and text.startswith("~/") and not text.startswith("~/.")
-        is_users = is_users and not (text.startswith("~/_") and finder.is_package(sys._getframe(1)))
         if is_users and opener.is_asking and (home := opener.places()[1]):
             return home + text[1:]
         return real(path)

@@ -59,6 +59,10 @@ def _looked(way, path):
             return [entry.name for entry in os.scandir(path)]
         case "os.path.realpath":
             return os.path.realpath(path, strict=True)
+        case "settings":
+            tried = ["settings.ini", "c:/settings/fonts", "~/_settings", "/etc/settings.types"]
+            found = [os.path.exists(os.path.expanduser(path)) for path in tried]
+            return [*found, glob.glob("settings*/*.ini")]
         case "glob":
             return glob.glob(path + "*")
         case "the host":
@@ -116,7 +120,7 @@ class Room:
 @asynccontextmanager
 async def _room(root: Path, asked: Human | None) -> AsyncIterator[Room]:
     own, other = placed(root, "scout", files={"scout.py": LOOKS}), placed(root, "beads")
-    (root / "functions/look.py").write_text(LOOKS.lstrip() + FUNCTION)
+    (root / "functions/look.py").write_text(LOOKS.replace("settings", "nothing").lstrip() + FUNCTION)
     (root / "notes.txt").write_text("mine")
     async with Workspace.open(root, approver=asked) as workspace:
         await workspace.workshop.grants.grant("look", Grants(packages=("scout",)))
@@ -208,11 +212,12 @@ async def test_a_package_that_asks_whether_a_file_is_there_hears_no_of_one_that_
     assert "PermissionError" in report.value[0]
 
 
-async def test_a_person_is_asked_for_a_file_that_a_package_looks_for_but_not_for_settings_at_home(
-    index: Path, root: Path
+async def test_a_person_is_asked_for_what_a_package_looks_for_only_if_the_call_or_the_function_names_it(
+    root: Path,
 ) -> None:
     asked = human("once")
     async with _room(root, asked) as room:
-        report = await room.look(["os.path.exists"], "notes.txt", "~/_netrc", "~/.netrc", "/etc/mime.types")
-    assert report.value == ["True", "False", "False", "False"]
+        report = await room.look(["os.path.exists", "settings"], "notes.txt")
+        assert report.lacks == ""
+    assert report.value == ["True", "[False, False, False, False, []]"]
     assert [question.missing.read for question in asked.asked] == [("notes.txt",)]

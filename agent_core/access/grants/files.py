@@ -10,7 +10,7 @@ import itertools
 import os
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -81,6 +81,7 @@ class FileRequests:
         self._noes: dict[Grants, str] = {}
         self.refusals: dict[str, None] = {}  # of the function's own requests, in their order, each once
         self.tries: dict[str, None] = {}  # likewise of reads that code tries, and does without
+        self.named: Callable[[], Iterable[str]] = tuple  # what may name a path: texts of its arguments and its source
         self.is_typed: Callable[[], bool] = lambda: False  # whether what comes now was typed by a user at a debugger
         self._questions = 0
         self._one_at_a_time = asyncio.Lock()
@@ -122,7 +123,8 @@ class FileRequests:
             case "file_open":
                 return await self._open(str(arguments.get("path")), str(arguments.get("mode")))
             case _ if name in _LOOKS:
-                return await self._look(str(arguments.get("path")), lists=name == "file_list")
+                is_try = arguments.get("is_try") is True
+                return await self._look(str(arguments.get("path")), lists=name == "file_list", is_try=is_try)
             case "file_places":
                 return {"value": [str(self._root), str(home() or "")]}
             case "file_change":
@@ -147,11 +149,17 @@ class FileRequests:
         self._streams[number] = _Stream(descriptor, "a" in mode)
         return {"value": number}
 
-    async def _look(self, path: str, *, lists: bool) -> dict[str, Any]:
+    async def _look(self, path: str, *, lists: bool, is_try: bool) -> dict[str, Any]:
+        """Look at a path. What a library tries is asked for only if the call or the function names it."""
         asked = self._located(path)
         if not lists and self._root.is_relative_to(asked.real):
             return {"value": list(asked.real.stat())}
-        if self._is_systems(asked) or self._is_code(asked) or not await self._permitted(asked, writes=False):
+        if self._is_systems(asked) or self._is_code(asked):
+            return {"real": True}
+        has = (self._permit.grants | self._given).covers(Grants(read=(asked.item,)))
+        if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
+            raise RequestRefused(self._untold(asked, writes=False))
+        if not await self._permitted(asked, writes=False):
             return {"real": True}
         return {"value": await asyncio.to_thread(self._listed if lists else self._facts, asked)}
 
@@ -199,6 +207,17 @@ class FileRequests:
             why = oddity("read", text) or (_TILDE if path.startswith("~") else _UNREADABLE)
             raise RequestRefused(f"the path {fence(text, 200)} cannot be granted: {why}")
         return _Asked(real, item, is_inside)
+
+    def _is_named(self, path: str, asked: _Asked) -> bool:
+        """Check whether one of the texts names a path, or a folder around it that holds not the whole workspace."""
+        parts = Path(path).parts
+        for text in self.named():
+            name = f"{home()}{text[1:]}" if text.startswith("~/") else text
+            if len(name) <= _LONGEST_PATH and "\0" not in name and Path(name).name in parts:
+                place = Path(os.path.realpath(self._root / name))
+                if asked.real.is_relative_to(place) and not self._root.is_relative_to(place):
+                    return True
+        return False
 
     def _is_systems(self, asked: _Asked) -> bool:
         """Check whether a path is of the system, of Python or of a package."""
