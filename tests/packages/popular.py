@@ -19,10 +19,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from agent_core import Decision, Question, Workspace
 from tests.kit.http import Answer, Request, Server
 
 REPOSITORY: Final = Path(__file__).parents[2]
+DATA: Final = REPOSITORY / "tests" / "data" / "packages.toml"
 PAGE: Final = REPOSITORY / "docs" / "packages.md"
 BEGIN, END = "<!-- packages: written by `python -m tests.packages.popular` -->", "<!-- packages: end -->"
 _HEAD: Final = "| package | tried | result | size | install | first call | next call |"
@@ -45,6 +48,7 @@ class Task:
     files: Mapping[str, str] = field(default_factory=dict)
     hex: Mapping[str, str] = field(default_factory=dict)
     begins: Mapping[str, str] = field(default_factory=dict)  # how the written files begin, in hexadecimal
+    fails: str = ""  # the error, of what a sandbox does not allow
     serves: str = ""  # the answer of a host that is granted
 
     @property
@@ -68,9 +72,7 @@ class Trial:
 
 def tasks() -> list[Task]:
     """All tasks, as the data has them."""
-    rows = tomllib.loads((REPOSITORY / "tests" / "data" / "packages.toml").read_text())["function"]
-    names = ("together", "read", "write")
-    return [Task(**{key: tuple(value) if key in names else value for key, value in row.items()}) for row in rows]
+    return TypeAdapter(list[Task]).validate_python(tomllib.loads(DATA.read_text())["function"])
 
 
 def tried(task: Task, folder: Path) -> Trial:
@@ -93,7 +95,7 @@ def tried(task: Task, folder: Path) -> Trial:
             return Trial(task, granted.stderr.strip(), (), 0, install_s, 0, 0)
         called = _command("functions", "call", task.name, "--args", json.dumps(arguments), "--json", folder=root)
         problem, printed = _seen(task, root, called)
-        if problem:
+        if problem or task.fails:
             return Trial(task, problem, printed, _size_mb(root), install_s, 0, 0)
         (first_s, next_s), questions = asyncio.run(_timed(root, folder, task.name, arguments))
     return Trial(task, "", (*printed, *questions), _size_mb(root), install_s, first_s, next_s)
@@ -101,7 +103,9 @@ def tried(task: Task, folder: Path) -> Trial:
 
 def _seen(task: Task, root: Path, called: subprocess.CompletedProcess[str]) -> tuple[str, tuple[str, ...]]:
     """What is wrong with a call, and what was shown besides its value."""
-    report = json.loads(called.stdout) if called.stdout else {"outcome": "nothing", "error": called.stderr}
+    report: dict[str, Any] = json.loads(called.stdout) if called.stdout else {"outcome": "nothing", "error": called.stderr}
+    if task.fails and report["error"] and report["error"]["type"] == task.fails:
+        return "", ()
     if report["outcome"] != "returned":
         return f"{report['outcome']}: {report['error']}", ()
     if report["value"] != task.value:
@@ -182,12 +186,21 @@ def table(trials: Sequence[Trial]) -> str:
 
 
 def _row(trial: Trial) -> str:
-    task = trial.task
+    begin = _begin(trial.task, is_done=not (trial.problem or trial.task.fails))
+    if trial.problem or trial.task.fails:
+        return f"{begin} | | | |"
+    size = f"{trial.size_mb:.0f} MB" if trial.size_mb >= 1 else "< 1 MB"
+    return f"{begin} {' | '.join((size, *map(_seconds, _times(trial))))} |"
+
+
+def _begin(task: Task, *, is_done: bool) -> str:
     names = ", ".join(f"`{name}`" for name in task.packages)
-    if trial.problem:
-        return f"| {names} | {task.task} | no | | | | |"
-    figures = (f"{trial.size_mb:.0f} MB" if trial.size_mb >= 1 else "< 1 MB", *map(_seconds, _times(trial)))
-    return f"| {names} | {task.task} | yes | {' | '.join(figures)} |"
+    return f"| {names} | {task.task} | {'yes' if is_done else 'no'} |"
+
+
+def pattern(task: Task) -> re.Pattern[str]:
+    """The row of a task in the table, whatever was measured."""
+    return re.compile(f"^{re.escape(_begin(task, is_done=not task.fails))}( [^|]*\\|){{4}}$", re.MULTILINE)
 
 
 def _times(trial: Trial) -> tuple[float, float, float]:

@@ -127,7 +127,7 @@ def _counted(draft: Draft) -> Draft:
     function = next((function for function in written if function.name == name), None)
     if function is None or draft.tree is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
         return draft
-    examples = [*function.examples, *draft.candidate.examples]
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     unproven = _unproven(draft, function, len(examples))
     return draft if unproven else draft.with_findings(STAGE, too_few(function, examples, ""))
 

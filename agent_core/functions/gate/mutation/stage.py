@@ -109,8 +109,10 @@ def _echoed(draft: Draft) -> tuple[str, ...]:
     """Return the parameters that come back in every example of a draft that waits for a package: its text tells."""
     written = draft.own.functions if draft.own and draft.has("needs-packages") and not draft.shows(*TOO_FEW) else ()
     function = next((function for function in written if function.name == draft.candidate.name), None)
-    examples = [*function.examples, *draft.candidate.examples] if function else []
-    if function is None or not all(example.call.startswith(f"{function.name}(") for example in examples):
+    if function is None:
+        return ()
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    if not all(example.call.startswith(f"{function.name}(") for example in examples):
         return ()
     calls = [example.call for example in examples]
     arguments = shown(calls, function.name, function.parameters, function.rest, function.extra)
