@@ -4,11 +4,12 @@ Each request comes through the curtain of its call, so nothing here holds a secr
 answered there. Arguments are checked like a model's, and depth is limited.
 """
 
+import ast
 import base64
 import contextlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -17,12 +18,13 @@ from agent_core.access.broker import Broker
 from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.access.secrets.session import FILES
+from agent_core.base import syntax
 from agent_core.base.offload import aside, bulk
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from sandbox import FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
+from sandbox import Failure, FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.requests import without_handler
@@ -81,6 +83,7 @@ class WorkerApi:
     memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
     paths: PathPermits | None = None  # asks for the files that it opens
     refusals: list[str] = field(default_factory=list)  # takes why files were refused, which a function may have hidden
+    tries: list[str] = field(default_factory=list)  # the same of reads that libraries try, and do without
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
@@ -97,6 +100,8 @@ class WorkerApi:
 
         secrets = CallSecrets(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         files = self._files(function.name, permit, secrets)
+        if files is not None:
+            files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
@@ -112,23 +117,29 @@ class WorkerApi:
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 outcome = await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
                 self.refusals.extend(files.refusals if files else ())
+                self.tries.extend(files.tries if files else ())
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
                     self._given(False)  # a package that it may not import is not there
                 return outcome
 
-    def was_refused(self) -> bool:
+    def was_refused(self, outcome: object) -> bool:
         """Return whether anything was refused while the call ran, so that the same call would fail again."""
-        return bool(self.refusals) or (self.watch is not None and self.watch.was_denied)
+        is_failed_try = isinstance(outcome, Raised) and any(
+            text in error for error in _errors(outcome.failure) for text in self.tries
+        )
+        return bool(self.refusals) or is_failed_try or (self.watch is not None and self.watch.was_denied)
 
     def lacking(self, outcome: object, permit: Permit) -> str:
         """Return what may have made a call fail, or return less than it should: missing grants and files that were
-        refused, as far as its error does not say it.
+        refused, as far as its error does not say it. What a library tried and did without counts if the call failed.
         """
         if not isinstance(outcome, Returned | Raised | Killed):
             return ""
+        is_returned = isinstance(outcome, Returned)
         error = outcome.failure.message if isinstance(outcome, Raised) else ""
-        note = "" if isinstance(outcome, Returned) and permit.grants else permit.note
-        told = dict.fromkeys([note, *(refusal for refusal in self.refusals if refusal not in error)])
+        note = "" if is_returned and permit.grants else permit.note
+        refusals = [*self.refusals, *(() if is_returned else self.tries)]
+        told = dict.fromkeys([note, *(refusal for refusal in refusals if refusal not in error)])
         return "\n".join(filter(None, told))
 
     def _files(self, function: str, permit: Permit, secrets: CallSecrets) -> FileRequests | None:
@@ -218,7 +229,7 @@ class WorkerApi:
         outcome = await replace(self, depth=self.depth + 1).run(function, checked, permit)
         if isinstance(outcome, Returned):
             return outcome.value
-        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000, was_refused=self.was_refused())}")
+        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000, was_refused=self.was_refused(outcome))}")
 
     async def _call_foreign(
         self, foreign: ForeignFunction, library: ForeignLibrary, arguments: dict[str, Any]
@@ -262,6 +273,28 @@ class WorkerApi:
             self._given(False)
             raise RequestRefused(permit.text)
         return permit
+
+
+def _texts(arguments: object, source: str = "") -> Iterator[str]:
+    """Yield the texts of a call's arguments, and those that stand in a source."""
+    waiting = [arguments]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield text
+            case Mapping() as mapping:
+                waiting += mapping.values()
+            case list() | tuple() as items:
+                waiting += items
+    nodes = ast.walk(syntax.parse(source))
+    yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _errors(failure: Failure | None) -> Iterator[str]:
+    """Yield the messages of a failure and its causes."""
+    while failure is not None:
+        yield failure.message
+        failure = failure.cause
 
 
 def _number(value: object) -> float | None:

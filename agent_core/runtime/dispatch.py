@@ -266,4 +266,4 @@ class WorkspaceFunction:
             record.stood += granting.stood
             has_means = self.function.takes_self or permit.grants != NOTHING or granting.stood > 0
             record.reach = "world" if has_means else "answer"
-        return outcome, requests.lacking(outcome, permit), requests.was_refused()
+        return outcome, requests.lacking(outcome, permit), requests.was_refused(outcome)

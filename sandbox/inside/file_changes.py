@@ -37,7 +37,7 @@ def _asking(opener: "Opener", real: Callable[..., None], kind: Kind, paths: int)
     def change(*arguments: Any, **more: Any) -> None:  # as os has it
         if any(value is not None for key, value in more.items() if key.endswith("dir_fd")):
             return real(*arguments, **more)
-        places = [place for path in arguments[:paths] if (place := opener.named(path)) is not None]
+        places = [place for path in arguments[:paths] if (place := opener.named(path, changes=True)) is not None]
         error: OSError | None = None
         if kind != "folder" or not places or not opener.starts_elsewhere(places[0]):
             try:
@@ -59,7 +59,7 @@ def _makedirs(opener: "Opener", real: Callable[..., None]) -> Callable[..., None
 
     @functools.wraps(real)
     def makedirs(name: Any, mode: int = 0o777, exist_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as os has it
-        place = opener.named(name)
+        place = opener.named(name, changes=True)
         if place is None or not opener.starts_elsewhere(place):
             return real(name, mode, exist_ok)
         try:

@@ -16,11 +16,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from . import file_changes, places
+from . import file_changes, finder, places
 from .channel import Channel
 from .file_changes import SHUT
 from .host_files import CREATES, PIECE, WRITTEN, HostEntry, HostFile, HostListing, NotGranted, request, value_of
 
+_READS: Final = frozenset("rbt")
 _CHANGES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _OWN: Final = f"{Path(__file__).parents[1]}/"
@@ -73,8 +74,10 @@ class Opener:
         chdir(self._home)
         self.has_left = False
 
-    def named(self, file: object) -> str | None:
-        """Return the path to ask the host for, or None for what is not the host's: descriptors, and scratch."""
+    def named(self, file: object, *, changes: bool = False) -> str | None:
+        """Return the path to ask the host for, or None for what is not the host's: descriptors, scratch, and to look
+        around the packages, where what the kernel does not show is not there.
+        """
         if not self.is_asking or not isinstance(file, str | bytes | os.PathLike):
             return None
         try:
@@ -86,11 +89,9 @@ class Opener:
             return None
         whole = os.path.normpath(os.path.join(here, path))
         if os.path.isabs(path) or here != self._home or self.has_left:
-            return None if self._is_own(whole) else whole
+            around = (self._scratch,) if changes else (self._scratch, *finder.surroundings)
+            return None if any(f"{whole}/".startswith(f"{folder}/") for folder in around) else whole
         return path
-
-    def _is_own(self, whole: str) -> bool:
-        return whole == self._scratch or whole.startswith(f"{self._scratch}/")
 
     def starts_elsewhere(self, path: str) -> bool:
         """Return whether a new file of this name would be made in scratch, where nobody would find it."""
@@ -104,10 +105,15 @@ class Opener:
 
     def request(self, name: str, path: str, error: OSError | None, **arguments: Any) -> Any:  # values that cross
         """Return the host's answer. Where it is not the host's, raise the error of the kernel."""
+        is_try = finder.is_package(sys._getframe(1))
         try:
-            answer = request(self._channel, name, {"path": path, **arguments})
+            answer = request(self._channel, name, {"path": path, "is_try": is_try, **arguments})
         except UnicodeEncodeError:
             answer = {"real": True}
+        except NotGranted:
+            if is_try and name == "file_stat" and error is not None:
+                raise error from None  # to a library that asks whether a file is there, it is not
+            raise
         if answer.get("real"):
             if error is not None:
                 raise error
@@ -182,7 +188,8 @@ def _open(opener: Opener) -> Callable[..., Any]:
 
     @functools.wraps(real)
     def open(file: Any, mode: str = "r", buffering: int = -1, *texts: Any, **more: Any) -> Any:  # as io.open has it
-        path = opener.named(file) if isinstance(mode, str) and more.get("opener") is None else None
+        is_ours = isinstance(mode, str) and more.get("opener") is None
+        path = opener.named(file, changes=not _READS.issuperset(mode)) if is_ours else None
         if path is None:
             return real(file, mode, buffering, *texts, **more)
         error: OSError | None = None
@@ -239,10 +246,11 @@ def _os_open(opener: Opener) -> Callable[..., int]:
         try:
             return opener.os_open(path, flags, mode, dir_fd=dir_fd)
         except OSError as error:
-            name = opener.named(path) if dir_fd is None and error.errno in SHUT else None
+            is_change = bool(flags & _CHANGES)
+            name = opener.named(path, changes=is_change) if dir_fd is None and error.errno in SHUT else None
             if name is None or flags & os.O_DIRECTORY:
                 raise
-            if flags & _CHANGES:
+            if is_change:
                 opener.request("file_change", name, error, kind="names")
                 raise
             try:

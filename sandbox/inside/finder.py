@@ -10,13 +10,16 @@ import marshal
 import sys
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from ..wire.protocol import Frame
 from .channel import Channel
 
 ROOT = "functions"
+surroundings: list[str] = []
+"""The folders around those of granted packages. Packages look there for what is next to them in a development copy."""
+_folders: list[str] = []  # of all packages
 
 
 class Finder:
@@ -124,6 +127,20 @@ class PackageFinder:
 def install_packages(folders: Mapping[str, str], listed: Sequence[str] = ()) -> None:
     """Make the names importable. Their metadata is found in the folders that may be listed."""
     finder = PackageFinder(folders, listed)
+    surroundings[:] = {folder.rpartition("/")[0] for folder in listed}
+    _folders[:] = {f"{folder}/" for folder in folders.values()}
     sys.meta_path.append(finder)
     for name in folders:
         finder.find_spec(name)  # the folder's listing is kept: a worker may read the packages, not list the rest
+
+
+def is_package(frame: FrameType | None) -> bool:
+    """Return whether a package does what goes on in a frame, by itself or through the standard library."""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if path.startswith(tuple(_folders)):
+            return True
+        if path.startswith(f"{ROOT}/"):
+            return False
+        frame = frame.f_back
+    return False

@@ -9,6 +9,7 @@ import pytest
 from agent_core import Workspace
 from agent_core.base.json_form import to_json
 from agent_core.functions.service.judgment import Judgment
+from agent_core.functions.service.plan import Author
 from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
@@ -37,6 +38,36 @@ def count(numbers: list[int]) -> int:
     """
     return abacus.total(numbers)
 '''
+
+DRAWS = '''\
+import paint
+
+
+def draw(title: str, path: str) -> str:
+    """Draw a title and save it as a picture.
+
+    Args:
+        title: The title.
+        path: Where the picture is saved.
+
+    Returns:
+        The path of the picture.
+
+    Examples:
+        >>> draw("One", "one.svg")
+        'one.svg'
+        >>> from pathlib import Path
+        >>> Path(draw("Two", "two.svg")).read_text()
+        '<svg>Two</svg>'
+    """
+    paint.save(path, f"<svg>{title}</svg>")
+    return path
+'''
+
+ECHOES = DRAWS.replace('Path(draw("Two", "two.svg")).read_text()', 'draw("Two", "two.svg")').replace(
+    "<svg>Two</svg>", "two.svg"
+)
+ECHOES = ECHOES.replace("draw(", "count(")
 
 
 async def _made(root: Path, asked: Human | None, code: str = COUNTS, name: str = "count") -> Judgment:
@@ -73,6 +104,55 @@ async def test_a_package_that_cannot_be_had_is_told_and_nobody_is_asked(index: P
     assert not verdict.admitted
     assert "There is no wheel of `nowhere`" in str(verdict)
     assert asked.asked == []
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        pytest.param(COUNTS.replace("        >>> count([4])\n        4\n", ""), "too-few-examples", id="one example"),
+        pytest.param(
+            COUNTS.replace("count([4])\n        4\n", "count([1, 2])\n        4\n"), "contradictory", id="two results"
+        ),
+        pytest.param(
+            COUNTS.replace("count([4])\n        4\n", "count([3])\n        3\n"), "same-results", id="one result"
+        ),
+        pytest.param(COUNTS.replace("return abacus.total(numbers)", "pass"), "placeholder", id="nothing done"),
+        pytest.param(ECHOES, "stub-passes", id="an argument that comes back"),
+        pytest.param(COUNTS.replace("return abacus", "return word"), "undefined-name", id="a name that is not there"),
+    ],
+)
+async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anyway(
+    index: Path, root: Path, code: str, told: str
+) -> None:
+    asked = human("yes")
+    verdict = await _made(root, asked, code)
+    assert told in str([problem.code for problem in verdict.problems])
+    assert asked.asked == []
+    assert not list((root / ".knapper").glob("env/*"))
+
+
+async def test_nobody_is_asked_for_a_package_when_an_example_is_dropped(index: Path, root: Path) -> None:
+    asked = human("yes")
+    plain = COUNTS.replace("import abacus\n\n\n", "").replace("abacus.total", "sum")
+    async with Workspace.open(root, approver=asked) as workspace:
+        await workspace.workshop.create("count", plain)
+        verdict = await workspace.workshop.replace(
+            "count",
+            COUNTS.replace("count([4])\n        4\n", "count([5])\n        5\n"),
+            author=Author("agent", "main", "turn", "scripted"),
+        )
+    assert "example-dropped" in str([problem.code for problem in verdict.problems])
+    assert asked.asked == []
+
+
+async def test_a_function_that_writes_a_file_by_a_package_and_returns_its_path_joins(index: Path, root: Path) -> None:
+    wheel(index, "paint", "1.0", {"paint.py": "def save(path, text):\n    open(path, 'w').write(text)\n"})
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        verdict = await workspace.workshop.create("draw", DRAWS, reason="It draws.")
+        found = await workspace.workshop.call("draw", {"title": "Cups", "path": "cups.svg"})
+    assert verdict.admitted, verdict.problems
+    assert (found.outcome, found.value) == ("returned", "cups.svg")
+    assert (root / "cups.svg").read_text() == "<svg>Cups</svg>"
 
 
 async def test_a_pulled_lock_is_asked_for_before_a_call_and_installed_by_a_yes(

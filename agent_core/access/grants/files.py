@@ -10,7 +10,7 @@ import itertools
 import os
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +34,7 @@ _TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and i
 _UNREADABLE: Final = "it is too long, or not in a form that a human can read"
 _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20
+_LOOKS: Final = frozenset({"file_stat", "file_list"})
 _MODES: Final = frozenset({"r", "+r", "w", "+w", "a", "+a", "x", "+x"})
 # Programs look there for settings of their own: to be asked about each would teach a human to say yes.
 _SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys")
@@ -64,6 +65,10 @@ class _Stream:
     appends: bool
 
 
+class _OfTheSystem(RequestRefused):
+    """A refusal of what is the system's, Python's or a package's, for which nobody is asked."""
+
+
 class FileRequests:
     """Answers a call's requests for files."""
 
@@ -75,6 +80,8 @@ class FileRequests:
         self._given = NOTHING  # at this call
         self._noes: dict[Grants, str] = {}
         self.refusals: dict[str, None] = {}  # of the function's own requests, in their order, each once
+        self.tries: dict[str, None] = {}  # likewise of reads that code tries, and does without
+        self.named: Callable[[], Iterable[str]] = tuple  # what may name a path: texts of its arguments and its source
         self.is_typed: Callable[[], bool] = lambda: False  # whether what comes now was typed by a user at a debugger
         self._questions = 0
         self._one_at_a_time = asyncio.Lock()
@@ -102,8 +109,11 @@ class FileRequests:
         try:
             return await self._answer(name, arguments)
         except RequestRefused as refusal:
-            if len(self.refusals) < MOST_ASKED and not self.is_typed():
-                self.refusals[str(refusal)] = None
+            reads = name in _LOOKS or arguments.get("mode") == "r"
+            is_try = reads and (isinstance(refusal, _OfTheSystem) or arguments.get("is_try") is True)
+            record = self.tries if is_try else self.refusals
+            if len(record) < MOST_ASKED and not self.is_typed():
+                record[str(refusal)] = None
             raise
         except OSError as error:
             return {"errno": error.errno or errno.EIO}
@@ -112,8 +122,9 @@ class FileRequests:
         match name:
             case "file_open":
                 return await self._open(str(arguments.get("path")), str(arguments.get("mode")))
-            case "file_stat" | "file_list":
-                return await self._look(str(arguments.get("path")), lists=name == "file_list")
+            case _ if name in _LOOKS:
+                is_try = arguments.get("is_try") is True
+                return await self._look(str(arguments.get("path")), lists=name == "file_list", is_try=is_try)
             case "file_places":
                 return {"value": [str(self._root), str(home() or "")]}
             case "file_change":
@@ -130,7 +141,7 @@ class FileRequests:
         writes = mode != "r"
         asked = self._located(path)
         if self._is_systems(asked):
-            raise RequestRefused(self._untold(asked, writes=writes))
+            raise _OfTheSystem(self._untold(asked, writes=writes))
         if not await self._permitted(asked, writes=writes):
             return {"real": True}
         descriptor = await asyncio.to_thread(self._opened, asked, mode)
@@ -138,11 +149,17 @@ class FileRequests:
         self._streams[number] = _Stream(descriptor, "a" in mode)
         return {"value": number}
 
-    async def _look(self, path: str, *, lists: bool) -> dict[str, Any]:
+    async def _look(self, path: str, *, lists: bool, is_try: bool) -> dict[str, Any]:
+        """Look at a path. What a library tries is asked for only if the call or the function names it."""
         asked = self._located(path)
         if not lists and self._root.is_relative_to(asked.real):
             return {"value": list(asked.real.stat())}
-        if self._is_systems(asked) or self._is_code(asked) or not await self._permitted(asked, writes=False):
+        if self._is_systems(asked) or self._is_code(asked):
+            return {"real": True}
+        has = (self._permit.grants | self._given).covers(Grants(read=(asked.item,)))
+        if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
+            raise RequestRefused(self._untold(asked, writes=False))
+        if not await self._permitted(asked, writes=False):
             return {"real": True}
         return {"value": await asyncio.to_thread(self._listed if lists else self._facts, asked)}
 
@@ -184,11 +201,23 @@ class FileRequests:
         if not is_inside and (named == self._root or named.is_relative_to(self._root)):
             raise RequestRefused(f"{fence(path, 200)} can never be granted: it leads out of the workspace")
         text = str(real.relative_to(self._root)) if is_inside else str(real)
-        item = written("read", f"{text}/" if real.is_dir() and text != "/" else text)
+        is_folder = text != "/" and not self._resolver.is_kept(real) and real.is_dir()
+        item = written("read", f"{text}/" if is_folder else text)
         if item is None or item == UNSAID or (item.rstrip("/") != text.rstrip("/") and item != "./"):
             why = oddity("read", text) or (_TILDE if path.startswith("~") else _UNREADABLE)
             raise RequestRefused(f"the path {fence(text, 200)} cannot be granted: {why}")
         return _Asked(real, item, is_inside)
+
+    def _is_named(self, path: str, asked: _Asked) -> bool:
+        """Check whether one of the texts names a path, or a folder around it that holds not the whole workspace."""
+        parts = Path(path).parts
+        for text in self.named():
+            name = f"{home()}{text[1:]}" if text.startswith("~/") else text
+            if len(name) <= _LONGEST_PATH and "\0" not in name and Path(name).name in parts:
+                place = Path(os.path.realpath(self._root / name))
+                if asked.real.is_relative_to(place) and not self._root.is_relative_to(place):
+                    return True
+        return False
 
     def _is_systems(self, asked: _Asked) -> bool:
         """Check whether a path is of the system, of Python or of a package."""

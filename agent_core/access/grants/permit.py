@@ -188,6 +188,10 @@ class AccessResolver:
                 return _around(real, protected, root)
         return _against_writing(item, real, root) if writes else _against_reading(real)
 
+    def is_kept(self, real: Path) -> bool:
+        """Return whether a path lies where nothing can ever be granted, so that nothing is said of what is there."""
+        return any(real.is_relative_to(place) for place in self._kept(Path(os.path.realpath(self.root)), writes=False))
+
     @staticmethod
     def _kept(root: Path, *, writes: bool) -> Iterator[Path]:
         yield root / ".knapper"

@@ -95,7 +95,7 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     """Return the draft with the results of its examples."""
     function = draft.loaded
     if function is None or draft.tree is None:
-        return draft.skip("the module could not be imported")
+        return _counted(draft).skip("the module could not be imported")
     if draft.has(*HOLLOW):
         return draft.skip("the body does nothing yet")
     unproven = _unproven(draft, function, len(function.examples) + len(draft.candidate.examples))
@@ -119,6 +119,17 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     offers = [_offering(finding, trials.offered) for finding in missing]
     draft = replace(draft, trials=trials, note=_note(trials.agreed, len(results), len(examples)))
     return with_result_hint(draft.with_findings(STAGE, [*_example_findings(told_of, function.name), *offers]))
+
+
+def _counted(draft: Draft) -> Draft:
+    """Return a draft that waits for a package with what its examples lack already now: no human is asked in vain."""
+    name, written = draft.candidate.name, draft.own.functions if draft.own else ()
+    function = next((function for function in written if function.name == name), None)
+    if function is None or draft.tree is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
+        return draft
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    unproven = _unproven(draft, function, len(examples))
+    return draft if unproven else draft.with_findings(STAGE, too_few(function, examples, ""))
 
 
 async def _tried(

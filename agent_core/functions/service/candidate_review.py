@@ -53,7 +53,7 @@ class CandidateReview:
         granted = await granting.ungranted(ground)
         verdict = await self.gate.judge(candidate, ground, policy, granted=granted, challenging=challenging)
         allowance = CandidateGrants()
-        if granting.asks(verdict, work):
+        if granting.asks(held_to_examples(candidate, verdict, snapshot.functions.get(verdict.name), work), work):
             allowance = await granting.for_candidate(verdict, ground, work)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"

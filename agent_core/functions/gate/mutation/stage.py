@@ -16,6 +16,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
+from ..arguments.generation import shown
 from ..candidate import GivenExample
 from ..draft import Draft, Finding
 from ..examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
@@ -91,17 +92,36 @@ class MutationResult:
 
 async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
-    subject = _subject(draft)
+    subject, line = _subject(draft), draft.function.lineno if draft.function else 0
     if isinstance(subject, str):
-        return draft.skip(subject)
+        certain = findings(MutationResult(_echoed(draft)), draft.candidate.name, line)
+        return draft.with_findings(STAGE, certain).skip(subject)
     outcome = await run_mutants(subject, bench, draft.rules)
-    line = draft.function.lineno if draft.function else 0
     survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
     is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
     trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
     draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
     draft = replace(draft, survivors=survivors, note=outcome.note)
     return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
+
+
+def _echoed(draft: Draft) -> tuple[str, ...]:
+    """Return the parameters that come back in every example of a draft that waits for a package: its text tells."""
+    written = draft.own.functions if draft.own and draft.has("needs-packages") and not draft.shows(*TOO_FEW) else ()
+    function = next((function for function in written if function.name == draft.candidate.name), None)
+    if function is None:
+        return ()
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    if not all(example.call.startswith(f"{function.name}(") for example in examples):
+        return ()
+    calls = [example.call for example in examples]
+    arguments = shown(calls, function.name, function.parameters, function.rest, function.extra)
+    results = [literal_value(example.expected) for example in examples]
+    if len(arguments) != len(results):
+        return ()
+    pairs = [*zip(arguments, results, strict=True)]
+    names = function.parameters["properties"]
+    return tuple(name for name in names if all(name in given and given[name] == result for given, result in pairs))
 
 
 def _subject(draft: Draft) -> MutatedFunction | str:
@@ -255,7 +275,10 @@ def findings(outcome: MutationResult, name: str, line: int) -> Iterator[Finding]
     """Yield the findings about the survivors."""
     for value in outcome.stubs[:1]:
         message = f"a `{name}` with a body of only {fence(f'return {value}', 120)} would pass every example"
-        yield Finding("stub-passes", message, f"add an example with a result other than {fence(value, 80)}", line)
+        fix = f"add an example with a result other than {fence(value, 80)}"
+        if value.isidentifier() and value not in _EMPTY:
+            fix += ", or one that looks at what else the function did, such as a file that it wrote"
+        yield Finding("stub-passes", message, fix, line)
     for value in outcome.weak_stubs[: 0 if outcome.stubs else 1]:
         message = f"all examples of `{name}` but those of one result would also pass if its body were only"
         fix = f"add an example with another result, which is not {fence(value, 80)}"

@@ -31,10 +31,12 @@ _ADMITS = re.compile(
 
 
 def has_means(draft: Draft) -> bool:
-    """Check whether a candidate can reach beyond its arguments."""
+    """Check whether a candidate can reach beyond its arguments: a package may write a file, or know something."""
     if draft.tree is None:
         return True
-    if draft.needs.is_outward or any(problem.code.startswith("needs-") for problem in draft.problems):
+    if draft.needs.is_outward or draft.needs.packages:
+        return True
+    if any(problem.code.startswith("needs-") for problem in draft.problems):
         return True
     if draft.loaded and draft.loaded.takes_self and uses_context(draft.tree) & _MEANS:
         return True
