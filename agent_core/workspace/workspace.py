@@ -20,12 +20,13 @@ from agent_core.access.grants import (
     PendingQuestion,
     Question,
 )
+from agent_core.base import old_name
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, NoWorkspace, StorageError, UsageError
+from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.messages import Assistant
 from agent_core.base.problem import Problem
-from agent_core.base.settings import FILE_NAME, Settings, load
+from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Debugger, Debugging
 from agent_core.functions.foreign.library import ForeignLibrary
@@ -137,7 +138,9 @@ class Workspace:
             SettingsError: a setting is wrong.
             StorageError: the state cannot be used.
         """
+        old_name.tell_of_variables()
         root = scaffold.opened(root)
+        old_name.move_home()
         settings = settings or load(root, flags)
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
@@ -162,20 +165,16 @@ class Workspace:
                 yield workspace
 
     @staticmethod
-    def find(root: Path) -> Path:
-        """Return the folder if it is a workspace (it has `functions/` or a settings file); for callers that create
-        nothing.
+    def find(root: Path | None = None) -> Path:
+        """Return a folder that is a workspace: this one, or without a name the nearest around the current folder.
+
+        It has `knapper.toml`, or had no settings file when it was made: then `.knapper/` is next to `functions/`.
 
         Raises:
             NoWorkspace: it is none, or not there; the message says what makes it one.
             WorkspaceError: it is no folder.
         """
-        scaffold.check_folder(root)
-        if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
-            lacks = f"{root.resolve()} is not a workspace: it has neither functions/ nor {FILE_NAME}."
-            message = lacks if root.is_dir() else f"There is no folder {root.resolve()}."
-            raise NoWorkspace(message, fix=f"Next: knapper init {root}")
-        return root
+        return scaffold.existing(root)
 
     @classmethod
     def create(cls, root: Path | str) -> list[str]:
