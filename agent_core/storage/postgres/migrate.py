@@ -11,6 +11,7 @@ import psycopg
 
 from agent_core.base import old_name
 from agent_core.base.errors import StorageError
+from agent_core.base.own_installation import origin
 
 from .connection import SCHEMA, Db
 
@@ -58,7 +59,7 @@ def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
         current = schema(db)
         if current > latest:
             message = f"The database {place} has schema {current}, and this program knows schemas up to {latest}."
-            raise StorageError(message, fix="Upgrade with `pip install --upgrade knapper`.")
+            raise StorageError(message, fix=f"Upgrade the program; this copy came from {origin()}.")
         for number in range(current + 1, latest + 1):
             _run(db, number, files[number].read_text(encoding="utf-8"))
         with suppress(*_NO_EXTENSION):  # searches say that it is missing
