@@ -28,7 +28,7 @@ workspace_option = click.option(
     "root",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The workspace; by default, the nearest folder with knapper.toml: the current one, or one above it.",
+    help="The workspace; by default, the one here or above.",
 )
 
 

@@ -7,7 +7,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,7 +51,7 @@ from .helper_changes import HelperChanges, Proposal
 from .helper_library import HelperLibrary
 from .helper_proposals import HelperProposal, proposals
 from .model_opener import IdleModels, ModelOpener
-from .portable import ImportOptions, opened_moves, read_file, write_file
+from .portable import ImportOptions, opened_moves, read_file, text_of, write_file
 from .runner import AgentsBehind, Front, Runner
 from .state_store import open_state
 
@@ -253,7 +253,13 @@ class Workspace:
         async with opened_moves(self._store, self.root, self.settings) as moves:
             return await moves.export(name or self.settings.agent)
 
-    async def import_agent(self, document: str, name: str = "", *, memory: Memory | None = None) -> Agent:
+    async def import_agent(
+        self,
+        document: str | bytes | Mapping[str, Any],  # Any: JSON
+        name: str = "",
+        *,
+        memory: Memory | None = None,
+    ) -> Agent:
         """Return the agent of a document of this program, MemGPT or Letta, under its own name or `name`.
 
         Nothing in the document is run, and it holds no functions: those of a memory class come with `memory`. A warning
@@ -264,7 +270,7 @@ class Workspace:
             AgentExists: there is an agent of that name.
         """
         async with opened_moves(self._store, self.root, self.settings) as moves:
-            reports = await moves.take_in(document, ImportOptions(name))
+            reports = await moves.take_in(text_of(document), ImportOptions(name))
         agent = await self.agent(reports[0].name, memory=memory)
         if lacking := await self._lacking(agent):
             message = f"The agent {agent.name} has called functions that are not here: {', '.join(lacking)}."
@@ -515,8 +521,15 @@ def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) 
             return await (await opened.agent(agent)).ask(message)
 
     try:
+        with ThreadPoolExecutor(1) if _runs_a_loop() else nullcontext() as aside:
+            return aside.submit(asyncio.run, asked()).result() if aside else asyncio.run(asked())
+    except KnapperError as error:  # its way through our frames says nothing to who called
+        raise error.with_traceback(None) from error.__cause__
+
+
+def _runs_a_loop() -> bool:
+    try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(asked())
-    with ThreadPoolExecutor(1) as aside:
-        return aside.submit(lambda: asyncio.run(asked())).result()
+        return False
+    return True

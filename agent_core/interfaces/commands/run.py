@@ -166,6 +166,8 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
 def _prompt(options: RunOptions) -> int:
     if debug_log := debug_file(options.root):
         print(f"What goes over the wire is in {debug_log}", file=sys.stderr)  # noqa: T201  (before the prompt)
+    if (workspace := options.root.resolve()) != Path.cwd():
+        print(f"The workspace is {workspace}", file=sys.stderr)  # noqa: T201  (before the prompt)
     gc.disable()  # until all is loaded: imports leave no garbage, and looking for it costs a tenth of the way
     from ..repl.app import Repl
 
