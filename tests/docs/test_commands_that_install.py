@@ -54,7 +54,7 @@ def strangers(text: str) -> list[str]:
             words = shlex.split(rest)
         except ValueError:
             words = rest.replace('"', " ").replace("'", " ").split()
-        words = words[1:] if match["of"] else words  # the first names the environment
+        words = words[{None: 0, "runpip": 2}.get(match["of"], 1) :]  # what is before names the environment
         places = [word for before, word in zip(["", *words], words, strict=False) if before not in OF_VALUE]
         names = [
             word for word in places if not word.startswith("-") and not PATH.match(word) and not DIRECT.match(word)
