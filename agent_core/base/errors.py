@@ -6,7 +6,7 @@
     │   ├── ConfigError       a file of an agent, a helper or a group is not as it must be
     │   └── UnknownName       nothing has that name
     ├── WorkspaceError        the folder, its files or its lock are not as needed
-    │   ├── NoWorkspace       the folder has nothing of a workspace
+    │   ├── NoWorkspace       the folder is no workspace
     │   ├── AgentBusy         another process runs this agent
     │   └── StaleFile         a file is no longer what the writer read
     ├── StorageError          the state file cannot be read or written
@@ -69,7 +69,7 @@ class WorkspaceError(KnapperError):
 
 
 class NoWorkspace(WorkspaceError):
-    """The folder contains no part of a workspace."""
+    """The folder is no workspace."""
 
 
 class AgentBusy(WorkspaceError):

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 from .errors import WorkspaceError
+from .old_name import SEALED_AS
 from .user_folders import data_folder
 
 _SIZE = 32
-_PURPOSE = "knapper yes 1"
 _TRIES, _PAUSE_S = 20, 0.01
 
 
@@ -105,5 +105,5 @@ def is_private(descriptor: int) -> bool:
 
 
 def _sealed(key: bytes, root: str, values: tuple[str, ...]) -> str:
-    text = json.dumps([_PURPOSE, root, *values])
+    text = json.dumps([SEALED_AS, root, *values])
     return hmac.digest(key, text.encode(), "sha256").hex()

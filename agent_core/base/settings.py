@@ -26,6 +26,7 @@ from .plain_files import read_plain
 from .settings_models import ModelSettings as ModelSettings
 from .settings_models import NamedModel as NamedModel
 from .settings_models import SettingsSection as SettingsSection
+from .workspace_folder import SETTINGS
 
 
 class TurnSettings(SettingsSection):
@@ -238,7 +239,7 @@ class ReplSettings(SettingsSection):
     plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
 
 
-FILE_NAME = "knapper.toml"
+FILE_NAME = SETTINGS
 MOST_BYTES = 256 << 10
 PREFIX = "KNAPPER_"
 TOKEN = f"{PREFIX}TOKEN"  # of a client at a server

@@ -17,7 +17,9 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import KnapperError
+from agent_core.base.old_name import tell_of_variables
 from agent_core.base.untrusted import shorten, whole_characters
+from agent_core.base.workspace_folder import current_workspace
 from sandbox.wire.lines import bare_lines
 
 from .cli_context import workspace_option
@@ -116,6 +118,7 @@ def main(arguments: Sequence[str]) -> int:
             fix = "Give it in UTF-8; a text can also come from a file that is."
             tell("usage", f"Argument {at} is not text in UTF-8: {argument!r:.80}.", fix, as_json=as_json)
             return USAGE
+    tell_of_variables()
     try:
         answer: Any = knapper.main(list(arguments), prog_name="knapper", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -190,7 +193,7 @@ def _root(arguments: Sequence[str]) -> Path:
     for flag, value in pairwise(arguments):
         if flag in ("-C", "--workspace"):
             return Path(value)
-    return Path()
+    return current_workspace() or Path()
 
 
 def _is_unwritable(stream: TextIO) -> bool:

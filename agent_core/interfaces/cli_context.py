@@ -14,7 +14,9 @@ import click
 
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
+from agent_core.base.old_name import move_home, move_workspace
 from agent_core.base.untrusted import in_json
+from agent_core.base.workspace_folder import current_workspace
 
 from .debug_log import start_debugging
 from .spans import Line, line
@@ -26,7 +28,7 @@ workspace_option = click.option(
     "root",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The workspace; by default, the current folder.",
+    help="The workspace; by default, the one here or above.",
 )
 
 
@@ -71,9 +73,12 @@ def loading() -> Iterator[None]:
 Command = Callable[..., int | None]
 
 
-def scene(command: Command, taken: Collection[str] = (), *, over_server: bool = False) -> Command:
+def scene(
+    command: Command, taken: Collection[str] = (), *, over_server: bool = False, searches: bool = True
+) -> Command:
     """Give a command `--json`, `--workspace` and `--debug`, unless the name is `taken`, and its Scene as the first
-    argument. With `over_server` it can do its work where a server has the workspace.
+    argument. With `over_server` it can do its work where a server has the workspace; one that `searches` works in the
+    nearest workspace, another one in the current folder.
     """
     has_debug = "--debug" not in taken
     debug: Callable[[Command], Command] = click.option(
@@ -92,8 +97,13 @@ def scene(command: Command, taken: Collection[str] = (), *, over_server: bool = 
         if server and not over_server:
             name = click.get_current_context().command_path
             raise UsageError(f"`{name}` does not work over a server.", fix="Run it where the workspace is.")
-        root, as_json = root or above.get("root") or Path(), as_json or bool(above.get("as_json"))
-        return command(CliContext(root, as_json, server, token), **options)
+        root, as_json = root or above.get("root"), as_json or bool(above.get("as_json"))
+        if not server:
+            root = root or (current_workspace() if searches else None)
+            if root is not None:
+                move_workspace(root)
+            move_home()
+        return command(CliContext(root or Path(), as_json, server, token), **options)
 
     return prepared
 

@@ -4,6 +4,7 @@ The prompt and the plain mode drive the same object with different voices.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 
@@ -409,7 +410,8 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
         name = options.talks_to
         if name is not None and not options.is_tour and not await workspace.has_agent(name):
             made = await asyncio.to_thread(workspace.directory.make, name)
-            voice.aloud([made_line(made)])
+            if sys.stdout.isatty():  # where a program reads, it is in the folder anyway
+                voice.aloud([made_line(made)])
         yield await workspace.agent(name, verify=options.verify)
 
 

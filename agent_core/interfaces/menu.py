@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agent_core.base.errors import KnapperError, ModelError, NoModel, NoWorkspace, UsageError
+from agent_core.base.own_installation import add_extra
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.local_models import list_models
 from agent_core.workspace.model_check import (
@@ -173,7 +174,7 @@ def _key(typed: str) -> str:
 def _local(options: RunOptions) -> RunOptions:
     if find_spec("xllamacpp") is None:
         message = "The engine of the local model is not installed."
-        raise UsageError(message, fix="pip install xllamacpp, or `make run` in a clone; then: knapper run")
+        raise UsageError(message, fix=f"Type: {add_extra('local')}; then: knapper run")
     model = list_models()[0]
     name = str(model["name"])
     if not model["here"]:

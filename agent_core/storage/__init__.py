@@ -4,6 +4,8 @@
 returned is on disk.
 """
 
+from agent_core.base.workspace_folder import STATE
+
 from .agent_store import (
     AgentRow,
     AgentStore,
@@ -30,7 +32,6 @@ from .call_store import (
     Stats,
 )
 from .folder import AGENT, STATE_FILE, lock_agent, open_lock, prepare_state_dir, workspace_id
-from .folder import NAME as STATE
 from .forget_store import Erasure, MessageGone, Said, TurnsGone
 from .function_store import (
     BeginWrite,

@@ -19,8 +19,8 @@ from types import TracebackType
 
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 from agent_core.base.plain_files import read_plain
+from agent_core.base.workspace_folder import STATE
 
-NAME = ".knapper"
 STATE_FILE = "state.db"
 _ID_FILE = "workspace.id"
 _ID_BYTES = 100
@@ -33,7 +33,7 @@ def prepare_state_dir(root: Path) -> Path:
     Raises:
         WorkspaceError: it cannot be made, or belongs to somebody else.
     """
-    folder = root / NAME
+    folder = root / STATE
     try:
         _check_entries(folder)
         folder.mkdir(mode=0o700, exist_ok=True)

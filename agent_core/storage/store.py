@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_core.base.errors import StorageError
+from agent_core.base.own_installation import add_extra
 
 from .agent_store import AgentStore
 from .approval_store import ApprovalStore
@@ -89,7 +90,7 @@ def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CAL
 def _open_postgres(url: str, clock: StoreClock, keep_calls: int, workspace: str) -> Store:
     if find_spec("psycopg") is None:
         message = "A store in PostgreSQL needs the package psycopg, which is not installed."
-        raise StorageError(message, fix="Type: python -m pip install 'knapper[postgres]'")
+        raise StorageError(message, fix=f"Type: {add_extra('postgres')}")
     from .postgres import PostgresStore  # noqa: PLC0415 an extra
 
     return PostgresStore.open(url, clock, keep_calls, workspace)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from agent_core import __version__
 from agent_core.access.grants.addresses import UnconfirmedAddress, unconfirmed
 from agent_core.base.errors import KnapperError
+from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings, Settings
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.memory.embedding import Embedder
@@ -121,7 +122,7 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable[Functio
         return {"ok": False, "problem": error.message, "fix": error.fix}
     if chosen.kind == "local" and find_spec("xllamacpp") is None:
         message = "The engine of the local model is not installed."
-        return {"ok": False, "problem": message, "fix": "pip install xllamacpp, or `make run` in a clone."}
+        return {"ok": False, "problem": message, "fix": f"Type: {add_extra('local')}"}
     if lacks_weights:
         message = f"The weights of {chosen.model_name} are not here."
         return {"ok": False, "problem": message, "fix": f"knapper models get {chosen.model_name}"}

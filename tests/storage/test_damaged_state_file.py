@@ -180,6 +180,6 @@ async def test_a_file_of_a_newer_program_is_left_alone_and_names_the_upgrade(pat
         db.execute("pragma user_version = 9999")
     db.close()
     before = contents(path)
-    with pytest.raises(StorageError, match=r"schema 9999.*pip install --upgrade"):
+    with pytest.raises(StorageError, match=r"schema 9999.*Upgrade the program; this copy came from"):
         open_store(path, clock=clock)
     assert contents(path) == before

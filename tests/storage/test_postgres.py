@@ -39,7 +39,7 @@ from tests.kit.postgres import Server, name_of
 from tests.storage.memory_support import insert
 from tests.storage.support import ManualClock, begin, saving, texts, user
 
-psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'knapper[postgres]'")
+psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install '.[postgres]'")
 
 
 @pytest.mark.parametrize(

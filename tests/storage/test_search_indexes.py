@@ -144,7 +144,7 @@ async def test_without_the_extension_words_are_found_and_vectors_come_back_with_
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "sqlite_vec", None)
         async with open_store(path, clock=clock) as store:
-            assert "python -m pip install sqlite-vec" in await store.vector_trouble()
+            assert "pip install --upgrade --force-reinstall 'sqlite-vec" in await store.vector_trouble()
             await store.apply([DropPassages("main", ("p6",))])
             assert (len(await by_words(store, "pie")), await by_vector(store, 5)) == (99, [])
     async with open_store(path, clock=clock) as store:
@@ -235,4 +235,4 @@ async def test_archival_memory_says_why_it_finds_by_words_alone(
         await archival.add_passages([Piece("The pie is in the oven.", "a.txt"), Piece("It rains.", "a.txt")])
         told = str(await archival.search("which pies?"))
     assert "The pie is in the oven." in told
-    assert "python -m pip install sqlite-vec" in told
+    assert "pip install --upgrade --force-reinstall 'sqlite-vec" in told

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from agent_core.base import old_name
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import config_folder, data_folder
+from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
 from agent_core.registry import folder_access
 from sandbox import Access, Killed, Limits, Outcome, Refused
 from sandbox.access import NOTHING as NO_ACCESS
@@ -42,7 +44,10 @@ from .repositories import (
 )
 from .value import NOTHING, Grants
 
-UNWRITTEN = ("functions", ".knapper", "knapper.toml", "mcp.toml", ".git", "presets", "personas", "humans")
+UNWRITTEN = (
+    *(FUNCTIONS, STATE, SETTINGS, old_name.STATE, old_name.SETTINGS),
+    *("mcp.toml", ".git", "presets", "personas", "humans"),
+)
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KEYS = (".ssh", ".gnupg")  # in the user's home folder
 _SLACK_S = 10
@@ -194,7 +199,7 @@ class AccessResolver:
 
     @staticmethod
     def _kept(root: Path, *, writes: bool) -> Iterator[Path]:
-        yield root / ".knapper"
+        yield root / STATE
         yield data_folder()
         yield config_folder()
         yield from (Path.home() / name for name in _KEYS)

@@ -15,23 +15,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from agent_core.base import old_name
+from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
 from agent_core.registry import folder_access
 
 MOST_ENTRIES: Final = 5_000
 DEEPEST: Final = 8
 _COST_OF_A_FOLDER: Final = 5  # to look into one takes as long as to read so many names
-_STATE: Final = ".knapper"
-_SETTINGS: Final = "knapper.toml"
-_FUNCTIONS: Final = "functions"
 # Git, Mercurial, Sapling, Jujutsu, Breezy, Pijul, Darcs and Fossil: each runs commands that its own folder names.
-_OWN: Final = frozenset({_STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})
+_OWN: Final = frozenset({STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})
 # With a HEAD next to one of these git takes a folder for a repository of its own, perhaps completed from elsewhere.
 _PARTS: Final = frozenset(
     {"commondir", "config", "config.worktree", "objects", "refs", "packed-refs", "gitdir", "reftable"}
 )
-_SHORT: Final = re.compile(r"(git|toolwr)~\d+")  # as FAT and NTFS abbreviate it
-_OWNING: Final = (_STATE, _SETTINGS, _FUNCTIONS, "HEAD", *_PARTS)
-_LONG: Final = {"git": ".git", "toolwr": _STATE}
+_SHORT: Final = re.compile(rf"(git|knappe|{old_name.SHORT})~\d+")  # as FAT and NTFS abbreviate it
+_OWNING: Final = (STATE, SETTINGS, FUNCTIONS, old_name.STATE, old_name.SETTINGS, "HEAD", *_PARTS)
+_LONG: Final = {"git": ".git", "knappe": STATE, old_name.SHORT: STATE}
+# What has the old name gets the new one when the program meets it.
+_RENAMED: Final = {old_name.STATE: STATE, old_name.SETTINGS: SETTINGS}
 _MOST_MADE: Final = 1_000
 
 
@@ -66,7 +67,7 @@ def repository_in(folder: Path, reach: WalkLimits = NEAR) -> RepositorySearch:
 
 def state_in(folder: Path, reach: WalkLimits = NEAR) -> RepositorySearch:
     """Look for the state of a workspace in a folder and below it, in the same way."""
-    return _search(folder, reach, lambda place, names: next((name for name in names if plain(name) == _STATE), ""))
+    return _search(folder, reach, lambda place, names: next((name for name in names if plain(name) == STATE), ""))
 
 
 def owner_around(path: Path, root: Path) -> Path | None:
@@ -78,7 +79,7 @@ def owner_around(path: Path, root: Path) -> Path | None:
         if folder == root:
             return None
         names = {name for name in _OWNING if os.path.lexists(folder / name)} | {child.name}
-        if _STATE in names or _bare(str(folder), names):
+        if STATE in map(plain, names) or _bare(str(folder), names):
             return folder
     return None
 
@@ -108,12 +109,12 @@ def is_own(path: str | Path) -> bool:
 
 def is_state(path: Path) -> bool:
     """Return whether a path is, or lies in, the state of a workspace."""
-    return _STATE in map(plain, path.parts)
+    return STATE in map(plain, path.parts)
 
 
 def is_part(path: Path) -> bool:
     """Return whether a file or folder makes, or would make, the folder around it a repository or a workspace."""
-    if plain(path.name) not in _PARTS | {"head", _SETTINGS, _FUNCTIONS}:
+    if plain(path.name) not in _PARTS | {"head", SETTINGS, FUNCTIONS}:
         return False
     names, _, _ = _entries(str(path.parent), MOST_ENTRIES)
     return bool(_bare(str(path.parent), names | {path.name}))
@@ -154,7 +155,7 @@ def plain(name: str) -> str:
         name = unicodedata.normalize("NFKC", name)
         name = "".join(character for character in name if unicodedata.category(character) != "Cf")
     short = name.casefold().rstrip(" .")
-    return _LONG[abbreviated[1]] if (abbreviated := _SHORT.fullmatch(short)) else short
+    return _LONG[abbreviated[1]] if (abbreviated := _SHORT.fullmatch(short)) else _RENAMED.get(short, short)
 
 
 def _own(names: set[str]) -> str:
@@ -169,8 +170,8 @@ def _bare(place: str, names: set[str]) -> str:
     }
     if "commondir" in by_plain_name and _is_there(place, "commondir", names):
         return by_plain_name["commondir"]
-    if by_plain_name.keys() >= {_SETTINGS, _FUNCTIONS} and _is_there(place, _SETTINGS, names):
-        return by_plain_name[_SETTINGS]
+    if SETTINGS in by_plain_name and any(_is_there(place, name, names) for name in (SETTINGS, old_name.SETTINGS)):
+        return by_plain_name[SETTINGS]
     return (
         by_plain_name["head"]
         if "head" in by_plain_name and _PARTS & by_plain_name.keys() and _is_there(place, "HEAD", names)

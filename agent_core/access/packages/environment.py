@@ -21,6 +21,7 @@ from typing import Final
 
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.seal import Sealer
+from agent_core.base.workspace_folder import STATE
 from sandbox.wire.foreign import read_json
 
 from ..grants.items import project
@@ -211,7 +212,7 @@ class Environment:
     ) -> None:
         self._tell: Tell = tell or _note  # what is done now, and nothing when it is done
         self._lock = Lock(root / "functions")
-        self._shelf = PackageShelf(root / ".knapper" / "env", Sealer(root))
+        self._shelf = PackageShelf(root / STATE / "env", Sealer(root))
         self._alone = alone
         self._tries = tries
         self._listed = listed

@@ -16,6 +16,7 @@ import httpx2
 
 from agent_core.base import events
 from agent_core.base.events import Event
+from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
 
 from ..server.journal_events import NumberedEvent
@@ -68,9 +69,9 @@ class Client(Resource):
         """Return an agent as one document."""
         return str((await self._get(await self._path(name, "/export")))["document"])
 
-    async def import_agent(self, document: str, name: str = "") -> list[Json]:
+    async def import_agent(self, document: str | bytes | Mapping[str, Any], name: str = "") -> list[Json]:  # Any: JSON
         """Make the agents of a document, and return a report on each."""
-        return list((await self._post("/agents/import", {"document": document, "name": name}))["agents"])
+        return list((await self._post("/agents/import", {"document": text_of(document), "name": name}))["agents"])
 
     async def memory(self, agent: str = "") -> MemoryResource:
         """Return what an agent remembers."""

@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 from agent_core.base.errors import UsageError
+from agent_core.base.own_installation import add_extra
 
 
 def must_have(extra: str, *modules: str) -> None:
@@ -13,8 +14,7 @@ def must_have(extra: str, *modules: str) -> None:
     """
     missing = [name for name in modules if not _is_there(name)]
     if missing:
-        fix = f'Type: python -m pip install "knapper[{extra}]"'
-        raise UsageError(f"This needs the package {' and '.join(missing)}.", fix=fix)
+        raise UsageError(f"This needs the package {' and '.join(missing)}.", fix=f"Type: {add_extra(extra)}")
 
 
 def _is_there(module: str) -> bool:

@@ -14,6 +14,7 @@ import click
 
 from agent_core.base.errors import NoModel, NoWorkspace, UsageError
 from agent_core.base.plain_files import read_named_text, read_plain
+from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.foreign import Malformed, read_toml
 
 from ..cli_context import CliContext, loading, scene
@@ -176,6 +177,8 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
 def _prompt(options: RunOptions) -> int:
     if debug_log := debug_file(options.root):
         print(f"What goes over the wire is in {debug_log}", file=sys.stderr)  # noqa: T201  (before the prompt)
+    if (workspace := options.root.resolve()) != Path.cwd():
+        print(f"The workspace is {workspace}", file=sys.stderr)  # noqa: T201  (before the prompt)
     gc.disable()  # until all is loaded: imports leave no garbage, and looking for it costs a tenth of the way
     from ..repl.app import Repl
 
@@ -196,7 +199,7 @@ def _plainly(options: RunOptions) -> int:
 def _names_address(root: Path) -> bool:
     """Check whether the file names an address, without reading all settings, which would delay the prompt."""
     try:
-        file = read_toml(read_plain(root / "knapper.toml", 1 << 20))
+        file = read_toml(read_plain(root / SETTINGS, 1 << 20))
     except (OSError, Malformed):
         return False  # problems in it are reported where the settings are read
     named = file.get("models")

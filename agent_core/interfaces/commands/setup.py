@@ -1,5 +1,6 @@
 """`knapper init, doctor, schema, state`: a workspace is made, and what is around it is looked at or taken over."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ _AT_CORE = "at core scratch has no total size, and whether a path is there can b
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
-@scene
+@partial(scene, searches=False)
 def init(scene: CliContext, folder: Path | None) -> None:
     """Create a workspace. It gets functions/ with five starters, and knapper.toml; nothing is overwritten."""
     from agent_core.workspace.workspace import Workspace

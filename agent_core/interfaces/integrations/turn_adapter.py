@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
-from agent_core.base import events
+from agent_core.base import events, old_name
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
@@ -86,7 +86,7 @@ class TurnAdapter:
         Raises:
             UsageError: it is not of this agent, or its workspace has not got as far as the reference.
         """
-        if not isinstance(reference, dict) or reference.get("kind") != _KIND:
+        if not isinstance(reference, dict) or reference.get("kind") not in (_KIND, old_name.NAME):
             raise UsageError("This is not the state of an agent of Knapper.", fix="Give what `save_state` returned.")
         own = await self.reference()
         saved, here = (f"{row.get('agent')} in {row.get('workspace')}" for row in (reference, own))

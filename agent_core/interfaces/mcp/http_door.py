@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agent_core.base.own_installation import add_extra
 from agent_core.workspace.workspace import Workspace
 
 from ..server.identity import Identity
@@ -19,7 +20,6 @@ from ..server.responses import error_response
 
 _MOST_SESSIONS: Final = 500
 _IDLE_S: Final = 30 * 60.0
-_INSTALL: Final = 'Type: python -m pip install "knapper[mcp]"'
 
 
 class HttpDoor:
@@ -34,7 +34,8 @@ class HttpDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if importlib.util.find_spec("mcp") is None:
-            refused = error_response(404, "no-mcp", "This server has no MCP: the package mcp is missing.", _INSTALL)
+            fix = f"Type: {add_extra('mcp')}"
+            refused = error_response(404, "no-mcp", "This server has no MCP: the package mcp is missing.", fix)
             await refused(scope, receive, send)
             return
         if self._app is None:

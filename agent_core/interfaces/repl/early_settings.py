@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base.plain_files import read_plain
+from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.foreign import Malformed, read_toml
 
-_FILE, _TABLE, _PREFIX = "knapper.toml", "repl", "KNAPPER_REPL_"
+_TABLE, _PREFIX = "repl", "KNAPPER_REPL_"
 _MOST_BYTES = 256 << 10  # as the settings have it
 _TRUE = ("1", "true", "yes", "on", "t", "y")
 _LIGHT_GROUNDS = ("7", "15")
@@ -37,7 +38,7 @@ class Taste:
 
 def taste(root: Path, environment: Mapping[str, str]) -> Taste:
     """Return the settings from the file or the environment."""
-    values: dict[str, Any] = _table(root / _FILE)  # Any: values of TOML
+    values: dict[str, Any] = _table(root / SETTINGS)  # Any: values of TOML
     for field in fields(Taste):
         value = environment.get(f"{_PREFIX}{field.name.upper()}")
         if value is not None:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.own_installation import add_extra
 
 from .agent_host import AgentHost
 from .identity import Identity, NotAllowed
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from agent_core.workspace.metrics import Metrics
 
 MISSING: Final = "The package prometheus-client is missing."
-INSTALL: Final = 'Type: python -m pip install "knapper[metrics]"'
 
 
 class MetricsDoor:
@@ -39,7 +39,7 @@ class MetricsDoor:
         except KnapperError as error:
             return failure(error)
         if find_spec("prometheus_client") is None:
-            return error_response(404, "no-metrics", MISSING, INSTALL)
+            return error_response(404, "no-metrics", MISSING, f"Type: {add_extra('metrics')}")
         metrics = await self._opened()
         text, kind = await asyncio.to_thread(metrics.text, request.headers.get("accept", ""))
         return Response(text, headers={"Content-Type": kind})

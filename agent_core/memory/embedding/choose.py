@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agent_core.base.errors import IntegrityError, UsageError
+from agent_core.base.own_installation import add_extra
 
 from .embedder import Embedder
 from .local import Encode, LocalEmbedder, folder_of
@@ -21,7 +22,7 @@ DIMS = 384
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 _TOKENIZER = Path("embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")
-_EXTRA = "'knapper[embeddings]'"
+_EXTRA = "embeddings"
 _TOKENS = 256
 _BATCH = 16
 
@@ -43,7 +44,8 @@ def checked(path: Path, sha256: str) -> bytes:
         raise IntegrityError(f"`{path.name}` of the embedding model cannot be read: {error.strerror}.") from error
     if hashlib.sha256(content).hexdigest() != sha256:
         raise IntegrityError(
-            f"`{path}` is not the file that was chosen: its hash differs.", fix=f"Install {_EXTRA} anew."
+            f"`{path}` is not the file that was chosen: its hash differs.",
+            fix=f"Remove its package, then type: {add_extra(_EXTRA)}",
         )
     return content
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent_core.base.offload import LARGE
+from agent_core.base.own_installation import add_extra, reinstall
 from agent_core.base.untrusted import whole_characters
 
 from .embedder import Embedder, EmbeddingUnavailable
@@ -55,7 +56,7 @@ def _rows(matrix: Any) -> list[bytes]:  # Any: a numpy matrix
     return [row.tobytes() for row in matrix.astype("<f4")]
 
 
-def folder_of(package: str, extra: str) -> Path:
+def folder_of(package: str, extra: str = "") -> Path:
     """Return where a package is installed, without importing it.
 
     Raises:
@@ -63,5 +64,6 @@ def folder_of(package: str, extra: str) -> Path:
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise EmbeddingUnavailable(f"The package `{package}` is not installed.", fix=f"Type: pip install {extra}")
+        command = add_extra(extra) if extra else reinstall(package)
+        raise EmbeddingUnavailable(f"The package `{package}` is not installed.", fix=f"Type: {command}")
     return Path(spec.origin).parent

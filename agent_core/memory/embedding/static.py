@@ -9,6 +9,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final
 
+from agent_core.base.own_installation import reinstall
 from sandbox.wire.foreign import LOOSE, read_json
 
 from .embedder import EmbeddingUnavailable
@@ -28,14 +29,14 @@ def wordllama() -> LocalEmbedder:
 
 
 def _load() -> Encode:
-    folder = folder_of("wordllama", "wordllama")
+    folder = folder_of("wordllama")
     numpy, tokenizers = import_module("numpy"), import_module("tokenizers")
     try:
         tokenizer = tokenizers.Tokenizer.from_buffer((folder / _TOKENIZER).read_bytes())
         weights = _mapped(folder / _WEIGHTS, "embedding.weight")
     except OSError as error:
         said = f"`{Path(str(error.filename)).name}` of the package `wordllama` cannot be read: {error.strerror}."
-        raise EmbeddingUnavailable(said, fix="Type: pip install --force-reinstall wordllama") from error
+        raise EmbeddingUnavailable(said, fix=f"Type: {reinstall('wordllama')}") from error
 
     def encode(texts: list[str]) -> Any:
         encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agent_core.base import old_name
 from agent_core.base.user_folders import expanded
+from agent_core.base.workspace_folder import SETTINGS
 
 from .parts import Unreadable
 
@@ -20,9 +22,9 @@ MOST_FILES: Final = 20_000
 """Of one folder."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 STDIN: Final = "-"
-_SETTINGS: Final = "knapper.toml"
+_SETTINGS: Final = (SETTINGS, old_name.SETTINGS)
 _DESCRIBED: Final = frozenset({"agents", "groups", "helpers"})
-_SAVED: Final = re.compile(rb'"format"\s*:\s*"knapper-agent"')
+_SAVED: Final = re.compile(rf'"format"\s*:\s*"(knapper-agent|{old_name.AGENT_FILE})"'.encode())
 _SAMPLE: Final = 1 << 16
 _PICTURE: Final = (b"<svg", b"<?xml", b"<!doctype svg")
 _SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".css"))
@@ -135,7 +137,7 @@ def of_program(place: SourcePlace, data: bytes) -> str:
     """Return what a file of a folder is, if it is one of this program and tells an agent nothing; else ""."""
     path = Path(place.where)
     is_described = path.suffix == ".toml" and path.parent.name in _DESCRIBED
-    if path.name == _SETTINGS or (is_described and (path.parent.parent / _SETTINGS).is_file()):
+    if path.name in _SETTINGS or (is_described and any((path.parent.parent / name).is_file() for name in _SETTINGS)):
         return "a settings file of Knapper"
     return "a saved conversation" if _SAVED.search(data[:_SAMPLE]) else ""
 

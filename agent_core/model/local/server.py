@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.base.errors import ModelError, NoModel
+from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings
 
 from ..constrained import ConstrainedModel
@@ -184,7 +185,7 @@ def check_engine() -> None:
     if find_spec("xllamacpp") is None:
         raise ModelError(
             "The local model needs the package xllamacpp, which is not installed.",
-            fix="pip install 'knapper[local]'",
+            fix=f"Type: {add_extra('local')}",
         )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 from agent_core.base.errors import StorageError
+from agent_core.base.own_installation import origin
 
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database
@@ -52,7 +53,7 @@ def _missing(current: int, latest: int, path: str) -> range:
     if current > latest:
         raise StorageError(
             f"The state file `{path}` has schema {current}, and this program knows schemas up to {latest}.",
-            fix="Upgrade with `pip install --upgrade knapper`.",
+            fix=f"Upgrade the program; this copy came from {origin()}.",
         )
     return range(current + 1, latest + 1)
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import apsw
 
 from agent_core.base.errors import StorageError
+from agent_core.base.own_installation import reinstall
 from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
@@ -179,4 +180,4 @@ def _check_library() -> None:
     if tuple(int(part) for part in version.split(".")) < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))
         message = f"SQLite {version} is too old to open files that others may have made: {needed} is needed."
-        raise StorageError(message, fix="Type: python -m pip install --upgrade apsw")
+        raise StorageError(message, fix=f"Type: {reinstall('apsw')}")

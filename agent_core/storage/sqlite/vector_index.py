@@ -16,6 +16,7 @@ from typing import Final
 import apsw
 
 from agent_core.base.errors import StorageError
+from agent_core.base.own_installation import reinstall
 
 from ..memory_store import Hit
 from ..tables.lanes import Lane, advance, grow, lane, numbers, spaces
@@ -63,7 +64,7 @@ def trouble(session: SqliteSession) -> str:
 def _load(db: apsw.Connection) -> str:
     package = find_spec("sqlite_vec")
     if package is None or package.origin is None:
-        return f"{_ALONE} the package sqlite-vec is missing. Type: python -m pip install sqlite-vec"
+        return f"{_ALONE} the package sqlite-vec is missing. Type: {reinstall('sqlite-vec')}"
     try:
         db.enable_load_extension(True)
         db.load_extension(str(Path(package.origin).with_name("vec0")))

@@ -2,7 +2,7 @@
 
 from .moves import ImportOptions, KnownNames, Moves, opened_moves, reader_of_files
 from .report import AgentExists, AgentFileError, AgentReport, NoAgent, waiting_of
-from .text import read_file, write_file
+from .text import read_file, text_of, write_file
 
 __all__ = [
     "AgentExists",
@@ -15,6 +15,7 @@ __all__ = [
     "opened_moves",
     "read_file",
     "reader_of_files",
+    "text_of",
     "waiting_of",
     "write_file",
 ]

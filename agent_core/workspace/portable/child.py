@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
+from agent_core.base import old_name
 from agent_core.base.reader_process import serve
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.memory.block import POSITIONS
@@ -89,8 +90,8 @@ def agents_in(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentRepo
 def _agents(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentReport]]:
     raw = parse(text)
     ids = f"from-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
-    if raw.get("format") == FORMAT:
-        yield _own(agent_of(raw, indexed), around)
+    if raw.get("format") in (FORMAT, old_name.AGENT_FILE):
+        yield _own(agent_of({**raw, "format": FORMAT}, indexed), around)
     elif is_memgpt(raw):
         yield _checked(*agent_of_memgpt(raw, around.file_name, ids, around.now))
     elif is_letta(raw):

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,27 @@ def read_file(path: str | Path) -> str:
         raise AgentFileError(name, f"it cannot be read ({error.strerror})", fix="Name an agent's file.") from error
     except UnicodeDecodeError as error:
         raise AgentFileError(name, f"expected UTF-8, got something else at byte {error.start}") from error
+
+
+def text_of(document: object) -> str:
+    """Return the text of a document that a program has as text, as bytes, or as the object that `json.loads` made.
+
+    Raises:
+        AgentFileError: it is something else, or the object has values that are no JSON.
+    """
+    try:
+        if isinstance(document, Mapping):
+            return json.dumps(dict(document), ensure_ascii=False)
+        if isinstance(document, bytes):
+            return document.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise AgentFileError("the document", f"expected UTF-8, got something else at byte {error.start}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AgentFileError("the document", f"expected an object of JSON: {one_line(str(error), 200)}") from error
+    if not isinstance(document, str):
+        problem = f"expected its text, bytes, or the object in it, got {type(document).__name__}"
+        raise AgentFileError("the document", problem, fix="For a file: `load(path)`.")
+    return document
 
 
 def write_file(path: str | Path, text: str) -> None:

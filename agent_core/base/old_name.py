@@ -1,0 +1,208 @@
+"""What has the old name of this program, Toolwright, moved to the new one when it is first met, with a line about it.
+
+All that is known of the old name is here. Another program has that name, too: only what this one wrote is moved.
+"""
+
+import fcntl
+import os
+import shlex
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from sandbox.wire.foreign import Malformed, read_toml
+
+from .errors import WorkspaceError
+from .own_environment import environment
+from .plain_files import read_plain
+from .user_folders import NoHome, cache_folder, config_folder, data_folder
+
+NAME: Final = "toolwright"
+STATE: Final = f".{NAME}"
+SETTINGS: Final = f"{NAME}.toml"
+SHORT: Final = NAME[:6]
+"""The name of the state folder as FAT and NTFS abbreviate it."""
+SEALED_AS: Final = f"{NAME} yes 1"
+"""What is sealed with every approval. It stays: under another text none of them would count any more."""
+AGENT_FILE: Final = f"{NAME}-agent"
+"""The format of the agents that were exported."""
+
+_NEW: Final = "knapper"
+_STATE_FILES: Final = (".gitignore", "state.db")
+_HOME_FILES: Final = ("grants.key", "workspaces", "models", "secrets.toml", "prefixes", "npm", "peers")
+_TABLES: Final = (
+    *("agent", "instructions", "model", "models", "turn", "sandbox", "gate", "standing", "grants", "helpers", "memory"),
+    *("heartbeat", "runner", "storage", "mcp", "repl"),
+)
+_VARIABLES: Final = tuple(f"{NAME}_{word}".upper() for word in (*_TABLES, "token", "secret_"))
+_MOST_BYTES: Final = 256 << 10
+_MOST_LOCKS: Final = 10_000
+_MOST_NAMED: Final = 20
+_TRIES, _PAUSE_S = 200, 0.05
+
+
+def is_workspace(folder: Path) -> bool:
+    """Check whether this user has a workspace there that was not moved yet."""
+    names = [old.name for old, _ in _in_workspace(folder) if old.lstat().st_uid == os.geteuid()]
+    return SETTINGS in names or (STATE in names and (folder / "functions").is_dir())
+
+
+def move_workspace(root: Path) -> None:
+    """Move the state and the settings of a workspace to their new names, unless something has these already.
+
+    Raises:
+        WorkspaceError: a process of the old program uses it, or it cannot be moved; what was not moved is as it was.
+    """
+    if not _in_workspace(root):
+        return
+    with _alone(root), ExitStack() as unused:
+        pairs = _in_workspace(root)
+        for old, new in pairs:
+            _check(old, new)
+            unused.enter_context(_unused(old))
+        for old, new in pairs:
+            _rename(old, new)
+    if pairs:
+        olds, news = (
+            " and ".join(f"{path.name}/" if path.name[0] == "." else path.name for path in names)
+            for names in zip(*pairs, strict=True)
+        )
+        where = "" if root.resolve() == Path.cwd() else f" in {root.resolve()}"
+        say(f"Moved {olds} to {news}{where}.")
+
+
+def move_home() -> None:
+    """Move the folders with this user's data, settings and caches to their new names, as `move_workspace` does.
+
+    Raises:
+        WorkspaceError: one cannot be moved.
+    """
+    for folder in (data_folder, config_folder, cache_folder):
+        try:
+            new = folder()
+        except NoHome:
+            continue
+        old = new.with_name(NAME)
+        if not _is_left(old, new, _HOME_FILES):
+            continue
+        with _alone(new.parent):
+            if not _is_left(old, new, _HOME_FILES):
+                continue
+            _check(old, new)
+            _rename(old, new)
+        say(f"Moved {old}/ to {new}/.")
+
+
+@cache
+def tell_of_variables() -> None:
+    """Say, once in a process, which variables are set that meant something under the old name."""
+    old = sorted(name for name in environment() if name.startswith(_VARIABLES))[:_MOST_NAMED]
+    if old:
+        new = [name.replace(NAME.upper(), _NEW.upper(), 1) for name in old]
+        say(f"Not read any more: {', '.join(old)}. The new name: {', '.join(new)}.")
+
+
+def _in_workspace(root: Path) -> list[tuple[Path, Path]]:
+    """Return what is to be moved there, each with its new path."""
+    state, settings = root / STATE, root / SETTINGS
+    pairs = [(state, root / f".{_NEW}")] if _is_left(state, root / f".{_NEW}", _STATE_FILES) else []
+    if _is_left(settings, root / f"{_NEW}.toml") and _is_settings_file(settings):
+        pairs.append((settings, root / f"{_NEW}.toml"))
+    return pairs
+
+
+def _is_left(old: Path, new: Path, files: tuple[str, ...] = ()) -> bool:
+    """Check whether something has the old name, and nothing the new one; of a folder, with one of these in it."""
+    is_there = any(os.path.lexists(old / name) for name in files) if files else os.path.lexists(old)
+    return is_there and not os.path.lexists(new)
+
+
+def _is_settings_file(path: Path) -> bool:
+    """Check whether settings may be this program's: it knew every table in them, or they cannot be read."""
+    try:
+        return read_toml(read_plain(path, _MOST_BYTES)).keys() <= set(_TABLES)
+    except (OSError, Malformed):
+        return True
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time move what is in a folder."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise WorkspaceError(f"{folder} cannot be read: {error.strerror}.") from error
+    try:
+        for _ in range(_TRIES):
+            if _locks(fcntl.flock, descriptor):
+                break
+            time.sleep(_PAUSE_S)
+        else:
+            raise WorkspaceError(f"Another process has locked {folder}.", fix="Try again when it has ended.")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _check(path: Path, new: Path) -> None:
+    status = path.lstat()
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+        message = f"`{path}` is a link, or neither file nor folder, so it is not moved to {new.name}."
+        raise WorkspaceError(message, fix="Put what it leads to in its place, or remove it.")
+    if status.st_uid != os.geteuid():
+        message = (
+            f"`{path}` belongs to user {status.st_uid}, and you are {os.geteuid()}, so it is not moved to {new.name}."
+        )
+        fix = f"Work as its owner, or make it yours: chown -R {os.geteuid()} {shlex.quote(str(path))}"
+        raise WorkspaceError(message, fix=fix)
+
+
+@contextmanager
+def _unused(state: Path) -> Iterator[None]:
+    """Keep processes of the old program out of a state folder.
+
+    Raises:
+        WorkspaceError: one is in it. It has locked an agent as a whole, or a part of what shares the log of the state.
+    """
+    locks = [*islice(state.glob("agents/*.lock"), _MOST_LOCKS), *state.glob("state.db-shm")]
+    with ExitStack() as held:
+        for path in locks:
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:
+                continue  # a link, or gone: nobody of the program has it
+            held.callback(os.close, descriptor)
+            if not _locks(fcntl.lockf if path.suffix == ".db-shm" else fcntl.flock, descriptor):
+                number = os.read(descriptor, 32).decode(errors="replace").strip() if path.suffix == ".lock" else ""
+                who = f"Process {number}" if number.isdecimal() else "A process"
+                message = f"{who} still uses {state} under the program's old name, so it is not moved to .{_NEW}."
+                raise WorkspaceError(message, fix="End it, then try again.")
+        yield
+
+
+def _locks(lock: Callable[[int, int], None], descriptor: int) -> bool:
+    try:
+        lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _rename(old: Path, new: Path) -> None:
+    try:
+        old.rename(new)
+    except OSError as error:
+        fix = f"Make that possible, or do it yourself: mv {shlex.quote(str(old))} {shlex.quote(str(new))}"
+        raise WorkspaceError(f"`{old}` cannot be renamed to {new.name}: {error.strerror}.", fix=fix) from error
+
+
+def say(sentence: str) -> None:
+    """Write a sentence about what was moved to standard error."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{sentence}\n")

@@ -1,0 +1,136 @@
+"""The commands that add packages to this copy of the program, worded for the way in which it was installed.
+
+None installs the program by its name from an index: who has the name there need not be its authors.
+"""
+
+import re
+import shlex
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from sandbox.wire.foreign import Malformed, read_json, read_toml
+
+_NAME: Final = "knapper"
+_CLONE: Final = Path(__file__).parents[2]
+_EXTRA_OF: Final = re.compile(r"(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]")
+
+
+def add_extra(extra: str) -> str:
+    """Return the command that adds what an extra of the program needs."""
+    source = _source()
+    source = source if "://" in source else _shown(Path(source)) if source else ""
+    packages = _packages(extra) or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # where nothing says what it needs
+    if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
+        return f"pipx inject {shlex.quote(venv.parent.name)} {shlex.join(packages)}"
+    if _uv_receipt() is not None and source:
+        more = [word for package in (*_added_by_uv(), *packages) for word in ("--with", package)]
+        editable = ["--editable"] if _is_editable() else []
+        return f"uv tool install {shlex.join([*more, *editable, source])}"
+    if not source:
+        return _pip("install", *packages)
+    wanted = f"{source}[{extra}]" if "://" not in source else f"{_NAME}[{extra}] @ {source}"
+    return _pip("install", *(["-e"] if _is_editable() else []), wanted)
+
+
+def reinstall(package: str) -> str:
+    """Return the command that installs a package anew on which the program depends, in a version that fits."""
+    wanted = next(
+        (
+            line
+            for line in _requirements()
+            if line.startswith(package) and not re.match(r"[\w.-]", line[len(package) :])
+        ),
+        package,
+    )
+    if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
+        return f"pipx runpip {shlex.quote(venv.parent.name)} install --upgrade --force-reinstall {shlex.quote(wanted)}"
+    if _uv_receipt() is not None:
+        return f"uv tool upgrade --reinstall-package {package} {_NAME}"
+    return _pip("install", "--upgrade", "--force-reinstall", wanted)
+
+
+def origin() -> str:
+    """Return where this copy of the program came from, to be read by people."""
+    return _source() or "a package index"
+
+
+def _pip(*arguments: str) -> str:
+    """Return a command of pip for the Python that runs the program."""
+    own = Path(sys.executable)
+    found = shutil.which("python")
+    is_on_path = found is not None and Path(found).parent == own.parent
+    python = "python" if is_on_path else _shown(own)
+    if find_spec("pip") is None:  # an environment of uv's
+        return f"uv pip install --python {shlex.quote(python)} {shlex.join(arguments[1:])}"
+    return f"{shlex.quote(python)} -m pip {shlex.join(arguments)}"
+
+
+def _source() -> str:
+    """Return the folder, file or address from which this copy can be installed again; "" if it came from an index."""
+    recorded = _recorded()
+    url, vcs = str(recorded.get("url", "")), recorded.get("vcs_info")
+    if url.startswith("file:") and not vcs:
+        path = Path(url2pathname(urlsplit(url).path))
+        return str(path) if path.exists() else ""
+    if isinstance(vcs, dict):
+        revision = vcs.get("requested_revision") or vcs.get("commit_id")
+        return f"{vcs.get('vcs', 'git')}+{url}" + (f"@{revision}" if revision else "")
+    if url:
+        return url
+    return str(_CLONE) if (_CLONE / "pyproject.toml").is_file() else ""
+
+
+def _shown(path: Path) -> str:
+    """Return a path as it can be typed here: "." for the current folder, and relative below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _recorded() -> dict[str, Any]:  # Any: JSON
+    """Return what the installer noted of the origin (PEP 610): nothing if that was an index, or this is no install."""
+    try:
+        noted = read_json(distribution(_NAME).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, Malformed):
+        return {}
+    return noted if isinstance(noted, dict) else {}
+
+
+def _is_editable() -> bool:
+    folder = _recorded().get("dir_info")
+    return isinstance(folder, dict) and bool(folder.get("editable"))
+
+
+def _packages(extra: str) -> list[str]:
+    """Return the requirements of an extra."""
+    matches = [match for line in _requirements() if (match := _EXTRA_OF.match(line))]
+    return [match["package"] for match in matches if match["extra"] == extra]
+
+
+def _requirements() -> list[str]:
+    try:
+        return distribution(_NAME).requires or []
+    except PackageNotFoundError:
+        return []
+
+
+def _uv_receipt() -> dict[str, Any] | None:  # Any: TOML
+    """Return what `uv tool install` noted of its environment; None if this is none of its environments."""
+    path = Path(sys.prefix) / "uv-receipt.toml"
+    try:
+        return read_toml(path.read_bytes()) if path.is_file() else None
+    except (OSError, Malformed):
+        return {}
+
+
+def _added_by_uv() -> list[str]:
+    """Return the packages that were added to the tool before: an installation without them would remove them."""
+    tool = (_uv_receipt() or {}).get("tool")
+    rows = tool.get("requirements", []) if isinstance(tool, dict) else []
+    named = [row for row in rows if isinstance(row, dict) and row.get("name") != _NAME and "name" in row]
+    return [f"{row['name']}{row.get('specifier', '')}" for row in named]

@@ -1,0 +1,177 @@
+"""A workspace is a folder with `knapper.toml`, found upward from where one stands; nothing else is taken for one."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_core import Workspace
+from agent_core.base import old_name
+from agent_core.base.errors import NoWorkspace, WorkspaceError
+from tests.kit import Repeat, Say, scripted
+from tests.kit.program import knapper
+from tests.kit.terminal import terminal
+
+STRANGERS = 'import flask\n\n\ndef hello_http(request):\n    return "hi"\n'
+DOUBLE = '''\
+def double(n: int) -> int:
+    """Return twice a number.
+
+    Args:
+        n: The number.
+
+    Examples:
+        >>> double(2)
+        4
+        >>> double(-3)
+        -6
+    """
+    return n * 2
+'''
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that is no workspace and lies in none, whose home is itself."""
+    (tmp_path / "knapper.toml").unlink()
+    return tmp_path
+
+
+def run(*arguments: str, cwd: Path, home: Path | None = None) -> tuple[int, str, str]:
+    done = knapper(*arguments, cwd=cwd, environment={"HOME": str(home or cwd)})
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "--message", "hi"),
+        ("functions", "list"),
+        ("functions", "call", "hello_http"),
+        ("agents", "list"),
+        ("log",),
+        ("mcp",),
+    ],
+)
+def test_functions_of_somebody_else_are_not_taken_over(folder: Path, arguments: tuple[str, ...]) -> None:
+    (folder / "functions").mkdir()
+    (folder / "functions" / "main.py").write_text(STRANGERS)
+    code, out, err = run(*arguments, cwd=folder)
+    assert (code, out) == (1, "")
+    assert f"{folder} is not a workspace: it has no knapper.toml" in err
+    assert "knapper init" in err
+    assert [path.name for path in folder.iterdir() if not path.name.startswith(".cache")] == ["functions"]
+
+
+def test_at_a_terminal_the_folder_is_asked_for_first(folder: Path) -> None:
+    (folder / "functions").mkdir()
+    (folder / "functions" / "main.py").write_text(STRANGERS)
+    with terminal("run", cwd=folder, environment={"HOME": str(folder)}) as screen:
+        screen.wait_for("Make one here")
+        screen.line("n")
+        screen.wait_for("Nothing was changed")
+    assert not (folder / "knapper.toml").exists()
+
+
+def test_it_is_made_with_yes_and_by_init(folder: Path) -> None:
+    (folder / "functions").mkdir()
+    with scripted([Repeat(Say("Hm."))]) as model:
+        says = ("run", "-y", "--base-url", model.base_url, "--model", "scripted", "--message", "hi")
+        assert run(*says, cwd=folder)[:2] == (0, "Hm.\n")
+    assert (folder / "knapper.toml").is_file()
+
+
+def test_a_workspace_is_found_upward_and_files_stay_where_one_stands(folder: Path) -> None:
+    run("init", cwd=folder)
+    (below := folder / "src" / "deep").mkdir(parents=True)
+    (below / "double.py").write_text(DOUBLE)
+    (below / "note.txt").write_text("A note about cats.\n")
+    code, out, err = run("functions", "list", "--json", cwd=below, home=folder)
+    assert (code, err) == (0, "")
+    assert "days_between" in {row["name"] for row in json.loads(out)["functions"]}
+    assert run("functions", "check", "double.py", cwd=below, home=folder)[0] == 0
+    assert run("functions", "create", "double", "--file", "double.py", cwd=below, home=folder)[0] == 0
+    assert run("functions", "call", "double", "--args", '{"n": 4}', cwd=below, home=folder)[1] == "8\n"
+    assert run("sources", "load", "note.txt", cwd=below, home=folder)[0] == 0
+    assert sorted(path.name for path in below.iterdir()) == ["double.py", "note.txt"]
+
+
+def test_init_makes_one_where_one_stands_also_below_another(folder: Path) -> None:
+    run("init", cwd=folder)
+    (below := folder / "inner").mkdir()
+    assert run("init", cwd=below, home=folder)[0] == 0
+    assert (below / "knapper.toml").is_file()
+    assert "days_between" in run("functions", "list", cwd=below, home=folder)[1]
+
+
+def test_an_option_names_one_exactly(folder: Path) -> None:
+    run("init", cwd=folder)
+    (below := folder / "src").mkdir()
+    code, _, err = run("-C", ".", "functions", "list", cwd=below, home=folder)
+    assert code == 1
+    assert f"{below} is not a workspace" in err
+    assert f"knapper -C {folder}" in err
+
+
+def test_functions_next_to_the_state_of_this_program_stay_a_workspace(folder: Path) -> None:
+    run("init", cwd=folder)
+    run("functions", "list", cwd=folder)
+    (folder / "knapper.toml").unlink()
+    (below := folder / "src").mkdir()
+    for place in (folder, below):
+        assert "days_between" in run("functions", "list", cwd=place, home=folder)[1]
+
+
+def test_nothing_above_the_home_folder_is_looked_at(folder: Path) -> None:
+    (folder / "knapper.toml").touch()
+    (work := folder / "me" / "work").mkdir(parents=True)
+    assert run("functions", "list", cwd=work, home=folder / "me")[0] == 1
+    (folder / "me" / "knapper.toml").touch()
+    assert run("functions", "list", cwd=work, home=folder / "me")[0] == 0
+
+
+@needs_root
+@pytest.mark.parametrize("planted", ["knapper.toml", old_name.SETTINGS, ".knapper"])
+def test_what_a_stranger_put_into_a_shared_folder_is_not_used(folder: Path, planted: str) -> None:
+    (shared := folder / "shared").mkdir(mode=0o1777)
+    (shared / "functions").mkdir()
+    (shared / planted).mkdir() if planted == ".knapper" else (shared / planted).touch()
+    for path in (shared / "functions", shared / planted):
+        os.chown(path, 4711, 4711)
+    (work := shared / "work").mkdir()
+    for place in (work, shared):
+        code, out, err = run("functions", "list", cwd=place, home=folder / "home")
+        assert (code, out) == (1, ""), err
+    assert run("init", cwd=shared, home=folder / "home")[0] == 1
+
+
+@needs_root
+def test_a_folder_of_somebody_else_ends_the_search(folder: Path) -> None:
+    (folder / "knapper.toml").touch()
+    (work := folder / "theirs" / "work").mkdir(parents=True)
+    os.chown(folder / "theirs", 4711, 4711)
+    code, _, err = run("functions", "list", cwd=work, home=folder / "home")
+    assert code == 1
+    assert f"if you mean the workspace above and trust it: knapper -C {folder}" in err
+    assert run("-C", str(folder), "functions", "list", cwd=work, home=folder / "home")[0] == 0
+
+
+async def test_a_library_makes_what_it_opens_and_finds_only_what_is_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "functions").mkdir()
+    with pytest.raises(NoWorkspace, match=r"has no knapper\.toml"):
+        Workspace.find(folder)
+    async with Workspace.open(folder) as workspace:
+        assert workspace.root == folder
+    assert Workspace.find(folder) == folder
+    (below := folder / "src").mkdir()
+    monkeypatch.chdir(below)
+    assert Workspace.find() == folder
+    with pytest.raises(NoWorkspace):
+        Workspace.find(below)
+    (below / "file").touch()
+    with pytest.raises(WorkspaceError, match="is a file"):
+        Workspace.find(below / "file")
