@@ -102,9 +102,9 @@ class PromptDoor:
         """Read a file of this machine."""
         return read_here(file)
 
-    async def confirm(self, question: str) -> bool:
-        """Ask for a yes."""
-        return await self._talk.voice.confirm(question)
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+        """Ask for a yes, with a code if the deed cannot be undone."""
+        return await self._talk.voice.confirm(question, is_final=is_final)
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show lines above the prompt."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_core.storage import lock_agent, prepare_state_dir
-from tests.interfaces.asking import agree
+from tests.interfaces.asking import agree, agree_with_code
 from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Say, Script, Seen
 from tests.kit.program import knapper
@@ -29,14 +29,14 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         screen.wait_for("Nothing was forgotten.")
         screen.line("/forget zoltan")
         screen.wait_count("To forget: “zoltan”", 2)
-        agree(screen)
+        agree_with_code(screen)
         screen.wait_for("✓ forgot “zoltan”")
         screen.wait_for("main · scripted")
         screen.line("hello?")
         screen.wait_for("Hello again.")
         screen.line("/forget turn last")
         screen.wait_for("To forget: turn 2 of main (“hello?”)")
-        agree(screen)
+        agree_with_code(screen)
         screen.wait_for("✓ forgot turn 2 of main")
         assert leave(screen) == 0
     state = [path for path in (tmp_path / ".knapper").rglob("*") if path.is_file()]
@@ -50,7 +50,7 @@ def test_a_message_of_which_something_was_forgotten_is_not_sent_again(tmp_path: 
         screen.wait_for("1 step")
         screen.line("/forget message last")
         screen.wait_for("To forget: message")
-        agree(screen)
+        agree_with_code(screen)
         screen.wait_for("✓ forgot message")
         screen.line("/retry")
         screen.wait_for("Something of the last message was forgotten, so it is not sent again.")
@@ -68,7 +68,7 @@ def test_it_is_refused_while_another_process_holds_one_of_the_agents(tmp_path: P
         with lock_agent(prepare_state_dir(tmp_path), "other"):
             screen.line("/forget message last")
             screen.wait_for("To forget: message")
-            agree(screen)
+            agree_with_code(screen)
             screen.wait_for("✓ forgot message")
         assert leave(screen) == 0
 
@@ -80,7 +80,7 @@ def say_and_forget(screen: Terminal, message: str, words: str) -> None:
         screen.wait_count("∙ 1 step", turns)
     screen.line(f"/forget {words}")
     screen.wait_for("input history")
-    agree(screen)
+    agree_with_code(screen)
     screen.wait_for("✓ forgot")
     screen.wait_for("main · scripted")
 

@@ -245,11 +245,11 @@ async def _agrees(door: Door, report: "ForgetReport") -> bool:
     question = f"Forget {report.subject}? This cannot be undone."
     if door.at_prompt:
         door.show(forget_lines(report))
-        return await door.confirm(question)
+        return await door.confirm(question, is_final=True)
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Give -y to forget, or --dry-run to look.")
     say(forget_lines(report))
-    return agreed(question)
+    return agreed(question, is_final=True)
 
 
 for _command in (show, history, edit, undo, add, share, *map(_handed, _HANDED), search, forget):

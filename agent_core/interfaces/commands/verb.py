@@ -87,8 +87,8 @@ class Door(Protocol):
             UsageError: it cannot be read, or nobody types it.
         """
 
-    async def confirm(self, question: str) -> bool:
-        """Ask for a yes. In the shell, the command itself is one."""
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+        """Ask for a yes, with a code if the deed cannot be undone. In the shell, the command itself is a yes."""
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show what belongs to a question, before it is asked."""
