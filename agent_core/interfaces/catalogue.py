@@ -358,7 +358,7 @@ ENTRIES = (
         shows=ALONE,
     ),
 )
-_MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete"}
+_MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete", "pm": "debug last"}
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "daily": (

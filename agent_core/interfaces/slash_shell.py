@@ -244,8 +244,7 @@ async def _browse(talk: Conversation, words: str) -> Result:
     if result.table is None:
         return result
     status = talk.agent.status()
-    own = len(talk.workspace.workshop.registry.snapshot().functions)
-    counted = shown_line(status.functions_shown, status.functions_known, own)
+    counted = shown_line(status.functions_shown, status.functions_known, status.functions_own)
     return replace(result, table=replace(result.table, below=(counted, *result.table.below)))
 
 

@@ -1,5 +1,6 @@
 """A human at the prompt is asked before a function gets what it lacks, and answers with one key."""
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -222,10 +223,10 @@ def test_a_key_on_its_way_as_the_question_appears_answers_nothing(tmp_path: Path
     with prompt([slow, *REFUSED], tmp_path) as (screen, _):
         screen.line("what is the weather?")
         screen.wait_for("One moment")
-        screen.process.send_signal(signal.SIGSTOP)
+        os.kill(screen.process.pid, signal.SIGSTOP)
         time.sleep(1)
         screen.line("y")
-        screen.process.send_signal(signal.SIGCONT)
+        os.kill(screen.process.pid, signal.SIGCONT)
         screen.wait_for("delivered at the next step")
         screen.wait_for("o once")
         assert "→" not in screen.scrolled().split("? weather")[1]

@@ -19,6 +19,7 @@ from ..cli_context import CliContext, loading, scene
 from ..debug_log import debug_file
 from ..faults import innermost
 from ..options import RunOptions
+from ..shell_completion import AGENT, MODEL
 
 _OF_WORKSPACE = (
     *("model", "base_url", "once", "system", "preset", "persona", "human", "first", "greet", "verify", "max_steps"),
@@ -27,9 +28,12 @@ _OF_WORKSPACE = (
 
 
 @click.command()
-@click.option("--agent", metavar="NAME", help="The agent to talk to; its conversation continues.")
+@click.option("--agent", metavar="NAME", type=AGENT, help="The agent to talk to; its conversation continues.")
 @click.option(
-    "--model", metavar="NAME", help="A model of the endpoint, local/NAME, or tour (a scripted demonstration)."
+    "--model",
+    metavar="NAME",
+    type=MODEL,
+    help="A model of the endpoint, local/NAME, or tour (a scripted demonstration).",
 )
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @click.option("--message", metavar="TEXT", help="Run one turn with this message; - reads it from standard input.")

@@ -67,9 +67,9 @@ def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
 
 
 def shown_line(shown: int, known: int, own: int) -> Line:
-    """Return the line that explains the figures of the status bar: `own` of the functions are the workspace's."""
-    was = f"The model was last shown {shown} of {known} functions" if shown else f"The model has {known} functions"
-    return line(("dim", f"{was}; {known - own} of the {known} are the host's."))
+    """Return the line that explains the figures of the status bar: those of the workspace, and `own` of Knapper's."""
+    was = f" The model was last shown {shown} of the {known}." if 0 < shown < known else ""
+    return line(("dim", f"{known} functions of this workspace (+{own} of Knapper's, such as create_function).{was}"))
 
 
 def moment(at: float | None) -> str:

@@ -45,6 +45,8 @@ class BarStatus(Protocol):
     def functions_shown(self) -> int: ...  # noqa: D102
     @property
     def functions_known(self) -> int: ...  # noqa: D102
+    @property
+    def functions_own(self) -> int: ...  # noqa: D102
 
 
 class StatusBar:
@@ -106,8 +108,7 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
 
 
 def _parts(status: BarStatus, sandbox: str) -> dict[str, StyleAndTextTuples]:
-    total = status.functions_known
-    functions = f"{status.functions_shown}/{total}" if status.functions_shown else f"{total}"  # before the first step
+    functions = f"{status.functions_known} +{status.functions_own}"
     full = gauge(status.context_tokens, status.context_limit)
     style, share = full[-1][:2]
     return {
