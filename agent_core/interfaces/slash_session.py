@@ -9,6 +9,8 @@ from agent_core.access.grants.addresses import UnconfirmedAddress, confirm
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.matching import MARK
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
+from agent_core.base.untrusted import one_line
+from agent_core.model.discover import asks_endpoint
 from agent_core.model.request import FunctionShown
 from agent_core.runtime.model_session import SUMMARIZING
 from agent_core.workspace.portable import read_file, write_file
@@ -26,6 +28,7 @@ from .spending import Spending, ever_line, priced, spending_lines, spent_since_e
 from .state import opened_state
 
 _SAME = "The model is the same as before."
+_MOST_MODELS = 30
 _SHOWN = 20  # lines of a message that is sent again: the text of files goes along with it
 
 
@@ -87,9 +90,7 @@ async def _model(talk: Conversation, words: str) -> None:
     if " " in words:
         raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
     if not words:
-        named = [[name, priced(model)] for name, model in talk.workspace.settings.models.items()]
-        hint = [line(("dim", "/model NAME switches to one of these."))] if named else []
-        talk.voice.lines([line(await talk.agent.model_line()), *columns(named, ("name", "dim")), *hint])
+        await _show_models(talk)
         return
     try:
         message = await _switched(talk, words)
@@ -102,6 +103,22 @@ async def _model(talk: Conversation, words: str) -> None:
         confirm(talk.workspace.root, error.url)
         message = await _switched(talk, words)
     talk.voice.lines([line(message)])
+
+
+async def _show_models(talk: Conversation) -> None:
+    """Show the model that answers, those of the settings, and those that its endpoint has."""
+    now = talk.agent.status().model
+    named = {name: priced(model) for name, model in talk.workspace.settings.models.items()}
+    line_of_model = await talk.agent.model_line()
+    endpoint_names = [name for name in await talk.agent.endpoint_models() if name not in named]
+    rows = [[f"{'*' if name == now else ' '} {one_line(name, 100)}", price] for name, price in named.items()]
+    shown = sorted(endpoint_names, key=lambda name: (name != now, name))[:_MOST_MODELS]
+    rows += [[f"{'*' if name == now else ' '} {one_line(name, 100)}", ""] for name in shown]
+    left_out = len(endpoint_names) - len(shown)
+    more = f"and {left_out:,} more that the endpoint has. " if left_out else ""
+    none = "" if endpoint_names or not asks_endpoint(now) else "Its endpoint does not say which models it has. "
+    hint = f"{more}{none}/model NAME switches to another."
+    talk.voice.lines([line(line_of_model), *columns(rows, ("name", "dim")), line(("dim", hint))])
 
 
 async def _switched(talk: Conversation, name: str) -> str:

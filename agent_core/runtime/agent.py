@@ -56,7 +56,7 @@ class AgentStatus:
     """The number of the workspace's that the model was last shown."""
     functions_known: int
     """The number of the workspace's."""
-    functions_own: int
+    functions_own: int = 0
     """The number of the program's, which come in addition."""
 
 
@@ -284,6 +284,10 @@ class Agent:
         """
         await self._loop.asker.model()
         return self._loop.asker.line
+
+    async def endpoint_models(self) -> list[str]:
+        """Return the names of the models that the endpoint lists; none if it does not say in time."""
+        return await self._loop.asker.endpoint_names()
 
     async def measure(self) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""

@@ -12,6 +12,8 @@ class OpenedModel:
 
     model: Model
     line: str
+    endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
+    """Asks its endpoint for the names of its models."""
 
 
 OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
@@ -29,6 +31,7 @@ class AgentModels:
         `named` is the model that the agent's file names now.
         """
         self.line = ""
+        self.endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
         self.usual: Model | None = None
         self._open = open_model
         self._release = release
@@ -66,6 +69,7 @@ class AgentModels:
         opened = await self._open(name)
         await self.aclose()
         self.usual, self.line, self._opened_for = opened.model, opened.line, named
+        self.endpoint_names = opened.endpoint_names
 
     async def other(self, name: str) -> Model:
         """Return the model that is asked alone, opened on first use.

@@ -112,6 +112,11 @@ class ModelSession:
         """The line that says which model answers, and why it was chosen."""
         return self._models.line
 
+    async def endpoint_names(self) -> list[str]:
+        """Return the names of the models that the endpoint lists; none if it does not say."""
+        ask = self._models.endpoint_names
+        return [] if ask is None else await ask()
+
     @property
     def context_limit(self) -> int:
         """The window in tokens; 0 before a model was needed."""

@@ -68,8 +68,8 @@ def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
 
 def shown_line(shown: int, known: int, own: int) -> Line:
     """Return the line that explains the figures of the status bar: those of the workspace, and `own` of Knapper's."""
-    was = f" The model was last shown {shown} of the {known}." if 0 < shown < known else ""
-    return line(("dim", f"{known} functions of this workspace (+{own} of Knapper's, such as create_function).{was}"))
+    was = f"The model was last shown {shown} of {known} functions" if shown else f"{known} functions"
+    return line(("dim", f"{was} of this workspace; {own} more are Knapper's own."))
 
 
 def moment(at: float | None) -> str:

@@ -45,8 +45,6 @@ class BarStatus(Protocol):
     def functions_shown(self) -> int: ...  # noqa: D102
     @property
     def functions_known(self) -> int: ...  # noqa: D102
-    @property
-    def functions_own(self) -> int: ...  # noqa: D102
 
 
 class StatusBar:
@@ -108,7 +106,8 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
 
 
 def _parts(status: BarStatus, sandbox: str) -> dict[str, StyleAndTextTuples]:
-    functions = f"{status.functions_known} +{status.functions_own}"
+    total = status.functions_known
+    functions = f"{status.functions_shown}/{total}" if status.functions_shown else f"{total}"  # before the first step
     full = gauge(status.context_tokens, status.context_limit)
     style, share = full[-1][:2]
     return {
