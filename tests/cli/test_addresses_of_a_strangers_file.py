@@ -220,6 +220,7 @@ def test_configure_at_a_terminal_asks_before_it_tries_what_the_file_names(folder
                 "Model: its name",
                 "Maximum number of model replies",
                 "Maximum seconds per",
+                "Agent that",
                 "Preset of new agents",
                 "Persona",
                 "What new agents know of you",

@@ -165,3 +165,30 @@ def test_what_was_typed_to_the_debugger_is_forgotten_with_the_rest(tmp_path: Pat
     done = knapper("memory", "forget", "Zoltan", "-y", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert typed.read_text().strip() == "# 2026-01-02 10:01:00.000000\n+p 1"
+
+
+def test_the_lines_that_go_and_the_nearest_lines_that_stay_are_shown_before_and_after(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt([Say("Noted.")], tmp_path, columns=110) as (screen, _):
+        screen.line("By the way: I like tea\x1b\rand long walks")
+        screen.wait_for("1 step")
+        screen.line("/memory edit human Likes tea.")
+        screen.wait_for("reads now")
+        screen.line("/forget I like tea")
+        screen.wait_for("user: By the way: I like tea")
+        screen.wait_for("the block human still says: Likes tea.")
+        assert "long walks" not in screen.scrolled().split("To forget:")[1]
+        agree_with_code(screen)
+        screen.wait_for("✓ forgot “I like tea”")
+        screen.wait_count("the block human still says: Likes tea.", 2)
+
+
+def test_the_lines_that_go_are_bounded(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt([Say("Noted.")], tmp_path, columns=110) as (screen, _):
+        screen.line("\x1b\r".join(f"{'x' * 500} giraffe {number} {'y' * 500}" for number in range(20)))
+        screen.wait_for("1 step")
+        screen.line("/forget giraffe")
+        screen.wait_for("To forget:")
+        screen.wait_for("The lines that go, the first:")
+        assert screen.scrolled().split("To forget:")[1].count("giraffe ") == 12

@@ -124,7 +124,7 @@ async def test_one_switches_between_agents_and_each_has_its_own_conversation(kep
         screen.line("/agents")
         screen.wait_for("* main")
         screen.line("/switch fresh")
-        screen.wait_for("There is no agent fresh. Create it? Type y and Enter for yes, n for no.")
+        screen.wait_for("There is no agent fresh. Create it? Type y and Enter for yes.")
         agree(screen)
         screen.wait_for("made agents/fresh.toml")
         screen.line("who are you?")

@@ -150,7 +150,7 @@ def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, ha
     bare = tmp_path / "bare"
     (bare / has).mkdir(parents=True)
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}) as screen:
-        screen.wait_for("Type y and Enter for yes, n for no.")
+        screen.wait_for("Enter for yes.")
         screen.line("y")
         screen.wait_for(CHOICE)
         screen.line("q")

@@ -190,7 +190,7 @@ async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
 async def _edited(door: Door, name: str, text: str) -> str | None:
     from ..manual_edits import text_from_editor
 
-    async with door.editor("Give --value TEXT, or --file FILE."):
+    async with door.editor("Give --value TEXT, or --file FILE. --file - reads standard input."):
         return await text_from_editor(name, text)
 
 

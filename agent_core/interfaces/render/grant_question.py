@@ -231,6 +231,8 @@ async def answered(question: Question, show: Callable[[Iterable[Line]], None], a
         show(page)
         while True:
             agreement = Agreement.to(is_ahead=answers.set_aside())
+            if agreement.is_ahead and is_last:
+                show([line(("dim", "  Something was typed before the question, so a yes needs a code."))])
             typed = await answers.answer(typed_keys(agreement, question) if is_last else PAGED)
             if typed is None:
                 return Decision("no")
@@ -275,8 +277,7 @@ def typed_keys(agreement: Agreement, question: Question) -> str:
     if question.moment == "helper":
         return f"y{code} yes, n no, or w and a word; then Enter: "
     kept = f"y{code} yes for this file, f{code} yes for its folder" if question.folder else f"y{code} yes (kept)"
-    why = "Something was typed before the question: " if agreement.is_ahead else ""
-    return f"{why}o{code} once, {kept}, n no, or w and a word; then Enter: "
+    return f"o{code} once, {kept}, n no, or w and a word; then Enter: "
 
 
 def typed_decision(text: str, agreement: Agreement, question: Question | None = None) -> Decision | None:
