@@ -107,18 +107,19 @@ async def _model(talk: Conversation, words: str) -> None:
 
 async def _show_models(talk: Conversation) -> None:
     """Show the model that answers, those of the settings, and those that its endpoint has."""
+    line_of_model, models = await talk.agent.model_line(), talk.workspace.settings.models
     now = talk.agent.status().model
-    named = {name: priced(model) for name, model in talk.workspace.settings.models.items()}
-    line_of_model = await talk.agent.model_line()
+    named = {name: priced(model) for name, model in models.items()}
     endpoint_names = [name for name in await talk.agent.endpoint_models() if name not in named]
-    rows = [[f"{'*' if name == now else ' '} {one_line(name, 100)}", price] for name, price in named.items()]
     shown = sorted(endpoint_names, key=lambda name: (name != now, name))[:_MOST_MODELS]
-    rows += [[f"{'*' if name == now else ' '} {one_line(name, 100)}", ""] for name in shown]
+    prices = [*named.items(), *((name, "") for name in shown)]
+    current = {now, *(name for name, model in models.items() if model.name == now)}
+    rows = [["*" if name in current else "", one_line(name, 100), price] for name, price in prices]
     left_out = len(endpoint_names) - len(shown)
     more = f"and {left_out:,} more that the endpoint has. " if left_out else ""
     none = "" if endpoint_names or not asks_endpoint(now) else "Its endpoint does not say which models it has. "
     hint = f"{more}{none}/model NAME switches to another."
-    talk.voice.lines([line(line_of_model), *columns(rows, ("name", "dim")), line(("dim", hint))])
+    talk.voice.lines([line(line_of_model), *columns(rows, ("ok", "name", "dim")), line(("dim", hint))])
 
 
 async def _switched(talk: Conversation, name: str) -> str:

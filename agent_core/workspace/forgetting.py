@@ -35,9 +35,9 @@ _MOST_FILES: Final = 5_000
 _SKIPPED: Final = frozenset(("node_modules", "__pycache__"))
 _SHIFT: Final = 20
 _PLACE: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,7}))?")
-MOST_LINES: Final = 12
+MOST_LINES: Final = 8
 _NEAREST: Final = 3
-_LINE_CHARS: Final = 120
+_LINE_CHARS: Final = 64
 _ENTRY: Final = re.compile(r"(?m)^(?=\n?# \d{4}-\d\d-\d\d )")
 
 

@@ -66,7 +66,7 @@ def press(screen: Terminal, key: str) -> None:
 
 def agree(screen: Terminal, key: str = "y") -> None:
     """Type a yes, which is one letter."""
-    asks = re.compile(r"Type\s+y\s+and\s+Enter" if key == "y" else rf"\b{key}\s+(yes|once)\b")
+    asks = re.compile(rf"Type\s+{key}\s+and\s+Enter|\b{key}\s+(yes|once)\b")
     screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
     screen.line(key)
 

@@ -170,8 +170,8 @@ def test_model_lists_what_the_endpoint_has(tmp_path: Path) -> None:
         screen.wait_for("/help lists")
         screen.line("/model")
         screen.wait_for("and 11 more that the endpoint has.")
-        assert "* scripted" in screen.screen()
-        assert "  cap-0" in screen.screen()
+        assert "*  scripted" in screen.screen()
+        assert "   cap-0" in screen.screen()
 
 
 NEAR = [
