@@ -4,16 +4,18 @@ Tab must not wait: nothing is run, opened or asked over a network, and only so m
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
 
-from agent_core.base.user_folders import data_folder
+from agent_core.base.plain_files import read_plain
+from agent_core.base.user_folders import NoHome
+from sandbox.wire.foreign import Malformed, read_toml
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 1 << 20
@@ -46,34 +48,32 @@ def _chain(ctx: click.Context | None) -> Iterator[click.Context]:
         ctx = ctx.parent
 
 
-def _files(folder: Path, pattern: str) -> list[Path]:
-    found = islice(folder.rglob(pattern), _MOST_FILES)
-    return [path for path in found if path.is_file() and path.stat().st_size <= _MOST_BYTES]
+def _text(path: Path) -> str:
+    try:
+        return read_plain(path, _MOST_BYTES).decode("utf-8", "replace")
+    except OSError:  # nobody is to be told of it while a command is typed; the command tells
+        return ""
 
 
 def _functions(root: Path) -> Iterator[str]:
-    for path in _files(root / "functions", "*.py"):
-        yield from _DEFINED.findall(path.read_text("utf-8", errors="replace"))
+    for path in islice((root / "functions").rglob("*.py"), _MOST_FILES):
+        yield from _DEFINED.findall(_text(path))
 
 
 def _agents(root: Path) -> Iterator[str]:
     for folder in ("agents", "groups"):
-        yield from (path.stem for path in _files(root / folder, "*.toml"))
+        yield from (path.stem for path in islice((root / folder).glob("*.toml"), _MOST_FILES))
 
 
 def _models(root: Path) -> Iterator[str]:
+    from agent_core.workspace.local_models import installed_models  # noqa: PLC0415 - slow to import
+
     yield "tour"
-    yield from (f"local/{path.stem}" for path in _files(data_folder() / "models", "*.gguf"))
-    for path in _files(root, "knapper.toml")[:1]:
-        yield from _tables(path)
-
-
-def _tables(path: Path) -> Iterable[Any]:  # Any: TOML
-    try:
-        models = tomllib.loads(path.read_text("utf-8")).get("models")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return ()
-    return models if isinstance(models, dict) else ()
+    with suppress(NoHome):
+        yield from installed_models()
+    with suppress(Malformed):
+        models = read_toml(_text(root / "knapper.toml")).get("models")
+        yield from models if isinstance(models, dict) else ()
 
 
 FUNCTION: Final = _Name(_functions)

@@ -10,7 +10,6 @@ from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.matching import MARK
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
-from agent_core.model.discover import asks_endpoint
 from agent_core.model.request import FunctionShown
 from agent_core.runtime.model_session import SUMMARIZING
 from agent_core.workspace.portable import read_file, write_file
@@ -110,14 +109,15 @@ async def _show_models(talk: Conversation) -> None:
     line_of_model, models = await talk.agent.model_line(), talk.workspace.settings.models
     now = talk.agent.status().model
     named = {name: priced(model) for name, model in models.items()}
-    endpoint_names = [name for name in await talk.agent.endpoint_models() if name not in named]
+    listed = await talk.agent.endpoint_models()
+    endpoint_names = [name for name in listed or () if name not in named]
     shown = sorted(endpoint_names, key=lambda name: (name != now, name))[:_MOST_MODELS]
     prices = [*named.items(), *((name, "") for name in shown)]
     current = {now, *(name for name, model in models.items() if model.name == now)}
     rows = [["*" if name in current else "", one_line(name, 100), price] for name, price in prices]
     left_out = len(endpoint_names) - len(shown)
     more = f"and {left_out:,} more that the endpoint has. " if left_out else ""
-    none = "" if endpoint_names or not asks_endpoint(now) else "Its endpoint does not say which models it has. "
+    none = "Its endpoint does not say which models it has. " if listed == [] else ""
     hint = f"{more}{none}/model NAME switches to another."
     talk.voice.lines([line(line_of_model), *columns(rows, ("ok", "name", "dim")), line(("dim", hint))])
 

@@ -143,8 +143,6 @@ async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
 
 async def endpoint_names(chosen: DiscoveredModel) -> list[str]:
     """Return the names of the models that the endpoint of a model lists; none if it does not say in time."""
-    if chosen.kind != "endpoint":
-        return []
     return [entry["id"] for entry in await list_models(chosen.endpoint_url, key=chosen.key, timeout_s=_NAMES_S) or ()]
 
 

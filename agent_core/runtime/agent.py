@@ -285,8 +285,8 @@ class Agent:
         await self._loop.asker.model()
         return self._loop.asker.line
 
-    async def endpoint_models(self) -> list[str]:
-        """Return the names of the models that the endpoint lists; none if it does not say in time."""
+    async def endpoint_models(self) -> list[str] | None:
+        """Return the names of the models that the endpoint lists, none if it does not say; None without an endpoint."""
         return await self._loop.asker.endpoint_names()
 
     async def measure(self) -> None:

@@ -112,10 +112,10 @@ class ModelSession:
         """The line that says which model answers, and why it was chosen."""
         return self._models.line
 
-    async def endpoint_names(self) -> list[str]:
-        """Return the names of the models that the endpoint lists; none if it does not say."""
+    async def endpoint_names(self) -> list[str] | None:
+        """Return the names of the models that the endpoint lists, none if it does not say; None without an endpoint."""
         ask = self._models.endpoint_names
-        return [] if ask is None else await ask()
+        return None if ask is None else await ask()
 
     @property
     def context_limit(self) -> int:

@@ -60,7 +60,8 @@ class ModelOpener:
             self._is_unchecked = False
         found_out = prepare_state_dir(self._root) / "models.jsonl"
         model = await open_model(chosen, settings.model, found_out=found_out)
-        return OpenedModel(model, chosen.why, partial(endpoint_names, chosen))
+        names = partial(endpoint_names, chosen) if chosen.kind == "endpoint" else None
+        return OpenedModel(model, chosen.why, names)
 
     async def choose(self, settings: ModelSettings) -> DiscoveredModel:
         """Return the model that these settings mean here."""
