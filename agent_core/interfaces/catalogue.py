@@ -274,8 +274,9 @@ ENTRIES = (
     ),
     CommandEntry(
         "forget",
-        "[--word] TEXT | message N.M|last | turn N|last | before DATE",
-        "Take it out of the record for good, after a preview; `text …` for a text that begins with these words.",
+        "TEXT | message N.M | turn N | before DATE",
+        "Take it out of the record for good, after a preview, such as: /forget green tea. `last` is the last message or"
+        " turn; --word TEXT: only the whole word; text TEXT: a text that begins with one of these words.",
         (("message", "turn", "before", "text"),),
         shows=NEVER,
     ),
@@ -358,7 +359,7 @@ ENTRIES = (
         shows=ALONE,
     ),
 )
-_MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete"}
+_MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete", "pm": "debug last"}
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "daily": (

@@ -7,9 +7,9 @@ a command that is not its answer ends in `main`.
 import os
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -48,7 +48,42 @@ _COMMANDS = {
     "doctor": "setup:doctor",
 }
 
-_SELDOM = {"worker", "calls", "mcp", "tokens", "state", "storage", "schema"}
+_GROUPS = (
+    (
+        ("Start", {
+            "init": "make a workspace",
+            "configure": "choose the model, limits",
+            "run": "talk to an agent",
+            "models": "local models: list, fetch",
+            "doctor": "check what works here",
+        }),
+        ("Agents", {
+            "agents": "list, move, run together",
+            "memory": "what an agent remembers",
+            "sources": "files and pages to know",
+            "helpers": "narrow agents to call",
+            "log": "a conversation as Markdown",
+        }),
+    ),
+    (
+        ("Functions", {
+            "functions": "list, make, test, grant",
+            "calls": "recorded calls, replay",
+            "secrets": "what they may be given",
+            "schema": "schemas of files",
+        }),
+        ("Serve and keep", {
+            "serve": "HTTP server and page",
+            "tokens": "who may use the server",
+            "mcp": "tools for, and of, others",
+            "worker": "turns at a database",
+            "storage": "check, measure, move",
+            "state": "adopt a file set aside",
+        }),
+    ),
+)  # fmt: skip
+"""The commands as `--help` groups them, in two columns, each with a few words: its own help says more."""
+_COMPLETION = 'Tab: eval "$(_KNAPPER_COMPLETE=bash_source knapper)" (or zsh_, fish_source)'
 _MOST_NAMED = 3  # commands that take an option
 _LONGEST = 300  # characters of an error that are shown
 
@@ -83,12 +118,16 @@ class LazyGroup(click.Group):
         formatter.buffer[:] = [f"{text}\n" for text in lines if text]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, but for those that few need: they are in the reference."""
-        names = [name for name in _COMMANDS if name not in _SELDOM]
-        room = formatter.width - 6 - max(map(len, names))
-        commands = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(room)) for name, command in commands])
+        """Write the commands in groups, in two columns if there is room. None is imported for it."""
+        columns = [
+            [row for title, commands in groups for row in (f"{title}:", *_command_rows(commands))] for groups in _GROUPS
+        ]
+        half = (formatter.width + 2) // 2
+        if max(len(row) for rows in columns for row in rows) >= half:
+            columns = [[row for rows in columns for row in rows]]
+        for left, right in zip_longest(columns[0], columns[-1] if len(columns) > 1 else (), fillvalue=""):
+            formatter.write(f"{left:{half}}{right}".rstrip() + "\n")
+        formatter.write(f"{_COMPLETION}\n")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -132,6 +171,10 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001  (the interface's top: each is reported, and its traceback kept)
         return _failed(innermost(error), as_json=as_json, root=_root(arguments))
     return answer if isinstance(answer, int) else 0
+
+
+def _command_rows(commands: Mapping[str, str]) -> list[str]:
+    return [f"  {name:9}  {says}" for name, says in commands.items()]
 
 
 def _misused(error: click.ClickException, *, as_json: bool) -> int:

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,10 +29,9 @@ from agent_core.workspace.scaffold import create
 from .faults import fault_lines
 from .options import TOUR, RunOptions
 from .prefill import fetch
-from .question import agreed, ask, ask_hidden, said_yes, say
+from .question import agreed, ask, ask_hidden, say
 from .spans import Line, line, warned
 
-_OF_NOBODY = {".git", ".knapper"}
 _LEAVE = ("q", "quit", "exit", "/exit")
 
 
@@ -55,20 +53,11 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
     """Return the same options once the folder is a workspace, or None if the user does not want one here."""
     say(fault_lines(error.message))
-    question = "Make one here (functions/ with five starters, and knapper.toml)?"
-    if not (said_yes if _is_empty(options.root) else agreed)(question):  # a drawn word protects what is there
+    if not agreed("Make one here (functions/ with five starters, and knapper.toml)?"):
         say([line("Nothing was changed. ", error.fix)])
         return None
     say([*(line(("ok", "+ "), name) for name in create(options.root)), line()])
     return options
-
-
-def _is_empty(folder: Path) -> bool:
-    """Check whether a folder has nothing that somebody put there."""
-    try:
-        return {path.name for path in folder.iterdir()} <= _OF_NOBODY
-    except OSError:
-        return False
 
 
 def tested_lines(tested: Tested) -> list[Line]:

@@ -50,7 +50,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
 async def each_line(options: RunOptions) -> bool:
     """Run a turn for each line of standard input; return whether all ended with a reply."""
     typed = Typed()
-    voice = PlainVoice(typed.answer, typed.fresh_answer) if sys.stdin.isatty() else PlainVoice(agrees=options.yes)
+    voice = PlainVoice(typed) if sys.stdin.isatty() else PlainVoice(agrees=options.yes)
     heard = _listener(options)
     async with opened(options, voice) as talk, talk.awake(heard), asyncio.TaskGroup() as group:
         model = await _ready(talk)
@@ -175,25 +175,22 @@ class Typed:
         return None
 
     async def answer(self, question: str) -> str | None:
-        """Return the user's answer, or None if the question is dismissed."""
+        """Return the user's answer, or None if the question is dismissed; then what was set aside is there again."""
         self._asked, self._is_dismissed = True, False
         try:
             typed = await self._next(question)
             return None if self._is_dismissed else typed
         finally:
-            self._asked = False
-
-    async def fresh_answer(self, question: str) -> str | None:
-        """Do the same, but not with what was typed before the question: whole lines are kept for later."""
-        forget_typed()
-        self._since = time.monotonic()
-        try:
-            return await self.answer(question)
-        finally:
-            self._since = 0.0
+            self._asked, self._since = False, 0.0
             for entry in [*self._early, *self._taken()]:
                 self._lines.put_nowait(entry)
             self._early = []
+
+    def set_aside(self) -> bool:
+        """Keep what was typed so far for after the next answer, and return whether it is at least a line."""
+        forget_typed()
+        self._since = time.monotonic()
+        return not self._lines.empty()
 
     def dismiss(self) -> bool:
         """Answer an open question with nothing, and return whether there was one."""

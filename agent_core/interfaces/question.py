@@ -1,8 +1,8 @@
 """Questions to the user at a terminal, one line each, on standard error: these work on every terminal.
 
-A typed yes is a word that the question shows and that is drawn anew for each question. Nothing that was typed before
-holds that word: not a line that waits, not half a line that Enter completes, not what is on its way while the program
-is busy. No flush of the terminal has to win a race for that.
+What was typed before a question is set aside as it appears, and answers nothing. Then a yes is a letter. If there was
+something, more may be on its way, so that once a yes needs a code that the question shows and nothing typed before it
+holds; so does a yes to what cannot be undone.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ import secrets
 import sys
 import termios
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Protocol
 
 from agent_core.base.untrusted import one_line, visible
 
@@ -23,25 +24,30 @@ _LETTERS, _DIGITS = "abcdefghkmnpqrstuvwxyz", "23456789"  # none looks like anot
 _YES, _NO = ("y", "yes"), ("", "n", "no")
 
 
-def _drawn() -> str:
-    return secrets.choice(_DIGITS) + secrets.choice(_LETTERS)
-
-
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The confirmation word of one question."""
+    """What a yes to one question takes: a letter, or a letter and a code."""
 
-    word: str = field(default_factory=_drawn)
+    code: str = ""
+    is_ahead: bool = False
+
+    @classmethod
+    def to(cls, *, is_final: bool = False, is_ahead: bool = False) -> "Agreement":
+        """Return one with a code if the deed cannot be undone, or something was typed ahead of the question."""
+        code = secrets.choice(_DIGITS) + secrets.choice(_LETTERS) if is_final or is_ahead else ""
+        return cls(code, is_ahead)
 
     @property
     def asks(self) -> str:
-        """The text that asks the user to type the word."""
-        return f'Type "y {self.word}" and Enter for yes.'
+        """The text that says what to type."""
+        why = ": something was typed before the question" if self.is_ahead else ""
+        return f'Type "y {self.code}" and Enter for yes{why}.' if self.code else "Type y and Enter for yes."
 
     def key(self, typed: str) -> str:
-        """Return the text before the word, in lower case, or "" if the word is missing."""
-        key, _, word = typed.strip().lower().partition(" ")
-        return key if word.strip() == self.word else ""
+        """Return the text before the code, in lower case, or "" if there has to be a code and it is missing."""
+        text = typed.strip().lower()
+        key, _, code = text.partition(" ")
+        return text if not self.code else key if code.strip() == self.code else ""
 
     def is_given(self, typed: str | None) -> bool:
         """Return whether a line is a yes to this question."""
@@ -51,7 +57,18 @@ class Agreement:
         """Return what to say of a line that counts as a no and may have been meant otherwise; nothing of a plain no."""
         if typed is None or self.is_given(typed) or typed.strip().lower() in _NO:
             return []
-        return [line(("warn", f"“{one_line(typed.strip(), 40)}” is not “y {self.word}”, so it counts as a no."))]
+        yes = f"y {self.code}".strip()
+        return [line(("warn", f"“{one_line(typed.strip(), 40)}” is not “{yes}”, so it counts as a no."))]
+
+
+class Answers(Protocol):
+    """The lines that a user types while the program continues."""
+
+    def set_aside(self) -> bool:
+        """Keep what was typed so far from the next answer, and return whether there was anything."""
+
+    async def answer(self, mark: str) -> str | None:
+        """Return the next line after showing the mark, or None at the end of input."""
 
 
 def say(lines: Iterable[Line]) -> None:
@@ -62,6 +79,10 @@ def say(lines: Iterable[Line]) -> None:
 def ask(question: str) -> str | None:
     """Return what is typed from now on, stripped, or None at the end of input."""
     _tell_typed()
+    return _typed(question)
+
+
+def _typed(question: str) -> str | None:
     rows = folded([line(question)], screen_columns()) if sys.stderr.isatty() else [line(visible(question))]
     sys.stderr.write(painted(rows, sys.stderr).rstrip("\n") + " ")
     sys.stderr.flush()
@@ -78,17 +99,18 @@ def forget_typed() -> None:
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
-def _tell_typed() -> None:
-    """Discard what was typed at the terminal, and list it as not sent.
+def _tell_typed() -> bool:
+    """Discard what was typed at the terminal, list it as not sent, and return whether there was anything.
 
     No other thread may be reading from the terminal: it would see the end of input.
     """
     if not sys.stdin.isatty():
-        return
+        return False
     typed = _waiting(sys.stdin.fileno()).decode(errors="replace").replace("\r", "\n")
     lines = typed.split("\n")
     begun = [line()] if lines[-1] else []  # the terminal shows half a line where the cursor is
     say([*begun, *(line(("dim", f"  not sent: {one_line(text, 80)}")) for text in lines if text.strip())])
+    return bool(typed)
 
 
 def _waiting(terminal: int) -> bytes:
@@ -104,22 +126,24 @@ def _waiting(terminal: int) -> bytes:
         termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
-async def typed_line(mark: str, *, is_fresh: bool = False) -> str | None:
-    """Return a line typed at a terminal while the program continues, or None at the end of input.
+class TerminalAnswers:
+    """The lines that a user types at a terminal from which nothing else reads."""
 
-    A fresh one is typed from now on.
-    """
-    if is_fresh:
-        forget_typed()
-    sys.stderr.write(visible(mark))
-    sys.stderr.flush()
-    loop, is_there = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), is_there.set)
-    try:
-        await is_there.wait()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    return sys.stdin.readline() or None
+    def set_aside(self) -> bool:
+        """Discard what was typed so far, list it as not sent, and return whether there was anything."""
+        return _tell_typed()
+
+    async def answer(self, mark: str) -> str | None:
+        """Return the next line after showing the mark, or None at the end of input."""
+        sys.stderr.write(visible(mark))
+        sys.stderr.flush()
+        loop, is_there = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(sys.stdin.fileno(), is_there.set)
+        try:
+            await is_there.wait()
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+        return sys.stdin.readline() or None
 
 
 def ask_hidden(question: str) -> str | None:
@@ -130,14 +154,9 @@ def ask_hidden(question: str) -> str | None:
         return None
 
 
-def said_yes(question: str) -> bool:
-    """Ask about what puts nothing at risk: a plain yes is enough, and any other answer is a no."""
-    return (ask(f"{question} Type y and Enter for yes.") or "").lower() in _YES
-
-
-def agreed(question: str) -> bool:
+def agreed(question: str, *, is_final: bool = False) -> bool:
     """Ask the user and return whether they say yes; any other answer is a no."""
-    agreement = Agreement()
-    typed = ask(f"{question} {agreement.asks}")
+    agreement = Agreement.to(is_final=is_final, is_ahead=_tell_typed())
+    typed = _typed(f"{question} {agreement.asks}")
     say(agreement.note(typed))
     return agreement.is_given(typed)

@@ -86,7 +86,8 @@ async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | 
                 name = _asked_for(refused, words)
                 texts[name] = read_here(None if name == "-" else name)
             elif refused.code == NEEDS_YES and voice is not None:
-                if not await voice.confirm(refused.message):
+                is_final = any(problem.get("is_final") for problem in refused.problems)
+                if not await voice.confirm(refused.message, is_final=is_final):
                     return Result(None, hint="Nothing was changed.")
                 is_sure = True
             else:
@@ -215,7 +216,7 @@ async def talk_over(scene: CliContext, options: RunOptions) -> bool:
     """Run one turn, or one for each line that is typed; return whether all ended with a reply."""
     typed = Typed()
     is_attended_here = sys.stdin.isatty() and options.message is None
-    voice = PlainVoice(typed.answer, typed.fresh_answer) if is_attended_here else PlainVoice(agrees=options.yes)
+    voice = PlainVoice(typed) if is_attended_here else PlainVoice(agrees=options.yes)
     asks_here = decide if is_attended() and not options.as_json else None
     approver = None if options.approve == "deny" else voice.approver or asks_here
     async with connected(scene) as client, asyncio.TaskGroup() as group:

@@ -21,7 +21,7 @@ from agent_core.workspace.workspace import Workspace
 from .cli_context import CliContext
 from .commands.verb import Door, Opens, Result, SourceProgress, read_here
 from .progress import StatusLine
-from .question import say, typed_line
+from .question import TerminalAnswers, say
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
 from .render.source_reports import SourceProgressBar
@@ -41,7 +41,7 @@ def is_attended() -> bool:
 
 async def decide(question: Question) -> Decision:
     """Ask the user about grants, one line each. Ctrl-C ends the command, and the end of input is a no."""
-    decision = await answered(question, say, lambda mark: typed_line(mark, is_fresh=True))
+    decision = await answered(question, say, TerminalAnswers())
     say([answer_line(decision, question)])
     return decision
 
@@ -96,7 +96,7 @@ class ShellDoor:
         """Read a file of this machine."""
         return read_here(file)
 
-    async def confirm(self, question: str) -> bool:
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Take the command itself as a yes."""
         return True
 
@@ -112,7 +112,9 @@ class ShellDoor:
         """Ask at a terminal, unless a script reads the result."""
         if self._scene.as_json or not is_attended():
             return None
-        typed = await typed_line(question, is_fresh=True)
+        answers = TerminalAnswers()
+        answers.set_aside()
+        typed = await answers.answer(question)
         return None if typed is None else typed.strip()
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
@@ -126,7 +128,7 @@ class ShellDoor:
         if self._scene.as_json or not is_attended():
             fix = "Omit --debug, or run it at a terminal."
             raise UsageError("There is no terminal for the debugger.", fix=fix)
-        return PlainHuman(say, typed_line, lambda mark: typed_line(mark, is_fresh=True))
+        return PlainHuman(say, TerminalAnswers())
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:

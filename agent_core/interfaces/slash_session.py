@@ -9,6 +9,7 @@ from agent_core.access.grants.addresses import UnconfirmedAddress, confirm
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.matching import MARK
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
+from agent_core.base.untrusted import one_line
 from agent_core.model.request import FunctionShown
 from agent_core.runtime.model_session import SUMMARIZING
 from agent_core.workspace.portable import read_file, write_file
@@ -26,6 +27,7 @@ from .spending import Spending, ever_line, priced, spending_lines, spent_since_e
 from .state import opened_state
 
 _SAME = "The model is the same as before."
+_MOST_MODELS = 30
 _SHOWN = 20  # lines of a message that is sent again: the text of files goes along with it
 
 
@@ -87,10 +89,7 @@ async def _model(talk: Conversation, words: str) -> None:
     if " " in words:
         raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
     if not words:
-        named = [[name, priced(model)] for name, model in talk.workspace.settings.models.items()]
-        hint = [line(("dim", "/model NAME switches to one of these."))] if named else []
-        model = [line(await talk.agent.model_line()), *warned(talk.agent.window_warning())]
-        talk.voice.lines([*model, *columns(named, ("name", "dim")), *hint])
+        await _show_models(talk)
         return
     try:
         message = await _switched(talk, words)
@@ -103,6 +102,25 @@ async def _model(talk: Conversation, words: str) -> None:
         confirm(talk.workspace.root, error.url)
         message = await _switched(talk, words)
     talk.voice.lines([line(message), *warned(talk.agent.window_warning())])
+
+
+async def _show_models(talk: Conversation) -> None:
+    """Show the model that answers, those of the settings, and those that its endpoint has."""
+    line_of_model, models = await talk.agent.model_line(), talk.workspace.settings.models
+    now = talk.agent.status().model
+    named = {name: priced(model) for name, model in models.items()}
+    listed = await talk.agent.endpoint_models()
+    endpoint_names = [name for name in listed or () if name not in named]
+    shown = sorted(endpoint_names, key=lambda name: (name != now, name))[:_MOST_MODELS]
+    prices = [*named.items(), *((name, "") for name in shown)]
+    current = {now, *(name for name, model in models.items() if model.name == now)}
+    rows = [["*" if name in current else "", one_line(name, 100), price] for name, price in prices]
+    left_out = len(endpoint_names) - len(shown)
+    more = f"and {left_out:,} more that the endpoint has. " if left_out else ""
+    none = "Its endpoint does not say which models it has. " if listed == [] else ""
+    hint = f"{more}{none}/model NAME switches to another."
+    model = [line(line_of_model), *warned(talk.agent.window_warning())]
+    talk.voice.lines([*model, *columns(rows, ("ok", "name", "dim")), line(("dim", hint))])
 
 
 async def _switched(talk: Conversation, name: str) -> str:
@@ -177,7 +195,8 @@ async def _load(talk: Conversation, words: str) -> None:
     async with opened_state(talk.workspace.root) as state:
         whole, report = await state.moves.check(text, name, path.stem)
         talk.voice.lines(waiting_lines(report.inbox, report.waiting))
-        if not await talk.voice.confirm(f"Replace {name}, conversation and memory, with the agent in {words}?"):
+        question = f"Replace {name}, conversation and memory, with the agent in {words}? This cannot be undone."
+        if not await talk.voice.confirm(question, is_final=True):
             talk.voice.lines([line(("dim", "Nothing was changed."))])
             return
         await talk.agent.aclose()

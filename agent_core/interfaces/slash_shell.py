@@ -102,9 +102,9 @@ class PromptDoor:
         """Read a file of this machine."""
         return read_here(file)
 
-    async def confirm(self, question: str) -> bool:
-        """Ask for a yes."""
-        return await self._talk.voice.confirm(question)
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+        """Ask for a yes, with a code if the deed cannot be undone."""
+        return await self._talk.voice.confirm(question, is_final=is_final)
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show lines above the prompt."""
@@ -244,8 +244,7 @@ async def _browse(talk: Conversation, words: str) -> Result:
     if result.table is None:
         return result
     status = talk.agent.status()
-    own = len(talk.workspace.workshop.registry.snapshot().functions)
-    counted = shown_line(status.functions_shown, status.functions_known, own)
+    counted = shown_line(status.functions_shown, status.functions_known, status.functions_own)
     return replace(result, table=replace(result.table, below=(counted, *result.table.below)))
 
 

@@ -49,6 +49,7 @@ _QUIET_S: Final = 0.5
 _LITERALS = (
     'Arguments are literals, such as =slugify("A b", 3, sep="-"), and results that are kept: `_` is the last one.'
 )
+_POST_MORTEM = ("%debug", "%pdb", "%pm")
 _TO_MODEL = "To send it to the model, put a space before it."
 _LISTS: Final = ("tuple", "set", "frozenset")
 _TEXTS: Final = ("bytes", "Decimal", "datetime", "date", "time", "UUID", "Path")  # JSON has them as text
@@ -74,6 +75,8 @@ def long_form(talk: Conversation, text: str) -> str:
         meant = nearest(wide[1].lower())
         fix = f"Did you mean /{meant}?" if meant else "Type /help for the list."
         raise UsageError(f"A command begins with /, and this with {text[0]}.", fix=f"{fix} {_TO_MODEL}")
+    if text.rstrip() in _POST_MORTEM:
+        raise UsageError(f"{text.strip()} is a command of IPython.", fix=f"Type /debug last. {_TO_MODEL}")
     return f"/shell {text[1:].strip()}" if _SHELL.match(text) else text
 
 

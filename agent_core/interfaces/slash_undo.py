@@ -5,8 +5,8 @@ A deed belongs to the agent that was talked to: another agent's is named, and le
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from itertools import product
-from typing import Protocol
+from itertools import product, takewhile
+from typing import Literal, Protocol, TypeAlias
 
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
@@ -25,13 +25,15 @@ from .render.verdicts import verdict_lines
 from .spans import Line, line
 from .undo_log import Deed
 
+_Scope: TypeAlias = Literal["step", "author", "session"]
+"""What is undone together: the last version, all that its author made of the thing in a row, or all of the session."""
 _NOT_ALL = "Nothing is left to undo in this session: what /forget took out cannot be brought back."
 _OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
 
 
 async def _changes(talk: Conversation, words: str) -> None:
-    """List what this session changed, as it differs from when the session began."""
-    changes = await _whole(talk)
+    """List what differs from when the session began, and who changed it last."""
+    changes = await _whole(talk, "author")
     count = len(talk.deeds.of(talk.agent.name))
     rows = [
         line(("name", f"{number:3} "), ("dim", f"{change.when}  "), change.says)
@@ -55,7 +57,7 @@ async def _undo(talk: Conversation, words: str) -> None:
 
 
 async def _undo_listed(talk: Conversation, words: str) -> None:
-    changes = await _whole(talk)
+    changes = await _whole(talk, "session" if words == "all" else "author")
     if not changes:
         raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
     if words == "all":
@@ -147,10 +149,10 @@ def _kinds(talk: Conversation) -> tuple[_Kind, ...]:
     return _Functions(talk.workspace), _Helpers(talk.workspace)
 
 
-async def _whole(talk: Conversation) -> list[Deed]:
+async def _whole(talk: Conversation, scope: _Scope) -> list[Deed]:
     """Return one entry for each thing that differs from the beginning of the session, the oldest first."""
     touched = product(_kinds(talk), talk.deeds.touched)
-    things = [await _changed(talk, kind, name, since_start=True) for kind, name in touched]
+    things = [await _changed(talk, kind, name, scope) for kind, name in touched]
     blocks = [await _block_since_start(talk, row.label) for row in talk.agent.memory.blocks.rows]
     return sorted((deed for deed in (*things, *blocks) if deed), key=lambda deed: deed.at)
 
@@ -167,28 +169,34 @@ async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
         yield Deed(at, f"said “{one_line(message, 60)}”", undo_log.message_says(message), partial(_unsay, talk))
 
 
-async def _changed(talk: Conversation, kind: _Kind, name: str, *, since_start: bool = False) -> Deed | None:
-    """Return the last change of a function or helper, or all of this session's as one; None if another agent made the
-    last.
-    """
+async def _changed(talk: Conversation, kind: _Kind, name: str, scope: _Scope = "step") -> Deed | None:
+    """Return the last changes of a function or helper as one; None if another agent made the last."""
     live_versions = await _live_versions(talk, kind, name)
     began, last = talk.deeds.began, live_versions[-1] if live_versions else None
     if last is None or last.row.at < began or _is_of_another(talk, last):
         return None
-    older = [version for version in live_versions[:-1] if version.row.at < began or not since_start]
-    before = older[-1] if older else None
+    changes = [*takewhile(lambda version: _is_in(scope, version, last, began), live_versions[::-1])]
+    steps = len(changes)
+    before = live_versions[-steps - 1] if steps < len(live_versions) else None
     there, here = before is not None and bool(before.hash), bool(last.hash)
     if before is not None and there and here and before.hash == last.hash:
-        return None
-    what, by, steps = f"{kind.label}{name}", _hand(last), len(live_versions) - len(older) if since_start else 1
+        return await _changed(talk, kind, name, "session") if scope == "author" else None
+    what, by, maker = f"{kind.label}{name}", _hand(last), _hand(changes[-1])
     if before is None or not there:
-        says = f"{by} made {what}"
-        undoes = f"delete {what}, made by {by}"
+        says = f"{maker} made {what}"
+        undoes = f"delete {what}, made by {maker}" + (f" and changed by {by}" if by != maker else "")
         return Deed(last.row.at, says, undoes, partial(_unmake, talk, kind, name, steps)) if here else None
     undo = partial(_restore, talk, kind, name, before, steps)
     change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
     bring = f"bring {what} back, which {by} deleted ({last.when})"
     return Deed(last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo)
+
+
+def _is_in(scope: _Scope, version: Version, last: Version, began: float) -> bool:
+    """Return whether a version is undone together with the last one."""
+    if scope == "step":
+        return version is last
+    return version.row.at >= began and (scope == "session" or _hand(version) == _hand(last))
 
 
 def _hand(version: Version) -> str:

@@ -1,7 +1,7 @@
 """The output of a conversation to its user: an interface with a version for the prompt and one for plain text."""
 
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from agent_core.functions.debug import Command, Debugger, DebugStop
 
 from .choices import Table
 from .listeners import Listener, PlainText
-from .question import Agreement
+from .question import Agreement, Answers
 from .render.call_log import CallLog
 from .render.debug_stop import explained, stop_parts, typed_command
 from .render.function_view import row_lines, source_lines
@@ -50,8 +50,8 @@ class Voice(Protocol):
     def drop_typed(self) -> None:
         """Drop the lines that a key would bring back, but for those on disk: they may hold what was forgotten."""
 
-    async def confirm(self, question: str) -> bool:
-        """Ask for a yes. Any other answer is a no.
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+        """Ask for a yes, with a code if the deed cannot be undone. Any other answer is a no.
 
         Raises:
             UsageError: nobody can be asked, and no option says yes.
@@ -74,30 +74,22 @@ class Voice(Protocol):
         """The debugger's user, if there is one."""
 
 
-Answers = Callable[[str], Awaitable[str | None]]
 _DEBUG_MARK = "(debug) "
 
 
 class PlainVoice:
     """A voice of text without control characters: results on standard output, messages on standard error.
 
-    `answers` asks a human for a line, `fresh` for one that was not typed ahead; without them there is nobody to ask
-    but the `approver` about grants.
+    `answers` are the lines of a user; without them there is nobody to ask but the `approver` about grants.
     """
 
     def __init__(
-        self,
-        answers: Answers | None = None,
-        fresh: Answers | None = None,
-        approver: Approver | None = None,
-        *,
-        agrees: bool = False,
+        self, answers: Answers | None = None, approver: Approver | None = None, *, agrees: bool = False
     ) -> None:
         """Create a voice; `agrees` says yes to what would be asked where nobody can be."""
         self._agrees = agrees
         self._approver = approver
         self._answers = answers
-        self._fresh = fresh
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
@@ -136,21 +128,21 @@ class PlainVoice:
     def drop_typed(self) -> None:
         """Do nothing: no line is kept here."""
 
-    async def confirm(self, question: str) -> bool:
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask for a yes. Where nobody can be asked, an option must have said it."""
-        if self._fresh is None and not self._agrees:
+        if self._answers is None and not self._agrees:
             raise UsageError(f"{question} There is no terminal to ask at.", fix="Give -y to say yes to such questions.")
-        if self._fresh is None:
+        if self._answers is None:
             return True
-        agreement = Agreement()
-        typed = await self._fresh(f"{question} {agreement.asks} ")
+        agreement = Agreement.to(is_final=is_final, is_ahead=self._answers.set_aside())
+        typed = await self._answers.answer(f"{question} {agreement.asks} ")
         self.aloud(agreement.note(typed))
         return agreement.is_given(typed)
 
     @property
     def is_attended(self) -> bool:
         """True if a user types the answers."""
-        return self._fresh is not None
+        return self._answers is not None
 
     @property
     def is_trusted(self) -> bool:
@@ -160,27 +152,24 @@ class PlainVoice:
     @property
     def approver(self) -> Approver | None:
         """The user who types the answers, one line each; None for a pipe."""
-        return self._approver if self._fresh is None else self._decide
+        return self._approver if self._answers is None else self._decide
 
     @property
     def debugger(self) -> Debugger | None:
         """The same user."""
-        if self._answers is None or self._fresh is None:
-            return None
-        return PlainHuman(self.aloud, self._answers, self._fresh)
+        return None if self._answers is None else PlainHuman(self.aloud, self._answers)
 
     async def _decide(self, question: Question) -> Decision:
-        assert self._fresh is not None
-        return await answered(question, self.aloud, self._fresh)
+        assert self._answers is not None
+        return await answered(question, self.aloud, self._answers)
 
 
 class PlainHuman:
-    """A plain debugger front end: `fresh` reads a line that was not typed ahead; `answers` reads within a stop."""
+    """A plain debugger front end. Its first command of a stop is none that was typed ahead."""
 
-    def __init__(self, show: Callable[[Iterable[Line]], None], answers: Answers, fresh: Answers) -> None:
+    def __init__(self, show: Callable[[Iterable[Line]], None], answers: Answers) -> None:
         self._show = show
         self._answers = answers
-        self._fresh = fresh
         self._is_on = False  # in the middle of a session: what is typed ahead is for it
         self._typed = ""
         self._last = Command("")
@@ -190,7 +179,9 @@ class PlainHuman:
         above, source, below = stop_parts(stop, self._last)
         self._show([*above, *row_lines(source), *below])
         while True:
-            typed = await (self._answers if self._is_on else self._fresh)(_DEBUG_MARK)
+            if not self._is_on:
+                self._answers.set_aside()
+            typed = await self._answers.answer(_DEBUG_MARK)
             self._is_on = True
             self._typed = self._typed if typed is not None and not typed.strip() else (typed or "quit").strip()
             if not self._typed:

@@ -168,7 +168,7 @@ def named(name: str) -> type[Memory]:
     module, _, inner = name.partition(":")
     fix = (
         f"Write `package.module:Class`, or one of: {', '.join(KNOWN)}. A module is looked for where packages are"
-        " installed and in PYTHONPATH."
+        " installed and in PYTHONPATH, but not in the current folder."
     )
     if not all(part.isidentifier() for part in (*module.split("."), inner)):
         raise SettingsError(f"`{name}` names no memory class.", fix=fix)

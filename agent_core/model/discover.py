@@ -145,6 +145,11 @@ async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
     raise ModelError(f"{url} has no model `{name}`.", fix=f"{_among(near, len(names))}")
 
 
+async def endpoint_names(chosen: DiscoveredModel) -> list[str]:
+    """Return the names of the models that the endpoint of a model lists; none if it does not say in time."""
+    return [entry["id"] for entry in await list_models(chosen.endpoint_url, key=chosen.key, timeout_s=_NAMES_S) or ()]
+
+
 def _among(near: Sequence[str], count: int) -> str:
     shown = ", ".join(f"`{name}`" for name in near)
     return f"It has {shown}." if len(near) == count else f"The nearest of its {count}: {shown}."

@@ -53,7 +53,11 @@ class AgentStatus:
     context_tokens: int
     context_limit: int
     functions_shown: int
+    """The number of the workspace's that the model was last shown."""
     functions_known: int
+    """The number of the workspace's."""
+    functions_own: int = 0
+    """The number of the program's, which come in addition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +293,10 @@ class Agent:
         asker = self._loop.asker
         return asker.window_warning if asker.is_window_news or not only_news else ""
 
+    async def endpoint_models(self) -> list[str] | None:
+        """Return the names of the models that the endpoint lists, none if it does not say; None without an endpoint."""
+        return await self._loop.asker.endpoint_names()
+
     async def measure(self) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
         await self._loop.asker.estimate(self._history, self._snapshot())
@@ -426,9 +434,10 @@ class Agent:
     def status(self) -> AgentStatus:
         """Return the figures for a status bar; this is cheap."""
         asker = self._loop.asker
-        total = len(self._snapshot().functions) + asker.shown.pinned_count
-        shown = min(len(asker.functions()), total)
-        return AgentStatus(self.name, asker.model_name, asker.meter.context_tokens, asker.context_limit, shown, total)
+        total, own = self.workshop.count(), asker.shown.pinned_count
+        shown = min(max(len(asker.functions()) - own, 0), total)
+        meter = asker.meter
+        return AgentStatus(self.name, asker.model_name, meter.context_tokens, asker.context_limit, shown, total, own)
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Notify a listener of functions that someone else changes; the returned callable ends it."""

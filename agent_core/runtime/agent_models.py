@@ -13,6 +13,8 @@ class OpenedModel:
     model: Model
     line: str
     name: str = ""
+    endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
+    """Asks its endpoint for the names of its models."""
 
 
 OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
@@ -31,6 +33,7 @@ class AgentModels:
         """
         self.line = ""
         self.window_warning = ""
+        self.endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
         self.usual: Model | None = None
         self._open = open_model
         self._release = release
@@ -69,6 +72,7 @@ class AgentModels:
         await self.aclose()
         self.usual, self.line, self._opened_for = opened.model, opened.line, named
         self.window_warning = opened.model.window.warning(opened.model.name, opened.name)
+        self.endpoint_names = opened.endpoint_names
 
     async def other(self, name: str) -> Model:
         """Return the model that is asked alone, opened on first use.

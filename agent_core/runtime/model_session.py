@@ -112,6 +112,11 @@ class ModelSession:
         """The line that says which model answers, and why it was chosen."""
         return self._models.line
 
+    async def endpoint_names(self) -> list[str] | None:
+        """Return the names of the models that the endpoint lists, none if it does not say; None without an endpoint."""
+        ask = self._models.endpoint_names
+        return None if ask is None else await ask()
+
     @property
     def window_warning(self) -> str:
         """The sentence that says that the window is assumed, and how to set it; empty if it is not."""

@@ -21,6 +21,7 @@ from agent_core.memory import dates, words
 from agent_core.runtime import host_functions
 from agent_core.runtime.turn import messages_of
 from agent_core.storage import Entry, Erasure, MessageGone, Said, Store, TurnsGone
+from sandbox.wire.lines import bare_lines
 
 _REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.1")
 _TYPED: Final = ("history", "debug_history")
@@ -34,6 +35,9 @@ _MOST_FILES: Final = 5_000
 _SKIPPED: Final = frozenset(("node_modules", "__pycache__"))
 _SHIFT: Final = 20
 _PLACE: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,7}))?")
+MOST_LINES: Final = 8
+_NEAREST: Final = 3
+_LINE_CHARS: Final = 64
 _ENTRY: Final = re.compile(r"(?m)^(?=\n?# \d{4}-\d\d-\d\d )")
 
 
@@ -61,13 +65,27 @@ class ForgetOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A line of the record, and the place that has it."""
+
+    place: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """How much is taken out of each place, and where it stays; `longer` are words that hold the text as a part."""
+    """How much is taken out of each place, and where it stays; `longer` are words that hold the text as a part.
+
+    `lines` are the first lines that go, and `nearest` the lines of memory that stay and share the most words with the
+    text.
+    """
 
     subject: str
     places: dict[str, int]
     stays: dict[str, str]
     longer: Sequence[str] = ()
+    lines: Sequence[RecordLine] = ()
+    nearest: Sequence[RecordLine] = ()
 
     def to_json(self, outcome: Literal["previewed", "forgotten", "nothing"]) -> dict[str, Any]:  # Any: JSON
         """Return the published form."""
@@ -77,6 +95,8 @@ class ForgetReport:
             "places": [{"place": place, "count": count} for place, count in self.places.items()],
             "stays": [{"place": place, "why": why} for place, why in self.stays.items()],
             "longer_words": [*self.longer],
+            "lines": [{"place": line.place, "text": line.text} for line in self.lines],
+            "nearest": [{"place": line.place, "text": line.text} for line in self.nearest],
         }
 
 
@@ -118,7 +138,8 @@ class Forgetting:
     async def preview(self, order: ForgetOrder) -> ForgetReport:
         """Return what would be taken out, and where it would stay; nothing is changed."""
         files = await asyncio.to_thread(lambda: _counts(self._files(order)))
-        return await self._report(order, await self._store.rehearse(order.erasure), files)
+        report = await self._report(order, await self._store.rehearse(order.erasure), files)
+        return replace(report, lines=await self._lines(order))
 
     async def carry_out(self, order: ForgetOrder) -> ForgetReport:
         """Take it out. The agents of the order must be locked."""
@@ -144,7 +165,44 @@ class Forgetting:
             return ForgetReport(order.subject, {**places, **files}, {})
         stays = await asyncio.to_thread(lambda: dict(self._stays(target)))
         named = {f"the name of the agent {name}": "rename it" for name in order.agents if target.within(name)}
-        return ForgetReport(order.subject, {**places, **files}, {**stays, **named}, [*target.longer])
+        nearest = await self._nearest(target, order.agents)
+        return ForgetReport(order.subject, {**places, **files}, {**stays, **named}, [*target.longer], nearest=nearest)
+
+    async def _lines(self, order: ForgetOrder) -> list[RecordLine]:
+        """Return the first lines that go: of memory blocks and messages that hold the text, or of the turns."""
+        target, lines = order.erasure.target, list[RecordLine]()
+        if isinstance(target, MessageGone):
+            return [RecordLine("message", text) for text in bare_lines(order.said)[:MOST_LINES]]
+        if isinstance(target, Mention):
+            blocks = await self._block_lines(order.agents)
+            lines += [replace(line, text=target.around(line.text, _LINE_CHARS)) for line in blocks]
+        for agent in order.agents:
+            for entry in await self._store.history(agent, with_removed=True):
+                texts = bare_lines(str(entry.payload.get("text", "")))
+                if isinstance(target, Mention):
+                    texts = [target.around(text, _LINE_CHARS) for text in texts]
+                elif entry.seq >> _SHIFT not in target.turns:
+                    continue
+                lines += [RecordLine(entry.kind, text) for text in texts]
+        return [line for line in lines if line.text][:MOST_LINES]
+
+    async def _nearest(self, mention: Mention, agents: Sequence[str]) -> list[RecordLine]:
+        """Return the lines of memory blocks that do not hold the text, and share the most words with it."""
+        sought = frozenset(words.stems(words.content(mention.text)))
+        lines = [line for line in await self._block_lines(agents) if not mention.within(line.text)]
+        shared = [len(sought.intersection(words.stems(words.content(line.text)))) for line in lines]
+        most = max(shared, default=0)
+        near = [line for line, count in zip(lines, shared, strict=True) if most and count == most]
+        return near[:_NEAREST]
+
+    async def _block_lines(self, agents: Sequence[str]) -> list[RecordLine]:
+        blocks = {row.id: (row, agent) for agent in agents for row in await self._store.blocks(agent)}
+        whose = {id: f" of {agent}" if len(agents) > 1 else "" for id, (_, agent) in blocks.items()}
+        return [
+            RecordLine(f"the block {row.label}{whose[row.id]}", line)
+            for row, _ in blocks.values()
+            for line in (bare_lines(row.value) if isinstance(row.value, str) else row.value)
+        ]
 
     def _stays(self, mention: Mention) -> Iterator[tuple[str, str]]:
         """Yield the user's own files that hold the text, and state files that were set aside."""

@@ -16,7 +16,7 @@ from agent_core.base.settings import ModelSettings, Settings
 from agent_core.functions.gate.reviewer import Reviewer
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model import Model
-from agent_core.model.discover import DiscoveredModel, choose, listed
+from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
 from agent_core.runtime.agent_models import OpenedModel, OpenModel
 from agent_core.storage import prepare_state_dir
 
@@ -59,7 +59,9 @@ class ModelOpener:
             await listed(chosen)
             self._is_unchecked = False
         found_out = prepare_state_dir(self._root) / "models.jsonl"
-        return OpenedModel(await open_model(chosen, settings.model, found_out=found_out), chosen.why, name or "")
+        model = await open_model(chosen, settings.model, found_out=found_out)
+        names = partial(endpoint_names, chosen) if chosen.kind == "endpoint" else None
+        return OpenedModel(model, chosen.why, name or "", names)
 
     async def choose(self, settings: ModelSettings) -> DiscoveredModel:
         """Return the model that these settings mean here."""

@@ -12,7 +12,7 @@ import pprint
 import reprlib
 import sys
 import types
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -136,7 +136,10 @@ class StackStop:
 
     def _evaluated(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
         frame = self._frame(number)
-        names = {**frame.f_globals, **self._locals[id(frame)]}  # as one: comprehensions see locals too
+        own = self._locals[id(frame)]
+        names = {**frame.f_globals, **own}  # as one: comprehensions see locals too
+        for name, listing in {"locals": lambda: {**own}, "vars": _or(vars, own), "dir": _or(dir, own)}.items():
+            names.setdefault(name, listing)  # those of the function, not of this evaluation
         return (eval(compile(expression.strip(), "<debug>", "eval", dont_inherit=True), names),)  # noqa: S307 - in the confined worker
 
     def _frame(self, number: int) -> FrameType:
@@ -286,3 +289,8 @@ def by_function(points: Iterable[ArmedPoint]) -> dict[tuple[str, str], list[Arme
     for point in points:
         grouped.setdefault((point.module, point.function), []).append(point)
     return grouped
+
+
+def _or(function: Callable[..., Any], own: Mapping[str, Any]) -> Callable[..., Any]:  # Any: values of function code
+    """Return `vars` or `dir` that without an argument is about these names."""
+    return lambda *values: function(*values) if values else ({**own} if function is vars else sorted(own))

@@ -184,7 +184,7 @@ def test_at_a_terminal_one_question_names_the_address_and_what_goes_there(folder
     with scripted([Say("hello")], key="sk-mine") as model:
         names(folder, model.base_url)
         with terminal("run", cwd=folder, environment={**home, **KEY}) as screen:
-            screen.wait_for('Type "y ')
+            screen.wait_for("Type y and Enter")
             asked = " ".join(screen.scrolled().split())
             assert model.base_url in asked
             assert "OPENAI_API_KEY" in asked
@@ -204,7 +204,7 @@ def test_a_no_at_the_terminal_sends_nothing_and_is_asked_again_next_time(
     with listening() as listener:
         names(folder, listener.url, EMBEDS)
         with terminal("run", cwd=folder, environment={**home, **KEY}) as screen:
-            screen.wait_for('Type "y ')
+            screen.wait_for("Type y and Enter")
             screen.line(typed)
             assert screen.exit_code() == 1
         assert knapper("run", "--message", "hi", cwd=folder, environment=home).returncode == 1
@@ -220,13 +220,14 @@ def test_configure_at_a_terminal_asks_before_it_tries_what_the_file_names(folder
                 "Model: its name",
                 "Maximum number of model replies",
                 "Maximum seconds per",
+                "Agent that",
                 "Preset of new agents",
                 "Persona",
                 "What new agents know of you",
             ):
                 screen.wait_for(question)
                 screen.line("")
-            screen.wait_for('Type "y ')
+            screen.wait_for("Type y and Enter")
             screen.line("n")
             assert screen.exit_code() == 1
         assert listener.heard == []

@@ -1,9 +1,10 @@
 """`/forget` in a real pseudo-terminal: previewed, confirmed, gone; and the conversation goes on without it."""
 
+import re
 from pathlib import Path
 
 from agent_core.storage import lock_agent, prepare_state_dir
-from tests.interfaces.asking import agree
+from tests.interfaces.asking import agree, agree_with_code
 from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Say, Script, Seen
 from tests.kit.program import knapper
@@ -29,14 +30,14 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         screen.wait_for("Nothing was forgotten.")
         screen.line("/forget zoltan")
         screen.wait_count("To forget: “zoltan”", 2)
-        agree(screen)
+        agree_with_code(screen)
         screen.wait_for("✓ forgot “zoltan”")
         screen.wait_for("main · scripted")
         screen.line("hello?")
         screen.wait_for("Hello again.")
         screen.line("/forget turn last")
         screen.wait_for("To forget: turn 2 of main (“hello?”)")
-        agree(screen)
+        agree_with_code(screen)
         screen.wait_for("✓ forgot turn 2 of main")
         assert leave(screen) == 0
     state = [path for path in (tmp_path / ".knapper").rglob("*") if path.is_file()]
@@ -50,7 +51,7 @@ def test_a_message_of_which_something_was_forgotten_is_not_sent_again(tmp_path: 
         screen.wait_for("1 step")
         screen.line("/forget message last")
         screen.wait_for("To forget: message")
-        agree(screen)
+        agree_with_code(screen)
         screen.wait_for("✓ forgot message")
         screen.line("/retry")
         screen.wait_for("Something of the last message was forgotten, so it is not sent again.")
@@ -68,7 +69,7 @@ def test_it_is_refused_while_another_process_holds_one_of_the_agents(tmp_path: P
         with lock_agent(prepare_state_dir(tmp_path), "other"):
             screen.line("/forget message last")
             screen.wait_for("To forget: message")
-            agree(screen)
+            agree_with_code(screen)
             screen.wait_for("✓ forgot message")
         assert leave(screen) == 0
 
@@ -80,7 +81,7 @@ def say_and_forget(screen: Terminal, message: str, words: str) -> None:
         screen.wait_count("∙ 1 step", turns)
     screen.line(f"/forget {words}")
     screen.wait_for("input history")
-    agree(screen)
+    agree_with_code(screen)
     screen.wait_for("✓ forgot")
     screen.wait_for("main · scripted")
 
@@ -165,3 +166,30 @@ def test_what_was_typed_to_the_debugger_is_forgotten_with_the_rest(tmp_path: Pat
     done = knapper("memory", "forget", "Zoltan", "-y", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert typed.read_text().strip() == "# 2026-01-02 10:01:00.000000\n+p 1"
+
+
+def test_the_lines_that_go_and_the_nearest_lines_that_stay_are_shown_before_and_after(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt([Say("Noted.")], tmp_path, columns=110) as (screen, _):
+        screen.line("By the way: I like tea\x1b\rand long walks")
+        screen.wait_for("1 step")
+        screen.line("/memory edit human Likes tea.")
+        screen.wait_for("reads now")
+        screen.line("/forget I like tea")
+        screen.wait_for("user: By the way: I like tea")
+        screen.wait_for("the block human still says: Likes tea.")
+        assert "long walks" not in screen.scrolled().split("To forget:")[1]
+        agree_with_code(screen)
+        screen.wait_for("✓ forgot “I like tea”")
+        screen.wait_count("the block human still says: Likes tea.", 2)
+
+
+def test_the_lines_that_go_are_bounded(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    with prompt([Say("Noted.")], tmp_path, columns=110) as (screen, _):
+        screen.line("\x1b\r".join(f"{'x' * 500} giraffe {number} {'y' * 500}" for number in range(20)))
+        screen.wait_for("1 step")
+        screen.line("/forget giraffe")
+        screen.wait_for("To forget:")
+        screen.wait_for("The lines that go, the first:")
+        assert len(re.findall(r"giraffe\s+\d", screen.scrolled().split("To forget:")[1])) == 8

@@ -9,7 +9,7 @@ import pytest
 from agent_core.workspace.agent_files import AgentFiles
 from agent_core.workspace.portable import ImportOptions
 from tests.cli.support import remembering, run
-from tests.interfaces.asking import agree
+from tests.interfaces.asking import agree, agree_with_code
 from tests.interfaces.support import prompt
 from tests.kit import Expect, Repeat, Say, contains
 from tests.kit.program import knapper
@@ -74,7 +74,7 @@ def test_an_agent_is_saved_and_loaded_in_place_after_asking(kept: Path) -> None:
         screen.wait_for("Noted.")
         screen.line("/load kept.json")
         screen.wait_for("conversation and memory, with the agent in")
-        agree(screen)
+        agree_with_code(screen)
         screen.wait_for("✓ agent main, made of a file of this program's")
         screen.wait_for("continues: you wrote 1 message, the last: the code word is heron")
         screen.line("which word?")
@@ -100,7 +100,7 @@ def test_the_last_message_of_a_file_is_not_sent_again(kept: Path) -> None:
         screen.wait_for("main is in kept.json")
         screen.line("/load kept.json")
         screen.wait_for("conversation and memory, with the agent in")
-        agree(screen)
+        agree_with_code(screen)
         screen.wait_for("continues: you wrote 1 message")
         screen.line("/retry")
         screen.wait_for("The last message came with an agent's file.")
@@ -124,7 +124,7 @@ async def test_one_switches_between_agents_and_each_has_its_own_conversation(kep
         screen.line("/agents")
         screen.wait_for("* main")
         screen.line("/switch fresh")
-        screen.wait_for('There is no agent fresh. Create it? Type "y ')
+        screen.wait_for("There is no agent fresh. Create it? Type y and Enter for yes.")
         agree(screen)
         screen.wait_for("made agents/fresh.toml")
         screen.line("who are you?")

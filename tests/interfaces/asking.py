@@ -65,7 +65,14 @@ def press(screen: Terminal, key: str) -> None:
 
 
 def agree(screen: Terminal, key: str = "y") -> None:
-    """Type a yes with the word that the last question shows, which a fold may have put on the next row."""
+    """Type a yes, which is one letter."""
+    asks = re.compile(rf"Type\s+{key}\s+and\s+Enter|\b{key}\s+(yes|once)\b")
+    screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
+    screen.line(key)
+
+
+def agree_with_code(screen: Terminal, key: str = "y") -> None:
+    """Type a yes with the code that the last question shows, which a fold may have put on the next row."""
     asks = re.compile(rf"\b{key}\s+(\d[a-z])\b")
     screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
     screen.line(f"{key} {asks.findall(screen.scrolled())[-1]}")

@@ -306,7 +306,7 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
         screen.line("/undo 9")
         screen.wait_for("There is no change 9.")
         screen.line("/undo all")
-        screen.wait_for('Type "y ')
+        screen.wait_for("Type y and Enter for yes.")
         agree(screen)
         screen.wait_for("✓ deleted count_vowels")
         screen.wait_for("the block human is as it was when the session began")
@@ -316,11 +316,11 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
 
 def test_a_line_that_is_not_the_word_asked_for_is_said_to_count_as_a_no(folder: Path) -> None:
     with prompt([], folder) as (screen, _):
-        for count, typed in enumerate(("y", "/switch second"), 1):
+        for count, typed in enumerate(("yup", "/switch second"), 1):
             screen.line("/switch nobody")
             screen.wait_for("Create it?")
             screen.line(typed)
-            screen.wait_for(f"“{typed}” is not “y ")
+            screen.wait_for(f"“{typed}” is not “y”")
             screen.wait_count("It was not created.", count)
         screen.line("/delete slugify")
         screen.wait_for("Delete slugify?")
@@ -330,8 +330,8 @@ def test_a_line_that_is_not_the_word_asked_for_is_said_to_count_as_a_no(folder: 
     with scripted([]) as model, terminal("run", "--plain", *flags(model), cwd=folder) as screen:
         screen.line("/delete slugify")
         screen.wait_for("Delete slugify?")
-        screen.line("yes")
-        screen.wait_for("“yes” is not “y ")
+        screen.line("maybe")
+        screen.wait_for("“maybe” is not “y”")
 
 
 def test_what_another_agent_did_is_not_undone_here(tmp_path: Path) -> None:

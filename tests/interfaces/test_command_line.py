@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -6,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_core import __version__
+from agent_core.interfaces.cli import _COMMANDS
 from agent_core.interfaces.faults import innermost, report_crash
-from tests.interfaces.support import COUNT_VOWELS, HERE
+from tests.interfaces.support import COUNT_VOWELS, HERE, SLOW
 from tests.kit.program import knapper
 from tests.kit.terminal import KNAPPER, terminal
 
@@ -96,6 +98,52 @@ def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> 
     ]
     assert any("Talk to it" in row for row in shown[:6])
     assert any(row.startswith("Usage: knapper") for row in shown[:8])
+    assert any("_KNAPPER_COMPLETE=bash_source" in row for row in shown)
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_help_lists_every_command_in_groups_and_cuts_no_text(tmp_path: Path, columns: int) -> None:
+    with terminal("--help", cwd=tmp_path, columns=columns, rows=50) as screen:
+        assert screen.exit_code() == 0
+        shown = screen.scrolled()
+    missing = [name for name in _COMMANDS if not re.search(rf"^(.*  )?  ?{name}  +\w", shown, re.MULTILINE)]
+    assert missing == []
+    assert "..." not in shown.replace("COMMAND [ARGS]...", "")
+    for group in ("Start:", "Functions:", "Agents:", "Serve and keep:"):
+        assert group in shown
+
+
+def test_a_command_that_is_in_a_group_is_named_with_it(tmp_path: Path) -> None:
+    done = knapper("grants", "list", cwd=tmp_path)
+    assert (done.returncode, "It is in a group: knapper functions grants." in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        pytest.param("knapper functions show co", ["count_vowels"], id="a function"),
+        pytest.param("knapper functions test --args {} sl", ["slow"], id="a function after an option"),
+        pytest.param("knapper run --agent sa", ["sam"], id="an agent"),
+        pytest.param("knapper agents show s", ["sam"], id="an agent to show"),
+        pytest.param("knapper run --model f", ["fast"], id="a model"),
+        pytest.param("knapper con", ["configure"], id="a command"),
+    ],
+)
+def test_the_shell_completes_names_without_running_anything(tmp_path: Path, typed: str, offered: list[str]) -> None:
+    (tmp_path / "functions").mkdir()
+    trap = "raise SystemExit('it was run')\n"
+    (tmp_path / "functions" / "words.py").write_text(f"{trap}{COUNT_VOWELS}\n\n{SLOW}\n\ndef _hidden():\n    pass\n")
+    (tmp_path / "functions" / "broken.py").write_text("def count_ (:\n")
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "sam.toml").write_text("")
+    (tmp_path / "knapper.toml").write_text('[models.fast]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    below = tmp_path / "below"
+    below.mkdir()
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_KNAPPER_COMPLETE": "bash_complete"}
+    for folder in (tmp_path, below):
+        done = knapper(cwd=folder, environment=words)
+        assert done.stdout.splitlines() == [f"plain,{name}" for name in offered]
+    assert not (tmp_path / ".knapper").exists()
 
 
 def test_misuse_under_json_is_one_json_document_on_standard_output(tmp_path: Path) -> None:

@@ -75,6 +75,10 @@ def test_it_asks_how_new_agents_begin(tmp_path: Path) -> None:
         for question in ("Model: its name", "Maximum number", "Maximum seconds"):
             screen.wait_for(question)
             screen.line("")
+        screen.wait_for("Agent that `knapper run` talks to [main]:")
+        screen.line("no good name")
+        screen.wait_count("Agent that `knapper run` talks to [main]:", 2)
+        screen.line("sam")
         screen.wait_for("Preset of new agents [direct]:")
         screen.line("memgtp")
         screen.wait_count("Preset of new agents [direct]:", 2)
@@ -85,7 +89,21 @@ def test_it_asks_how_new_agents_begin(tmp_path: Path) -> None:
         screen.line("My name is Sam.")
         screen.wait_for("answers (")
         assert screen.exit_code() == 0
-    assert 'preset = "memgpt"\nhuman = "My name is Sam."' in (tmp_path / "knapper.toml").read_text()
+    written = (tmp_path / "knapper.toml").read_text()
+    assert 'preset = "memgpt"\nhuman = "My name is Sam."' in written
+    assert written.startswith('agent = "sam"\n')
+
+
+def test_options_say_which_agent_and_how_new_ones_begin(tmp_path: Path) -> None:
+    beginning = ("--agent", "sam", "--preset", "memgpt", "--persona", "I am terse.", "--human", "My name is Sam.")
+    with scripted([Say("ready")]) as model:
+        done = knapper("configure", "--yes", "--base-url", model.base_url, *beginning, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = (tmp_path / "knapper.toml").read_text()
+    for text in ('agent = "sam"', 'preset = "memgpt"', 'persona = "I am terse."', 'human = "My name is Sam."'):
+        assert text in written
+    missing = knapper("configure", "--yes", "--preset", "memgtp", cwd=tmp_path)
+    assert (missing.returncode, "memgtp" in missing.stderr) == (2, True)
 
 
 def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_cannot_be(tmp_path: Path) -> None:
@@ -101,7 +119,7 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
         screen.wait_count("Maximum number of model replies per turn [30]:", 2)
         screen.line("12")
         screen.wait_for("Maximum seconds per function call")
-        for question in ("Preset of new agents", "Persona of new agents", "What new agents know of you"):
+        for question in ("Agent that", "Preset of new agents", "Persona of new agents", "What new agents know of you"):
             screen.line("")
             screen.wait_for(question)
         screen.line("")

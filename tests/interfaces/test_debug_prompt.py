@@ -46,6 +46,8 @@ STEPS = [
     ("w", "→ functions/words.py"),
     ("a", "factor = 10"),
     ("locals", "even = 1"),
+    ("p sorted(locals())", "['even', 'factor', 'number', 'numbers', 'total']"),
+    ("p dir() == sorted(vars())", "True"),
     ("l", f"●→  {LOOP_LINE}"),
     ("ll", "     1 def scale"),
     ("p total * 2", "60"),

@@ -145,6 +145,38 @@ def test_a_rollback_of_ones_own_is_a_change_that_undo_takes_back(tmp_path: Path)
         screen.wait_for("Nothing was changed.")
 
 
+def test_an_edit_of_ones_own_is_no_creation_and_goes_back_to_what_the_agent_made(tmp_path: Path) -> None:
+    with prompt([Ask(create(COUNT_VOWELS)), Say("Done.")], tmp_path, columns=140) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("2 steps")
+        file = tmp_path / "functions" / "words.py"
+        made = file.read_text()
+        for number, letters in enumerate(("aeioué", "aeiouéü"), 1):
+            file.write_text(made.replace("aeiou", letters))
+            screen.wait_count("from outside changed: count_vowels", number)
+        screen.line("/changes")
+        screen.wait_for("you changed count_vowels")
+        screen.line("/undo 1")
+        screen.wait_for("This would change count_vowels back to version 1 (by the agent main (scripted)")
+        agree(screen)
+        screen.wait(lambda: '"aeiou"' in file.read_text(), "the agent's version in the file")
+        screen.line("/changes")
+        screen.wait_for("the agent main (scripted) made count_vowels")
+
+
+def test_undoing_all_of_an_edited_creation_says_who_made_it(tmp_path: Path) -> None:
+    with prompt([Ask(create(COUNT_VOWELS)), Say("Done.")], tmp_path, columns=140) as (screen, _):
+        screen.line("make it")
+        screen.wait_for("2 steps")
+        file = tmp_path / "functions" / "words.py"
+        file.write_text(file.read_text().replace("aeiou", "aeioué"))
+        screen.wait_for("from outside changed: count_vowels")
+        screen.line("/undo all")
+        screen.wait_for("This would delete count_vowels, made by the agent main (scripted) and changed by you.")
+        agree(screen)
+        screen.wait_for("deleted count_vowels")
+
+
 def test_undoing_a_deletion_says_who_deleted_it(tmp_path: Path) -> None:
     with prompt([Ask(create(COUNT_VOWELS)), Say("Done.")], tmp_path, columns=120) as (screen, _):
         screen.line("make it")

@@ -177,7 +177,7 @@ def test_a_human_at_a_dumb_terminal_is_greeted_and_asked_before_a_function_goes(
             assert kept.exists()
         screen.type("/delete count_vowels\n")
         screen.wait_count("and Enter for yes.", 3)
-        screen.type("y\n")  # without the word
+        screen.type("maybe\n")
         screen.wait_count("Nothing was deleted.", 3)
         assert kept.exists()
         screen.type("/delete count_vowels\n")

@@ -1,5 +1,7 @@
 """A human at the prompt is asked before a function gets what it lacks, and answers with one key."""
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,7 +99,7 @@ def test_escape_and_ctrl_c_are_a_no_and_the_turn_goes_on(tmp_path: Path, place: 
 def test_enter_and_other_keys_answer_nothing_and_explain(tmp_path: Path, place: str) -> None:
     with asked([made(place), *REFUSED], tmp_path) as screen:
         screen.type(ENTER)
-        screen.wait_for("Enter answers nothing. o: for its next call only.")
+        screen.wait_for("Enter answers nothing. Press o (once), y (always), n (no) or w (no, with a")
         screen.type("x")
         screen.wait_for("That was typed text")
         screen.type("\x7f")
@@ -118,13 +120,10 @@ def test_what_is_typed_ahead_answers_nothing_and_stays_in_the_line(tmp_path: Pat
         screen.wait_for("Enter puts your line aside")
         screen.type(ENTER)
         screen.wait_for("o once")
-        screen.type(f"yes{ENTER}")
-        screen.wait_for("“yes” came too early or at once, so it does not count.")
         assert "→ yes" not in screen.scrolled()
         press(screen, "n")
         ended(screen)
         screen.wait_for("› yy")
-        assert "  yes" not in screen.screen()
 
 
 @pytest.mark.parametrize("before", ["h", ""], ids=["begun-before", "begun-after"])
@@ -178,7 +177,6 @@ def test_a_word_and_enter_answer_as_its_key_does(tmp_path: Path, place: str, typ
             screen.type(letter)
         screen.wait_for(f"› {typed}")
         screen.wait_for("Enter answers with your line")
-        time.sleep(0.1)  # a line and its Enter that come together are a paste
         screen.type(ENTER)
         screen.wait_for(says)
         ended(screen)
@@ -190,7 +188,7 @@ def test_a_line_that_is_no_answer_is_told_and_does_not_come_back(tmp_path: Path,
         screen.wait_for("› maybe")
         time.sleep(0.1)
         screen.type(ENTER)
-        screen.wait_for("“maybe” answers nothing, and was not sent (↑ has it). o:")
+        screen.wait_for("“maybe” answers nothing, and was not sent (↑ has it). Press o (once)")
         press(screen, "n")
         ended(screen)
         screen.line("next")
@@ -198,12 +196,40 @@ def test_a_line_that_is_no_answer_is_told_and_does_not_come_back(tmp_path: Path,
         screen.wait_count("∙ ", 2)
 
 
-def test_a_yes_and_enter_that_come_together_are_typing(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize(("typed", "says"), [("y", "→ yes, kept"), ("o", "→ once"), ("yes", "→ yes"), ("n", "→ no")])
+def test_an_answer_and_enter_that_come_together_at_once_are_an_answer(
+    tmp_path: Path, place: str, typed: str, says: str
+) -> None:
+    with asked([made(place), *(REFUSED if typed == "n" else [DONE])], tmp_path) as screen:
+        screen.line(typed)
+        screen.wait_for(says)
+        ended(screen)
+
+
+@pytest.mark.parametrize("pasted", [f"y{ENTER}and more", f"yes{ENTER}and more{ENTER}"], ids=["key", "word"])
+def test_an_answer_with_more_right_behind_it_is_a_paste(tmp_path: Path, place: str, pasted: str) -> None:
     with asked([made(place), *REFUSED], tmp_path) as screen:
-        screen.type(f"y{ENTER}")
-        screen.wait_for("That was typed text")
+        screen.type(pasted)
+        screen.wait_for("and more")
+        time.sleep(0.5)
         assert "→" not in screen.scrolled().split("? weather")[1]
-        screen.type("\x7f")
+        screen.type(CTRL_C)
+        screen.wait_for("→ no")
+        ended(screen)
+
+
+def test_a_key_on_its_way_as_the_question_appears_answers_nothing(tmp_path: Path, place: str) -> None:
+    slow = made(place, text="One moment please. " * 4, pause_s=0.05)
+    with prompt([slow, *REFUSED], tmp_path) as (screen, _):
+        screen.line("what is the weather?")
+        screen.wait_for("One moment")
+        os.kill(screen.process.pid, signal.SIGSTOP)
+        time.sleep(1)
+        screen.line("y")
+        os.kill(screen.process.pid, signal.SIGCONT)
+        screen.wait_for("delivered at the next step")
+        screen.wait_for("o once")
+        assert "→" not in screen.scrolled().split("? weather")[1]
         press(screen, "n")
         ended(screen)
 

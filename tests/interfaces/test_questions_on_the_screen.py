@@ -82,6 +82,18 @@ def test_a_typed_line_that_is_no_key_is_no_answer(typed: str) -> None:
     assert typed_decision(typed, Agreement("4f")) is None
 
 
+@pytest.mark.parametrize(("typed", "answer"), [("o", "once"), ("y", "yes"), ("Yes", "yes"), ("n", "no"), ("no", "no")])
+def test_a_letter_or_word_is_an_answer_where_nothing_was_typed_ahead(typed: str, answer: str) -> None:
+    decision = typed_decision(typed, Agreement())
+    assert decision is not None
+    assert decision.answer == answer
+
+
+@pytest.mark.parametrize("typed", ["", "ok", "w", "yy", "y please", "y 4f", "f"])
+def test_any_other_line_is_no_answer(typed: str) -> None:
+    assert typed_decision(typed, Agreement()) is None
+
+
 def test_hostile_words_of_the_model_never_reach_the_terminal_as_they_are(tmp_path: Path, place: str) -> None:
     with asked([made(place, reason=HOSTILE), Say("I see."), DONE], tmp_path) as screen:
         seen = screen.scrolled()

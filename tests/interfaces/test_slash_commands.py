@@ -66,16 +66,17 @@ def test_ctrl_c_ends_a_test_that_takes_long(tmp_path: Path, arguments: str) -> N
 def test_delete_asks_first_and_only_yes_deletes(grown: Path) -> None:
     with prompt([], grown) as (screen, _):
         screen.line("/delete count_vowels")
-        screen.wait_for('Delete count_vowels? Type "y ')
+        screen.wait_for("Delete count_vowels? Type y and Enter for yes.")
         screen.type(CTRL_C)
         screen.wait_for("Nothing was deleted.")
         assert "count_vowels" in (grown / "functions" / "words.py").read_text()
         screen.line("/delete count_vowels")
-        screen.wait_for('Delete count_vowels? Type "y ')
-        screen.line("y")
+        screen.wait_for("Delete count_vowels? Type y and Enter for yes.")
+        screen.line("maybe")
+        screen.wait_for("“maybe” is not “y”, so it counts as a no.")
         screen.wait_count("Nothing was deleted.", 2)
         screen.line("/delete count_vowels")
-        screen.wait_for('Delete count_vowels? Type "y ')
+        screen.wait_for("Delete count_vowels? Type y and Enter for yes.")
         agree(screen)
         screen.wait_for("✓ deleted count_vowels from words")
 

@@ -11,7 +11,7 @@ from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, HERE, flags, prompt
 from tests.kit import Say, scripted
 from tests.kit.program import knapper, surroundings
-from tests.kit.terminal import ESCAPE, KNAPPER
+from tests.kit.terminal import ESCAPE, KNAPPER, terminal
 
 SHOUT = '''def shout(text: str) -> str:
     """Say a text loudly.
@@ -137,6 +137,41 @@ def test_the_list_at_the_prompt_says_what_the_status_bar_counts(grown: Path) -> 
         screen.line("/functions")
         screen.wait_for(f"The model was last shown {bar[1]} of {bar[2]} functions")
         screen.type(ESCAPE)
+
+
+def test_every_count_of_functions_is_the_same_and_starters_are_marked(tmp_path: Path) -> None:
+    assert knapper("init", cwd=tmp_path).returncode == 0
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    rows = json.loads(knapper("functions", "list", "--json", cwd=tmp_path).stdout)["functions"]
+    assert (rows[0]["name"], rows[0]["source"]) == ("count_vowels", "human")
+    assert {row["source"] for row in rows[1:]} == {"starter"}
+    with prompt([], tmp_path, columns=140) as (screen, _):
+        screen.wait_for(f"functions {len(rows)} ")
+        screen.line("/functions")
+        screen.wait_for(f"functions {len(rows)} of {len(rows)}:")
+        screen.wait_for(f"{len(rows)} functions of this workspace; ")
+        screen.type(ESCAPE)
+
+
+@pytest.mark.parametrize("typed", ["/pm", "%debug"])
+def test_habits_of_other_debuggers_lead_to_debug_last(tmp_path: Path, typed: str) -> None:
+    with prompt([], tmp_path) as (screen, model):
+        screen.line(typed)
+        screen.wait_for("/debug last")
+        assert model.requests == []
+
+
+def test_model_lists_what_the_endpoint_has(tmp_path: Path) -> None:
+    names = ["scripted", *(f"cap-{number}" for number in range(40))]
+    with (
+        scripted([], models=names) as model,
+        terminal("run", *flags(model), cwd=tmp_path, rows=60) as screen,
+    ):
+        screen.wait_for("/help lists")
+        screen.line("/model")
+        screen.wait_for("and 11 more that the endpoint has.")
+        assert "*  scripted" in screen.screen()
+        assert "   cap-0" in screen.screen()
 
 
 NEAR = [

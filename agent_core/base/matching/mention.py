@@ -44,6 +44,7 @@ class Mention:
         if not _LEAST <= sum(map(len, parts)) <= _LONGEST:
             fix = f"Give {_LEAST} to {_LONGEST:,} characters."
             raise UsageError(f"`{text[:60]}` is not a text that can be forgotten everywhere.", fix=fix)
+        self.text = text
         self.longer: Counter[str] = Counter()
         flags = re.NOFLAG if exact else re.IGNORECASE
         before, after = (_BEFORE, _AFTER) if word else ("", "")
@@ -60,6 +61,15 @@ class Mention:
     def count(self, text: str) -> int:
         """Return how often the text occurs in another."""
         return len(self._form(text).findall(text))
+
+    def around(self, text: str, limit_chars: int) -> str:
+        """Return the part of a text around the first occurrence; "" if there is none."""
+        match = self._form(text).search(text)
+        if match is None:
+            return ""
+        start = max(min(match.start() - limit_chars // 2, len(text) - limit_chars), 0)
+        end = start + limit_chars
+        return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
     def without(self, text: str, instead: str = MARK) -> str:
         """Return a text with each occurrence replaced; the same object if there is none."""

@@ -31,7 +31,7 @@ _META = frozenset({"meta_functions.functions", "meta_functions.talk"})
 
 @dataclass(frozen=True, slots=True)
 class FunctionSummary:
-    """A function in a list. `source` is the author of its version."""
+    """A function in a list. `source` is the author of its version, or `starter`: it came with the workspace."""
 
     name: str
     module: str
@@ -143,6 +143,9 @@ async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
     ]
     retirable = await unused(sight, stats)
     rows = [await _summary(function, stats.get(function.name, []), retirable, sight) for function in matching]
+    starters = sight.starters()
+    rows = [replace(row, source="starter") if row.name in starters and row.source == "human" else row for row in rows]
+    rows.sort(key=lambda row: row.source == "starter")
     selected = [
         row
         for row in rows

@@ -350,6 +350,10 @@ class FunctionService:
         """Return the names of all functions, sorted."""
         return sorted(self.registry.snapshot().functions)
 
+    def count(self) -> int:
+        """Return the number of functions that can be called: the workspace's, and those of other programs."""
+        return len(self.registry.snapshot().functions) + len(self.foreign())
+
     def path_of(self, name: str) -> tuple[Path, int]:
         """Return the file of a function and its line there."""
         function = self._function(name)

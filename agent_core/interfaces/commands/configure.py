@@ -13,6 +13,7 @@ import click
 from agent_core.base.errors import SettingsError, UsageError
 
 from ..cli_context import CliContext, scene
+from ..shell_completion import AGENT, MODEL
 from ..spans import Line, line
 
 
@@ -29,6 +30,7 @@ ASKED = (
     SettingQuestion("model.name", "Model: its name at the endpoint, or local/NAME"),
     SettingQuestion("turn.max_steps", "Maximum number of model replies per turn"),
     SettingQuestion("sandbox.wall_s", "Maximum seconds per function call"),
+    SettingQuestion("agent", "Agent that `knapper run` talks to"),
     SettingQuestion("memory.preset", "Preset of new agents"),
     SettingQuestion("memory.persona", "Persona of new agents: a text, or a name from personas/"),
     SettingQuestion("memory.human", "What new agents know of you: a text, or a name from humans/"),
@@ -39,7 +41,7 @@ _WINDOW = "model.context_tokens"
 
 
 @click.command()
-@click.option("--model", metavar="NAME", help="The model's name; skips the question.")
+@click.option("--model", metavar="NAME", type=MODEL, help="The model's name; skips the question.")
 @click.option("--base-url", metavar="URL", help="The endpoint's address; skips the question.")
 @click.option(
     "--context-tokens",
@@ -47,22 +49,26 @@ _WINDOW = "model.context_tokens"
     metavar="N",
     help="The size of the model's window, if nothing tells it.",
 )
+@click.option("--agent", metavar="NAME", type=AGENT, help="The agent that `run` talks to; skips the question.")
+@click.option("--preset", metavar="NAME", help="The preset of new agents; skips the question.")
+@click.option("--persona", metavar="TEXT", help="Their persona: a text, or a name from personas/.")
+@click.option("--human", metavar="TEXT", help="What they know of you: a text, or a name from humans/.")
 @click.option("--confirm-address", is_flag=True, help="Only confirm the address that knapper.toml names.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: use the given and the current values.")
 @scene
-def configure(
-    scene: CliContext, model: str | None, base_url: str | None, context_tokens: int | None, **flags: bool
-) -> int:
+def configure(scene: CliContext, model: str | None, base_url: str | None, **options: Any) -> int:  # Any: the above
     """Choose the model and a few limits. The choice is tried with one real request and written to knapper.toml.
 
     Nothing is asked with --context-tokens alone. A key is never asked for and never written: it comes from
     OPENAI_API_KEY.
     """
+    from agent_core.workspace.model_check import in_force
     from agent_core.workspace.workspace import Workspace
 
-    given = {"model.base_url": base_url, "model.name": model, _WINDOW: context_tokens}
-    is_size_alone = context_tokens is not None and not (base_url or model)
-    yes, confirms = flags["yes"] or is_size_alone, flags["confirm_address"]
+    given = {"model.base_url": base_url, "model.name": model, _WINDOW: options["context_tokens"]}
+    given |= {"agent": options["agent"], **{f"memory.{name}": options[name] for name in ("preset", "persona", "human")}}
+    is_size_alone = [name for name, value in given.items() if value is not None] == [_WINDOW]
+    yes, confirms = options["yes"] or is_size_alone, options["confirm_address"]
     if not yes and not sys.stdin.isatty():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
         raise UsageError("There is no terminal for the question.", fix=f"Next: knapper configure {next_command}")
@@ -70,6 +76,7 @@ def configure(
     if confirms:
         return _confirm(scene, root, {"model.name": model}, yes=yes)
     values = _checked(given)
+    _check_beginning(root, in_force(root, values)[0])
     if not yes:
         values |= _ask_settings(root, values)
     return _take(scene, root, values, yes=yes)
@@ -238,5 +245,5 @@ def _shown(key: str, value: Any) -> str:
 
 
 def _value(settings: Any, key: str) -> Any:
-    section, _, name = key.partition(".")
-    return getattr(getattr(settings, section), name)
+    section, _, name = key.rpartition(".")
+    return getattr(getattr(settings, section) if section else settings, name)

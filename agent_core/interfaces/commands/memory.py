@@ -190,7 +190,7 @@ async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
 async def _edited(door: Door, name: str, text: str) -> str | None:
     from ..manual_edits import text_from_editor
 
-    async with door.editor("Give --value TEXT, or --file FILE."):
+    async with door.editor("Give --value TEXT, or --file FILE. --file - reads standard input."):
         return await text_from_editor(name, text)
 
 
@@ -245,11 +245,11 @@ async def _agrees(door: Door, report: "ForgetReport") -> bool:
     question = f"Forget {report.subject}? This cannot be undone."
     if door.at_prompt:
         door.show(forget_lines(report))
-        return await door.confirm(question)
+        return await door.confirm(question, is_final=True)
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Give -y to forget, or --dry-run to look.")
     say(forget_lines(report))
-    return agreed(question)
+    return agreed(question, is_final=True)
 
 
 for _command in (show, history, edit, undo, add, share, *map(_handed, _HANDED), search, forget):

@@ -21,6 +21,7 @@ from ..cli_context import CliContext, loading, scene
 from ..debug_log import debug_file
 from ..faults import innermost
 from ..options import RunOptions
+from ..shell_completion import AGENT, MODEL
 
 _OF_WORKSPACE = (
     *("model", "base_url", "once", "system", "preset", "persona", "human", "first", "greet", "verify", "max_steps"),
@@ -29,10 +30,11 @@ _OF_WORKSPACE = (
 
 
 @click.command()
-@click.option("--agent", metavar="NAME", help="The agent to talk to; its conversation continues.")
+@click.option("--agent", metavar="NAME", type=AGENT, help="The agent to talk to; its conversation continues.")
 @click.option(
     "--model",
     metavar="NAME",
+    type=MODEL,
     help="A model of the endpoint, local or local/NAME (fetched at first), or tour (scripted).",
 )
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")

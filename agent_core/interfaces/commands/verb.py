@@ -19,6 +19,7 @@ from agent_core.base.plain_files import read_named_text
 
 from ..choices import Table
 from ..cli_context import CliContext, loading, scene
+from ..shell_completion import complete
 from ..spans import Line
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
@@ -87,8 +88,8 @@ class Door(Protocol):
             UsageError: it cannot be read, or nobody types it.
         """
 
-    async def confirm(self, question: str) -> bool:
-        """Ask for a yes. In the shell, the command itself is one."""
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+        """Ask for a yes, with a code if the deed cannot be undone. In the shell, the command itself is a yes."""
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show what belongs to a question, before it is asked."""
@@ -180,7 +181,9 @@ def verb(name: str | None = None, *, opens: Opens = Opens.WORKSPACE) -> Callable
         run.__name__, run.__doc__ = getattr(handler, "__name__", ""), handler.__doc__
         callback = scene(run, [name for option in own for name in option.opts], over_server=True)
         vars(callback)["__click_params__"] += own
-        return click.command(name, cls=Verb, handler=handler)(callback)
+        command = click.command(name, cls=Verb, handler=handler)(callback)
+        complete(command, handler.__module__)
+        return command
 
     return made
 

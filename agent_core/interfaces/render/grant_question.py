@@ -5,7 +5,7 @@ a long line is folded, and each row that goes on with it is marked; what does no
 """
 
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -17,13 +17,20 @@ from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
 from ..columns import certain
-from ..question import Agreement
+from ..question import Agreement, Answers
 from ..spans import Line, Role, Span, indented, line
 from ..wrap import folded, screen_columns
 from .verdicts import problem_lines
 
 Key = Literal["o", "y", "f", "n", "w"]
 KEYS: tuple[tuple[Key, str], ...] = (("o", "once"), ("y", "yes, kept"), ("n", "no"), ("w", "no, with a word"))
+_MEANS: dict[Key, str] = {
+    "o": "once",
+    "y": "always",
+    "f": "always, for its folder",
+    "n": "no",
+    "w": "no, with a reason",
+}
 _OF_FILES: tuple[tuple[Key, str], ...] = (
     ("o", "once"),
     ("y", "yes for this file"),
@@ -33,17 +40,10 @@ _OF_FILES: tuple[tuple[Key, str], ...] = (
 _OF_HELPERS: tuple[tuple[Key, str], ...] = (("y", "yes"), *KEYS[2:])
 """What is agreed to is done at once: there is nothing to keep, and no next call."""
 _YES_TO_FOLDER: Key = "f"
-_YES_TO_FILES = " f: for its folder too."
 _WORDS: dict[str, Key] = {"once": "o", "yes": "y", "no": "n"}
 CONFIRMED: tuple[Key, ...] = ("o", "y", "f")
 """The keys that count once Enter confirms them."""
 ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
-EXPLAINED = (
-    "That answers nothing. o: for its next call only. y: permanently, for exactly this code. n: no."
-    " w: no, and you type a word for the model."
-)
-_EXPLAINED_OF_HELPERS = "That answers nothing. y: do it. n: no. w: no, and you type a word for the model."
-_WORD = "o and y need the word next to them, so nothing typed before the question can answer it."
 UNSEEN = "That is no answer yet: not all of it has been shown."
 PAGED = "This is not all of it. Enter shows more; n: no, or w and a word; then Enter: "
 _TITLES = {
@@ -110,10 +110,10 @@ def decision_of(key: str, question: Question | None) -> Decision | None:
 
 
 def explained(question: Question) -> str:
-    """Return what the keys of a question mean."""
-    if question.moment == "helper":
-        return _EXPLAINED_OF_HELPERS
-    return f"{EXPLAINED}{_YES_TO_FILES}" if question.folder else EXPLAINED
+    """Return which keys answer a question, and what each means."""
+    is_kept = question.moment != "helper"
+    *first, last = [f"{key} ({_MEANS[key] if is_kept or key != 'y' else 'yes'})" for key, _ in keys_of(question)]
+    return f"Press {', '.join(first)} or {last}."
 
 
 def title_of(question: Question) -> str:
@@ -224,22 +224,24 @@ def pages(question: Question, columns: int, rows: int) -> Iterator[tuple[list[Li
         page = following
 
 
-async def answered(
-    question: Question, show: Callable[[Iterable[Line]], None], ask: Callable[[str], Awaitable[str | None]]
-) -> Decision:
+async def answered(question: Question, show: Callable[[Iterable[Line]], None], answers: Answers) -> Decision:
     """Return the user's answer below the last page. A no can be typed below each page; the end of input is a no."""
     rows, agreement = max(shutil.get_terminal_size().lines - 2, 8), Agreement()
     for page, is_last in pages(question, screen_columns(), rows):
         show(page)
-        while (typed := await ask(typed_keys(agreement, question) if is_last else PAGED)) is not None:
+        while True:
+            agreement = Agreement.to(is_ahead=answers.set_aside())
+            if agreement.is_ahead and is_last:
+                show([line(("dim", "  Something was typed before the question, so a yes needs a code."))])
+            typed = await answers.answer(typed_keys(agreement, question) if is_last else PAGED)
+            if typed is None:
+                return Decision("no")
             decision = typed_decision(typed, agreement, question)
             if decision is not None and (is_last or decision.answer == "no"):
                 return decision
             if not is_last and not typed.strip():
                 break
-            show([line(("warn", f"{explained(question)} {_WORD}" if is_last else UNSEEN))])
-        else:
-            return Decision("no")
+            show([line(("warn", f"That answers nothing. {explained(question)}" if is_last else UNSEEN))])
     return Decision("no")
 
 
@@ -271,15 +273,15 @@ def _denied(event: GrantAnswered) -> Sequence[Line]:
 
 def typed_keys(agreement: Agreement, question: Question) -> str:
     """Return what can be typed below a question."""
-    word = agreement.word
+    code = f" {agreement.code}" if agreement.code else ""
     if question.moment == "helper":
-        return f"y {word} yes, n no, or w and a word; then Enter: "
-    kept = f"y {word} yes for this file, f {word} yes for its folder" if question.folder else f"y {word} yes (kept)"
-    return f"o {word} once, {kept}, n no, or w and a word; then Enter: "
+        return f"y{code} yes, n no, or w and a word; then Enter: "
+    kept = f"y{code} yes for this file, f{code} yes for its folder" if question.folder else f"y{code} yes (kept)"
+    return f"o{code} once, {kept}, n no, or w and a word; then Enter: "
 
 
 def typed_decision(text: str, agreement: Agreement, question: Question | None = None) -> Decision | None:
-    """Return the answer that a typed line gives, if any. `o` and `y` need the question's word; `w` takes any text."""
+    """Return the answer that a typed line gives, if any. If the question has a code, `o` and `y` need it."""
     key, _, word = text.strip().partition(" ")
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())

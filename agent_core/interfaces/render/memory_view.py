@@ -12,7 +12,7 @@ from agent_core.memory.blame import BlockLine, blame
 from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.memory.results import FoundItem, ResultPage, coverage, excerpt
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
-from agent_core.workspace.forgetting import ForgetReport, place_of
+from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
 from sandbox.wire.lines import bare_lines
 
 from ..columns import columns
@@ -213,7 +213,18 @@ def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
     places = columns([(f"  {place}", f"{count:,}") for place, count in report.places.items()], ("", "strong"))
     longer = [line(("warn", f"Also within: {', '.join(report.longer[:_COUNT])}. --word leaves these."))]
     stays = [line(("warn", "Stays in "), one_line(place), ("dim", f": {why}")) for place, why in report.stays.items()]
-    return [head, *places, *(longer if report.longer and not is_done else []), *stays]
+    gone = [line("  ", ("dim", f"{one_line(row.place, 60)}: "), one_line(row.text, _HIT)) for row in report.lines]
+    near = [line("  ", one_line(row.place, 60), " still says: ", one_line(row.text, _HIT)) for row in report.nearest]
+    return [
+        head,
+        *places,
+        *([line(("dim", f"The lines that go{', the first' if len(gone) == MOST_LINES else ''}:"))] if gone else []),
+        *gone,
+        *(longer if report.longer and not is_done else []),
+        *stays,
+        *([line(("warn", "Stays, nearest by its words (memory edit LABEL changes it):"))] if near else []),
+        *near,
+    ]
 
 
 def _hit(item: FoundItem, terms: Collection[str]) -> Line:

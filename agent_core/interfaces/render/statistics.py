@@ -67,9 +67,9 @@ def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
 
 
 def shown_line(shown: int, known: int, own: int) -> Line:
-    """Return the line that explains the figures of the status bar: `own` of the functions are the workspace's."""
-    was = f"The model was last shown {shown} of {known} functions" if shown else f"The model has {known} functions"
-    return line(("dim", f"{was}; {known - own} of the {known} are the host's."))
+    """Return the line that explains the figures of the status bar: those of the workspace, and `own` of Knapper's."""
+    was = f"The model was last shown {shown} of {known} functions" if shown else f"{known} functions"
+    return line(("dim", f"{was} of this workspace; {own} more are Knapper's own."))
 
 
 def moment(at: float | None) -> str:

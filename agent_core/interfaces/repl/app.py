@@ -27,7 +27,7 @@ from ..spans import line, painted
 from .completion import PromptCompleter
 from .debug import DebugLine
 from .early_settings import taste
-from .prompt import MARK, OpenQuestion, OpenTable, Prompt
+from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt
 from .safe_display import shortened
 
 _ECHOED = 20
@@ -276,7 +276,7 @@ def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
 
 def _bind_answers(keys: KeyBindings, prompt: Prompt, wheel: Wheel) -> None:
     is_asking = Condition(lambda: prompt.asking is not None)
-    counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ("armed", "pressed", "chosen"))
+    counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ANSWERABLE)
     word = Condition(lambda: prompt.asking is not None and prompt.asking.state == "word")
     keys.add("enter", filter=is_asking, eager=True)(lambda event: _open(prompt).enter())
     keys.add("c-c", filter=is_asking, eager=True)(lambda event: _open(prompt).refuse())
@@ -322,6 +322,7 @@ def _enter(prompt: Prompt, wheel: Wheel) -> None:
         prompt.bar.hint = _TOO_LATE
     elif text.strip():
         prompt.buffer.reset(append_to_history=True)
+        prompt.line_sent()
         wheel.send(text)
 
 

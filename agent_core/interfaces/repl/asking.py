@@ -1,19 +1,17 @@
 """One grant question at the prompt: a key answers no; a key and Enter answer once or yes.
 
-What is typed ahead answers nothing, however slowly: keys count only while the input line is empty, once it has been
-quiet for a moment, and only when they come alone; all else is typing and goes into the line. A line that was begun then
-answers with a word, such as yes; if it is none, it is not sent, and is found in the history. One that was begun before
-is put aside by Enter, and is there again after the answer. Heavy: loaded behind the prompt.
+What is typed ahead answers nothing: keys count at once if the user was not typing as the question appeared, else once
+the input line is empty and quiet. A line that was begun then answers with a word, such as yes; if it is none, it is not
+sent, and is found in the history. One that was begun before is put aside by Enter, and is there again after the answer.
+An answer with more right behind its Enter is a paste. Heavy: loaded behind the prompt.
 """
 
 import asyncio
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Literal
 
-from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from agent_core.access.grants import Decision, Question
@@ -35,11 +33,11 @@ from ..render.grant_question import (
 )
 from ..spans import Line, Role, Span, line, painted
 from ..wrap import wrapped
-from .prompt import Prompt
+from .prompt import QUIET_S, Prompt
 
-QUIET_S = 0.6
 ALONE_S = 0.25
-APART_S = 0.05  # of a yes and its Enter, which a paste brings together
+CHOSEN_S = 0.05  # until the row says what Enter answers
+LAST_S = 0.05  # after an Enter that answers: a paste brings more
 _BELOW = 3  # rows under the keys and over them: that more is left out, the input line, the bar
 _LONGEST_WORD = 2_000
 _LEAST_PAGE = 8  # rows
@@ -58,8 +56,7 @@ _ASIDE = "puts your line aside until you have answered; then a key answers."
 _TYPED = "That was typed text: it is in the line below."
 _MORE = "There is more: press d for the next page."
 _ALL = "That was all of it."
-_NOTHING = "That answers nothing. "
-State = Literal["quiet", "armed", "pressed", "chosen", "word"]
+State = Literal["quiet", "armed", "pressed", "chosen", "entered", "word"]
 
 
 class Asking:
@@ -72,23 +69,26 @@ class Asking:
         self._prompt = prompt
         self._note = ""
         self._pressed = ""
+        self._entered: str | Decision = ""  # the answer that counts if nothing follows its Enter
         self._pages: Iterator[tuple[list[Line], bool]] | None = None
         self._seen = False
-        self._draft = Document()
-        self._is_answer = False  # the line was begun when keys counted
-        self._pressed_at = self._apart = 0.0
+        self._draft = ""
+        self._is_answer = self._is_drawn = False  # the line was begun when keys counted
         self._timer: asyncio.TimerHandle | None = None
         prompt.buffer.cancel_completion()
         prompt.app.key_processor.before_key_press += self._typed
 
     def press(self, key: str) -> None:
         """Handle a key that may be an answer."""
-        if not key or not key.isprintable():
+        if self.state == "entered":
+            begun = "" if self._prompt.buffer.text else self._pressed
+            self._typing(f"{begun}\n{key if key.isprintable() else ''}", is_answer=True)
+        elif not key or not key.isprintable():
             self.state = "armed"
-            self._explain(explained(self._question))
+            self._explain(f"That answers nothing. {explained(self._question)}")
         elif self.state == "armed" and (decision_of(key, self._question) or key in ("w", "d")):
             self.state, self._pressed = "pressed", key
-            self._wait(APART_S if key in CONFIRMED else ALONE_S)
+            self._wait(CHOSEN_S if key in CONFIRMED else ALONE_S)
         elif self.state == "pressed" and key == self._pressed == "d":
             self._wait(ALONE_S)  # a page for each is not wanted yet, and no word begins so
         else:
@@ -98,35 +98,39 @@ class Asking:
         """Handle Enter: send the word, confirm a yes, take the typed line, or say what to press."""
         if self.state == "word":
             self._close(Decision("no", self._prompt.buffer.text.strip()[:_LONGEST_WORD]))
-        elif self.state == "chosen":
-            self._take(self._pressed)
-        elif self.state == "pressed":
-            self._typing(self._pressed)
+        elif self.state in ("pressed", "chosen"):
+            self._enter(self._pressed)
+        elif self.state == "entered":
+            self._elapsed()
         elif self._prompt.buffer.text:
             self._take_line()
         else:
-            self._explain(f"Enter answers nothing. {explained(self._question).removeprefix(_NOTHING)}")
+            self._explain(f"Enter answers nothing. {explained(self._question)}")
+
+    def _enter(self, answer: str | Decision) -> None:
+        """Take an answer unless more follows at once, as it does in a paste."""
+        self.state, self._entered = "entered", answer
+        self._wait(LAST_S)
 
     def _take_line(self) -> None:
         """Answer with the typed line, or say why it answers nothing."""
-        buffer, said = self._prompt.buffer, typed_answer(self._prompt.buffer.text, self._question)
-        if said is not None and self._is_answer and self._apart >= APART_S:
-            buffer.reset()
-            self._close(said) if isinstance(said, Decision) else self._take(said)
+        said = typed_answer(self._prompt.buffer.text, self._question)
+        if said is not None and self._is_answer:
+            self._enter(said)
             return
         self._put_aside(is_word=said is not None)
 
     def _put_aside(self, *, is_word: bool) -> None:
         """Empty the input line, so that keys can count, and say what becomes of it."""
-        buffer, again = self._prompt.buffer, explained(self._question).removeprefix(_NOTHING)
+        buffer, again = self._prompt.buffer, explained(self._question)
         typed = f"“{one_line(buffer.text.strip(), 40)}”"
         if is_word:
-            note = f"{typed} came too early or at once, so it does not count. {how_to_answer(self._question)}"
+            note = f"{typed} was begun before you could answer, so it does not count. {again}"
         elif self._is_answer:
             note = f"{typed} answers nothing, and was not sent (↑ has it). {again}"
         else:
             note = f"{typed} was begun before you could answer: it is back afterwards. {again}"
-            self._draft = Document("\n".join(filter(None, [self._draft.text, buffer.text])))
+            self._draft = "\n".join(filter(None, [self._draft, buffer.text]))
         buffer.reset(append_to_history=self._is_answer and not is_word)
         self.state, self._is_answer = "quiet", False
         self._explain(note)
@@ -143,18 +147,20 @@ class Asking:
             self._timer.cancel()
         if self.state == "word":
             self._prompt.buffer.reset()
-        texts = [self._draft.text, self._prompt.buffer.text]
-        if self._draft.text:
-            self._prompt.buffer.set_document(Document("\n".join(filter(None, texts))), bypass_readonly=True)
+        self._prompt.bring_back(self._draft)
         decided = self.answer.done() and not self.answer.cancelled()
         ending = answer_line(self.answer.result(), self._question) if decided else line("  ", ("dim", "→ not answered"))
         self._note, self._question, columns = "", transcript_form(self._question), self._prompt.columns
         self._print([*self._shown(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw the question and the keys to fit the screen. The question must be seen before a key can answer it."""
-        if self._timer is None:
-            self._wait(QUIET_S)
+        """Draw the question and the keys to fit the screen. Keys count from now on if the user does not type."""
+        if not self._is_drawn:
+            self._is_drawn = True
+            if self._timer is None and not self._prompt.is_typed_in:
+                self.state = "armed"
+            else:
+                self._wait(QUIET_S)
         lines, hidden_rows = self._shown(columns, len(self._below(columns, 1)))
         drawn: StyleAndTextTuples = []
         for row in [*lines, *self._below(columns, hidden_rows)]:
@@ -172,7 +178,7 @@ class Asking:
         if self.state == "chosen":
             chosen = next(says for key, says in keys_of(self._question) if key == self._pressed)
             return line(("strong", "Enter"), f" answers {chosen} · ", ("strong", "Esc"), " no")
-        if self.state == "quiet" and self._prompt.buffer.text:
+        if self.state in ("quiet", "entered") and self._prompt.buffer.text:
             return line(("strong", "Enter"), " " + (_ANSWERS if self._is_answer else _ASIDE))
         if self.state == "quiet":
             return line(("dim", "…"))
@@ -196,9 +202,7 @@ class Asking:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
 
     def _typed(self, _: object) -> None:
-        """Note that a key was pressed, and how long after the one before: the keyboard is not quiet yet."""
-        now = time.monotonic()
-        self._apart, self._pressed_at = now - self._pressed_at, now
+        """Note that a key was pressed: the keyboard is not quiet yet."""
         if self.state == "quiet":
             self._wait(QUIET_S)
 
@@ -214,6 +218,9 @@ class Asking:
             self.state = "chosen"
         elif self.state == "pressed":
             self._take(self._pressed)
+        elif self.state == "entered":
+            self._prompt.buffer.reset()
+            self._close(self._entered) if isinstance(self._entered, Decision) else self._take(self._entered)
         self._prompt.app.invalidate()
 
     def _take(self, key: str) -> None:

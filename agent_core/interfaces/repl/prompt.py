@@ -6,7 +6,9 @@ dark and light screens.
 """
 
 import os
+import select
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +19,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.clipboard import InMemoryClipboard
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, has_focus, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -52,7 +55,7 @@ class OpenQuestion(Protocol):
 
     @property
     def state(self) -> str:
-        """The current state: quiet, armed, pressed, chosen or word."""
+        """The current state: quiet, armed, pressed, chosen, entered or word."""
 
     def press(self, key: str) -> None:
         """Handle a key that may be an answer."""
@@ -133,6 +136,9 @@ class SteadyOutput(Vt100_Output):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
+ANSWERABLE = ("armed", "pressed", "chosen", "entered")
+"""The states of a question in which keys count."""
+QUIET_S = 0.6  # without a key: the user does not type any more
 MARK = "› "
 WORD_MARK = "word › "
 VI_MARK = "‹ "  # in vi, while letters are commands
@@ -177,13 +183,40 @@ class Prompt:
         self.above = Above(self._show_above, self.app.invalidate, lambda: self.app.invalidated)
         self._drawn: StyleAndTextTuples = []
         self._drawn_for = (-1, 0)
-        self.app.key_processor.before_key_press += lambda _: debug.pressed()
+        self._pressed_at = 0.0  # since the last line was sent
+        self.app.key_processor.before_key_press += lambda _: self._note_key()
         debug.changed, debug.hint, debug.left_over = self._turn_to_debug, self._hint, self.buffer.insert_text
 
     @property
     def columns(self) -> int:
         """The number of cells a row may take. The last one stays free, since terminals disagree on text widths."""
         return max(self.output.get_size().columns - 1, 1)
+
+    @property
+    def is_typed_in(self) -> bool:
+        """True while the user types: the line is begun, a key was pressed a moment ago, or one waits to be read."""
+        is_quiet = not self.buffer.text and time.monotonic() - self._pressed_at > QUIET_S
+        return not is_quiet or bool(select.select([sys.stdin], [], [], 0)[0])
+
+    def _note_key(self) -> None:
+        self._pressed_at = time.monotonic()
+        self.debug.pressed()
+
+    def line_sent(self) -> None:
+        """Note that a line is complete: its keys are no typing ahead of what comes."""
+        self._pressed_at = 0.0
+
+    def put_aside(self) -> str:
+        """Empty the input line, and return what was in it."""
+        text = self.buffer.text
+        self.buffer.reset()
+        return text
+
+    def bring_back(self, draft: str) -> None:
+        """Restore a line that was put aside, before what was typed since."""
+        if draft:
+            text = "\n".join(filter(None, [draft, self.buffer.text]))
+            self.buffer.set_document(Document(text), bypass_readonly=True)
 
     def print_above(self, content: Made) -> None:
         """Print finished text above the prompt, in order. What is being typed stays unchanged."""

@@ -289,9 +289,10 @@ class TerminalVoice:
         """Drop the lines that were typed, and read those that are on disk anew."""
         self._prompt.drop_typed()
 
-    async def confirm(self, question: str) -> bool:
-        """Ask above the input line; the next line typed is the answer."""
-        agreement = Agreement()
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+        """Ask above the input line; the next line typed is the answer. A line that was begun is back after it."""
+        agreement = Agreement.to(is_final=is_final, is_ahead=self._prompt.is_typed_in)
+        draft = self._prompt.put_aside()
         answer = self._asked = asyncio.get_running_loop().create_future()
         self._prompt.live.question = f"{question} {agreement.asks}"
         self._prompt.app.invalidate()
@@ -300,6 +301,7 @@ class TerminalVoice:
         finally:
             self._asked = None
             self._prompt.live.question = ""
+            self._prompt.bring_back(draft)
         self.lines(agreement.note(typed))
         return agreement.is_given(typed)
 

@@ -81,14 +81,15 @@ class ServerDoor:
             raise ApiRefusal(409, NEEDS_TEXT, f"The text of {name} did not come with the command.", problems=[problem])
         return self._texts[name]
 
-    async def confirm(self, question: str) -> bool:
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask whoever typed the command, if it was typed at a prompt.
 
         Raises:
             ApiRefusal: they have not said yes yet; the message is the question.
         """
         if self.at_prompt and not self._is_sure:
-            raise ApiRefusal(409, NEEDS_YES, f"{plain(self.said)}{question}")
+            problems = [{"is_final": True}] if is_final else []
+            raise ApiRefusal(409, NEEDS_YES, f"{plain(self.said)}{question}", problems=problems)
         return True
 
     def show(self, lines: Sequence[Line]) -> None:

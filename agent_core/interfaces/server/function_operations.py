@@ -201,7 +201,7 @@ async def status(asked: Asked) -> object:
         "agent": rooms.workspace.settings.agent,
         "agents": len(agents),
         "running": [name for name in agents if rooms.host.is_running(name)],
-        "functions": len(rooms.workspace.workshop.names()),
+        "functions": rooms.workspace.workshop.count(),
         "approvals": len(await _pending(asked)),
         "sandbox": await rooms.workspace.sandbox_level(),
     }
