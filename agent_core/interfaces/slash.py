@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from agent_core.base.errors import KnapperError, UsageError
@@ -11,6 +12,7 @@ from sandbox.wire.lines import bare_lines
 
 from . import slash_session, slash_shell, slash_shorthands
 from .catalogue import BY_NAME, GROUPS, CommandEntry, check_source, group, nearest, needed
+from .choices import Choice
 from .columns import explained
 from .commands.calls import stopping_first
 from .commands.functions import ended
@@ -256,13 +258,17 @@ async def _exit(talk: Conversation, words: str) -> None:
 async def _show(talk: Conversation, words: str) -> None:
     calls = talk.log.calls
     if not calls:
-        raise UsageError(f"No call was made {'since /forget' if talk.log.forgot else 'in this session'}.")
+        fix = (
+            "Those of before: /log, and /calls NAME for what a function was called with." if not talk.log.forgot else ""
+        )
+        raise UsageError(f"No call was made {'since /forget' if talk.log.forgot else 'in this session'}.", fix=fix)
     if words and not (words.isdigit() and 1 <= int(words) <= len(calls)):
         raise UsageError(f"There is no call {words}.", fix=f"Type /show 1 … /show {len(calls)}.")
     call = calls[int(words) - 1 if words else -1]
-    talk.voice.lines(laid_open(call))
-    if call.source:
-        talk.voice.source(call.source, 1)
+    head, source = f"[{call.number}] {one_line(call.name, 80)}", (call.source, 1)
+    await talk.voice.read(
+        Choice(head, line(head), head, partial(laid_open, call), (lambda: source) if call.source else None)
+    )
 
 
 async def _clear(talk: Conversation, words: str) -> None:
