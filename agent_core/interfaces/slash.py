@@ -258,9 +258,7 @@ async def _exit(talk: Conversation, words: str) -> None:
 async def _show(talk: Conversation, words: str) -> None:
     calls = talk.log.calls
     if not calls:
-        fix = (
-            "Those of before: /log, and /calls NAME for what a function was called with." if not talk.log.forgot else ""
-        )
+        fix = "" if talk.log.forgot else "Calls of before are in /log, and in the shell: knapper calls list"
         raise UsageError(f"No call was made {'since /forget' if talk.log.forgot else 'in this session'}.", fix=fix)
     if words and not (words.isdigit() and 1 <= int(words) <= len(calls)):
         raise UsageError(f"There is no call {words}.", fix=f"Type /show 1 … /show {len(calls)}.")

@@ -49,6 +49,7 @@ _ENDINGS = {
     "stuck": "A person has to decide: /agents shows who waits.",
 }
 _CONFIRM = "confirm_function"  # changes the results of examples, which its verdict counts
+_LEAST_HEAD = 48  # cells of a signature, which take another row where the screen is narrow
 _MOST_CHANGED = 4  # rows of a change that stay on the screen
 
 
@@ -73,14 +74,14 @@ class ShownCall:
 
     @property
     def diff(self) -> list[str]:
-        """The lines in which a function that this call changed differs from before, where they are fewer than all."""
+        """The lines in which a function that this call changed differs from before, or from what was refused."""
         if not self.verdict:
             return []
         lines = bare_lines(self.verdict.diff)
         if not lines and self.earlier and self.earlier.source and self.source:
             before, after = lines_of(self.earlier.source), lines_of(self.source)
             lines = [row.rstrip("\r\n") for row in diff_lines(before, after, ("", ""), 1)]
-        return lines[2:] if len(lines) < len(bare_lines(self.source)) else []
+        return lines[2:]
 
     @property
     def hints(self) -> list[Problem]:
@@ -157,9 +158,10 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
         standing = " · a draft" if verdict.standing == "draft" else ""
         taken = f" · {counted(len(verdict.confirmed), 'result')} as returned" if verdict.confirmed else ""
         facts = " · ".join(reach(verdict.source, verdict.needs)) or "computes only"
-        tail = f"{standing}{tried.removesuffix(' agree')}{taken} · {facts}{rest}"
+        agreed = tried.removesuffix(" agree") if verdict.agreed else ""
+        tail = f"{standing}{agreed}{taken} · {facts}{rest}"
         mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
-        head = cut(_signature(verdict) or name, max(columns - width(f"{verb}   {tail}"), width(name), 24))
+        head = cut(_signature(verdict) or name, max(columns - width(f"{verb}   {tail}"), _LEAST_HEAD))
         return [line(mark, ("dim", f"{verb} "), ("name", head), ("dim", tail))]
     if verdict.challenges:
         asked = f"the model is asked for {counted(len(verdict.challenges), 'more result')}"
@@ -229,13 +231,12 @@ def laid_open(call: ShownCall) -> list[Line]:
     """Return everything about one call: the arguments as they came, the answer as the model read it."""
     return [
         line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
+        *verdict_part(call),
+        *indented(stage_lines(call.verdict) if call.verdict else []),
         line(("dim", "arguments")),
         *indented(line(text) for text in bare_lines(call.arguments)),
         line(("dim", "answer, as the model reads it")),
         *indented(line(text) for text in bare_lines(call.text)),
-        *([line(("dim", "verdict"))] if call.verdict else []),
-        *verdict_part(call),
-        *indented(stage_lines(call.verdict) if call.verdict else []),
         *printed_lines(call.detail.get("output") or ""),
         *_helper_part(call.detail.get("helper")),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
+from sandbox.wire.lines import bare_lines
 
 from ..faults import with_options
 from ..progress import WAITING, reading_text, waiting_text
@@ -145,7 +146,7 @@ class Teller:
             self._lines(call_lines(call, self._columns()))
             return
         self._lines([call_line(call, self._columns())])
-        if call.diff:
+        if call.diff and len(call.diff) < len(bare_lines(call.source)):
             self._lines(indented(coloured(call.diff)))
         elif call.source and not (call.earlier and call.earlier.source == call.source):
             self._screen.print(render.source(call.source, 1, self._columns(), self._screen.theme))
