@@ -146,7 +146,7 @@ async def _create(talk: Conversation, words: str) -> None:
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
     hint = f"/create {name} opens it again; /pending lists rejected candidates."
     hint = f"  {challenge_hint(PromptDoor(talk), verdict) or hint}"
-    await show(talk, judged(verdict, "" if verdict.admitted else hint))
+    await show(talk, judged(PromptDoor(talk), verdict, "" if verdict.admitted else hint))
 
 
 Run = Callable[[Conversation, str], Awaitable[None]]

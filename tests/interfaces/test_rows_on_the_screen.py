@@ -68,7 +68,7 @@ def workspace(tmp_path: Path) -> Path:
             MENDED,
             12,
             [
-                r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · the model reads why .* · /show 1",
+                r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
                 r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
                 r"✓ made count_vowels\(text\) -> int · 2 of 2 examples · computes only · 1 hint: /show 2",
                 r"  -        7",

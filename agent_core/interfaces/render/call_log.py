@@ -174,7 +174,7 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
         ]
     refusals = verdict.refusals
     many = f": {counted(len(refusals), 'problem')}" if refusals else ""
-    following = "not granted" if verdict.denied else "the model reads why and can try again"
+    following = "not granted" if verdict.denied else "goes back to the model"
     why = verdict.denied or (refusals[0].message if refusals else verdict.error)
     top = line(("bad", "✗ "), ("name", name), f" refused{many}", ("dim", f"{tried} · {following}{rest}"))
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]

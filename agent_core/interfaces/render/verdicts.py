@@ -56,6 +56,14 @@ def verdict_lines(verdict: "Judgment", joins: str = "added to") -> list[Line]:
     ]
 
 
+def folded_lines(verdict: "Judgment", where: str) -> list[Line]:
+    """Return the same, but of an admitted function how many hints there are, and what shows them."""
+    if not (verdict.admitted and hints(verdict)) or verdict.fails_examples:
+        return verdict_lines(verdict)
+    plain = replace(verdict, problems=verdict.refusals)
+    return [*verdict_lines(plain), *indented([line(("dim", f"{counted(len(hints(verdict)), 'hint')}: {where}"))])]
+
+
 def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     """Return whether the function joined, with which standing, and what became of its examples."""
     name, stages = verdict.name or verdict.path, verdict.stages
