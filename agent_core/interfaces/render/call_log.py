@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from agent_core.base import syntax
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
 from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 from agent_core.functions.gate.capability import reach
+from agent_core.functions.gate.tree import parse
 from agent_core.functions.service.judgment import Judgment
 from sandbox.wire.lines import bare_lines, lines_of
 
@@ -157,21 +157,16 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
         verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
         standing = " · a draft" if verdict.standing == "draft" else ""
         taken = f" · {counted(len(verdict.confirmed), 'result')} as returned" if verdict.confirmed else ""
-        facts = " · ".join(reach(verdict.source, verdict.needs)) or "computes only"
+        facts = f" · {' · '.join(reach(verdict.source, verdict.needs)) or 'computes only'}" if verdict.source else ""
         agreed = tried.removesuffix(" agree") if verdict.agreed else ""
-        tail = f"{standing}{agreed}{taken} · {facts}{rest}"
+        tail = f"{standing}{agreed}{taken}{facts}{rest}"
         mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
         head = cut(_signature(verdict) or name, max(columns - width(f"{verb}   {tail}"), _LEAST_HEAD))
         return [line(mark, ("dim", f"{verb} "), ("name", head), ("dim", tail))]
     if verdict.challenges:
         asked = f"the model is asked for {counted(len(verdict.challenges), 'more result')}"
-        return [
-            line(
-                ("dim", "~ "),
-                ("name", name),
-                ("dim", f" not {'changed' if verdict.diff else 'made'} yet{tried} · {asked}{rest}"),
-            )
-        ]
+        yet = f" not {'changed' if verdict.diff else 'made'} yet{tried} · {asked}{rest}"
+        return [line(("dim", "~ "), ("name", name), ("dim", yet))]
     refusals = verdict.refusals
     many = f": {counted(len(refusals), 'problem')}" if refusals else ""
     following = "not granted" if verdict.denied else "goes back to the model"
@@ -182,8 +177,9 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
 
 def _signature(verdict: Judgment) -> str:
     """Return a function's name with those of its parameters, and what it returns, as its source has it."""
-    tree = syntax.parse(verdict.source)
-    nodes = (node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    tree = parse(verdict.source)
+    body = tree.body if isinstance(tree, ast.Module) else []
+    nodes = (node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     node = next((node for node in nodes if node.name == verdict.name), None)
     if node is None:
         return ""
