@@ -135,9 +135,10 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
         return [call_line(call, columns)]
     where = where or f"/show {call.number}"
     kept = kept_lines(call, where, columns)
-    changed = [row for row in call.diff if row[:1] in "+-"]
-    if not call.verdict.admitted or call.name == _CONFIRM:
+    apart = bare_lines(call.verdict.conflict)[2:]  # what someone saved meanwhile stays: they choose
+    if call.name == _CONFIRM or not (call.verdict.admitted or apart):
         return kept
+    changed = [row for row in apart or call.diff if row[:1] in "+-"]
     more = [line(("dim", f"  … {len(changed) - _MOST_CHANGED} more changed lines"))]
     shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
     rows = indented(coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
@@ -151,18 +152,10 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     told = [counted(len(verdict.fixes), "fix", "fixes")] * bool(verdict.fixes)
     told += [counted(len(call.hints), "hint")] * bool(call.hints)
     rest = f" · {', '.join(told)}{': ' if told else ''}{where}"
+    if verdict.admitted:
+        return [_made_line(verdict, rest, columns)]
     note, name = examples_note(verdict), one_line(verdict.name or verdict.path, 80)
     tried = f" · {note}" if note else ""
-    if verdict.admitted:
-        verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
-        standing = " · a draft" if verdict.standing == "draft" else ""
-        taken = f" · {counted(len(verdict.confirmed), 'result')} as returned" if verdict.confirmed else ""
-        facts = f" · {' · '.join(reach(verdict.source, verdict.needs)) or 'computes only'}" if verdict.source else ""
-        agreed = tried.removesuffix(" agree") if verdict.agreed else ""
-        tail = f"{standing}{agreed}{taken}{facts}{rest}"
-        mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
-        head = cut(_signature(verdict) or name, max(columns - width(f"{verb}   {tail}"), _LEAST_HEAD))
-        return [line(mark, ("dim", f"{verb} "), ("name", head), ("dim", tail))]
     if verdict.challenges:
         asked = f"the model is asked for {counted(len(verdict.challenges), 'more result')}"
         yet = f" not {'changed' if verdict.diff else 'made'} yet{tried} · {asked}{rest}"
@@ -170,9 +163,24 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     refusals = verdict.refusals
     many = f": {counted(len(refusals), 'problem')}" if refusals else ""
     following = "not granted" if verdict.denied else "goes back to the model"
+    following = "what is on disk stays: /pending" if verdict.conflict else following
     why = verdict.denied or (refusals[0].message if refusals else verdict.error)
     top = line(("bad", "✗ "), ("name", name), f" refused{many}", ("dim", f"{tried} · {following}{rest}"))
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
+
+
+def _made_line(verdict: Judgment, rest: str, columns: int) -> Line:
+    """Return what was made, what proves it, and what it reaches."""
+    verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
+    facts = ["a draft"] if verdict.standing == "draft" else []
+    facts += [examples_note(verdict).removesuffix(" agree")] if verdict.agreed else []
+    facts += [f"{counted(len(verdict.confirmed), 'result')} as returned"] if verdict.confirmed else []
+    facts += [*(reach(verdict.source, verdict.needs) or ("computes only",))] if verdict.source else []
+    tail = "".join(f" · {fact}" for fact in facts) + rest
+    head = _signature(verdict) or one_line(verdict.name, 80)
+    shown = cut(head, max(columns - width(f"{verb}   {tail}"), _LEAST_HEAD))
+    mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
+    return line(mark, ("dim", f"{verb} "), ("name", shown), ("dim", tail))
 
 
 def _signature(verdict: Judgment) -> str:
