@@ -138,7 +138,7 @@ def test_source_streams_in_ten_rows_and_is_gone_once_it_is_judged(workspace: Pat
 def test_an_edit_shows_its_first_changed_lines_and_no_hint_that_was_told_before(workspace: Path) -> None:
     told = "".join(f"    {n} is added.\n" for n in range(40))
     edited = {"function_name": "sums", "old_text": "Add numbers.\n", "new_text": f"Add numbers.\n\n{told}"}
-    script = [Ask(create(SUMS, "sums")), FIVE, Ask(Wanted("edit_function", edited)), FIVE]
+    script: Script = [Ask(create(SUMS, "sums")), FIVE, Ask(Wanted("edit_function", edited)), FIVE]
     with prompt(script, workspace, columns=120, rows=40) as (screen, _):
         assert re.search(r"\d+ hints?: /show 1", turn(screen)[0])
         rows = turn(screen, "again")

@@ -164,7 +164,7 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     many = f": {counted(len(refusals), 'problem')}" if refusals else ""
     following = "not granted" if verdict.denied else "goes back to the model"
     following = "what is on disk stays: /pending" if verdict.conflict else following
-    why = verdict.denied or (refusals[0].message if refusals else verdict.error)
+    why = (verdict.denied or (refusals[0].message if refusals else verdict.error)).partition("\n")[0]
     top = line(("bad", "✗ "), ("name", name), f" refused{many}", ("dim", f"{tried} · {following}{rest}"))
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
 
