@@ -174,7 +174,7 @@ WALK = (
             Shown("This function would see `sales/`, read-only, and none of your other files:", "o once"),
             Key("y", KEPT, 2),
             Waited("∙ ", 2),
-            Shown("The call:", "We sold", "  ✓ sales_total"),
+            Shown("The call:", "We sold", "✓ made sales_total"),
             Typed("Leave out what was given back."),
             Shown(
                 "Another version needs the same. You see the difference, and the same keys approve it again:", "o once"
@@ -199,7 +199,7 @@ WALK = (
             Key("d", "That was all of it."),
             Key("y", "Trying to import them"),
             Shown(
-                "`d` shows the rest; after that, `y` counts. During the installation, a line shows the progress.",
+                "`d` shows the source, too, above the question. During the installation, a line shows the progress.",
                 "Trying to import them",
                 "→ yes",
             ),
@@ -207,7 +207,7 @@ WALK = (
             Shown(
                 "The package is available only to this function, whose examples ran with it:",
                 "∙ created sp",
-                "  ✓ spark",
+                "✓ made spark",
             ),
         ),
         [
@@ -230,10 +230,12 @@ WALK = (
             Waited("∙ ", 5),
             Shown("The station returns the key, and neither you nor the model sees it:", "∙ ", "→ yes"),
             Typed("And the weather in Bergen?"),
-            Shown("`harbour_wind` joined the module of `weather`, so its code is not what you approved.", "o once"),
-            Key("y", KEPT, 6),
             Waited("∙ ", 6),
-            Shown("Then it runs.", "Bergen, too", "→ yes"),
+            Shown(
+                "`harbour_wind` joined the module of `weather`, whose own code is what you approved: nothing is asked.",
+                "Bergen, too",
+                "› And the",
+            ),
         ),
         [
             _made("harbour_wind", STATION, "outside", "to ask the harbour's station"),

@@ -237,6 +237,11 @@ class ReplSettings(SettingsSection):
     )
     title: bool = Field(False, description="Show the agent and its state in the window title.")
     plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
+    show: Literal["folded", "full"] = Field(
+        "folded",
+        description="What stays of a call that makes or changes a function: at most three lines and the changed ones,"
+        " or its source and the whole verdict. `/show N` opens the rest.",
+    )
 
 
 FILE_NAME = SETTINGS

@@ -46,7 +46,7 @@ class Conversation:
         self.workspace = workspace
         self.agent = agent
         self.voice = voice
-        self.log = CallLog()
+        self.log = CallLog(is_full=workspace.settings.repl.show == "full")
         self.deeds = Deeds()
         self.spending = Spending(workspace.root, workspace.settings.models)
         self.busy = False

@@ -12,7 +12,7 @@ from agent_core.runtime.groups.floor import USER
 from .cli_context import print_json
 from .faults import with_options
 from .progress import StatusLine, status_text
-from .render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
+from .render.call_log import CallLog, call_line, call_lines, ended_lines, verdict_part, was_told
 from .render.grant_question import denied_lines
 from .render.statistics import quarantine_lines
 from .spans import Line, line
@@ -39,11 +39,12 @@ class JsonLines:
 
 class PlainText:
     """A listener that prints the reply on standard output as it comes; calls, verdicts and warnings on standard
-    error.
+    error. Where commands `can_follow`, `/show N` is named, else the command of the shell.
     """
 
-    def __init__(self, log: CallLog) -> None:
+    def __init__(self, log: CallLog, *, can_follow: bool = False) -> None:
         self._log = log
+        self._can_follow = can_follow
         self._open_line = False
         self._said = self._heard = ""
         self._step = 0
@@ -105,7 +106,12 @@ class PlainText:
 
     def _answered(self, event: events.CallAnswered) -> None:
         call = self._log.answered(event)
-        self._talk([call_line(call, WIDTH), *verdict_part(call)])
+        if self._log.is_full:
+            self._talk([call_line(call, WIDTH), *verdict_part(call)])
+            return
+        verdict = call.verdict
+        where = f"knapper functions {'show' if verdict.admitted else 'pending'} {verdict.name}" if verdict else ""
+        self._talk(call_lines(call, WIDTH, "" if self._can_follow else where))
 
     def _ended(self, event: events.TurnEnded) -> None:
         if not was_told(event.reply, self._heard):

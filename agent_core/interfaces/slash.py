@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from agent_core.base.errors import KnapperError, UsageError
@@ -11,6 +12,7 @@ from sandbox.wire.lines import bare_lines
 
 from . import slash_session, slash_shell, slash_shorthands
 from .catalogue import BY_NAME, GROUPS, CommandEntry, check_source, group, nearest, needed
+from .choices import Choice
 from .columns import explained
 from .commands.calls import stopping_first
 from .commands.functions import ended
@@ -144,7 +146,7 @@ async def _create(talk: Conversation, words: str) -> None:
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
     hint = f"/create {name} opens it again; /pending lists rejected candidates."
     hint = f"  {challenge_hint(PromptDoor(talk), verdict) or hint}"
-    await show(talk, judged(verdict, "" if verdict.admitted else hint))
+    await show(talk, judged(PromptDoor(talk), verdict, "" if verdict.admitted else hint))
 
 
 Run = Callable[[Conversation, str], Awaitable[None]]
@@ -256,13 +258,15 @@ async def _exit(talk: Conversation, words: str) -> None:
 async def _show(talk: Conversation, words: str) -> None:
     calls = talk.log.calls
     if not calls:
-        raise UsageError(f"No call was made {'since /forget' if talk.log.forgot else 'in this session'}.")
+        fix = "" if talk.log.forgot else "Calls of before are in /log, and in the shell: knapper calls list"
+        raise UsageError(f"No call was made {'since /forget' if talk.log.forgot else 'in this session'}.", fix=fix)
     if words and not (words.isdigit() and 1 <= int(words) <= len(calls)):
         raise UsageError(f"There is no call {words}.", fix=f"Type /show 1 … /show {len(calls)}.")
     call = calls[int(words) - 1 if words else -1]
-    talk.voice.lines(laid_open(call))
-    if call.source:
-        talk.voice.source(call.source, 1)
+    head, source = f"[{call.number}] {one_line(call.name, 80)}", (call.source, 1)
+    await talk.voice.read(
+        Choice(head, line(head), head, partial(laid_open, call), (lambda: source) if call.source else None)
+    )
 
 
 async def _clear(talk: Conversation, words: str) -> None:

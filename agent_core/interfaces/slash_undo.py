@@ -21,7 +21,7 @@ from .conversation import Conversation
 from .manual_edits import undo_block, write_block
 from .render.helper_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
-from .render.verdicts import verdict_lines
+from .render.verdicts import folded_lines
 from .spans import Line, line
 from .undo_log import Deed
 
@@ -120,7 +120,7 @@ class _Functions:
 
     async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
         verdict = await self._workshop.rollback(name, version.hash)
-        return verdict.admitted, verdict_lines(verdict)
+        return verdict.admitted, folded_lines(verdict, f"??{name}")
 
 
 class _Helpers:

@@ -9,7 +9,7 @@ from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Command, Debugger, DebugStop
 
-from .choices import Table
+from .choices import Choice, Table
 from .listeners import Listener, PlainText
 from .question import Agreement, Answers
 from .render.call_log import CallLog
@@ -40,6 +40,9 @@ class Voice(Protocol):
 
     async def browse(self, table: Table) -> None:
         """Show a table, or let the user look through it."""
+
+    async def read(self, choice: Choice) -> None:
+        """Show the details of an entry, or let the user look through them."""
 
     def aside(self) -> AbstractAsyncContextManager[None]:
         """Give the terminal to another program for a while."""
@@ -110,11 +113,17 @@ class PlainVoice:
 
     def listener(self, log: CallLog) -> Listener:
         """Return a listener that shows a turn's events here."""
-        return PlainText(log)
+        return PlainText(log, can_follow=self.is_attended)
 
     async def browse(self, table: Table) -> None:
         """Show the whole table."""
         self.lines(table.lines())
+
+    async def read(self, choice: Choice) -> None:
+        """Show all of the details."""
+        self.lines(choice.lines())
+        if choice.source:
+            self.source(*choice.source())
 
     def aside(self) -> AbstractAsyncContextManager[None]:
         """Do nothing: there is nothing in the way of another program here."""

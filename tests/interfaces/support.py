@@ -50,12 +50,17 @@ def flags(model: ScriptedModel) -> tuple[str, ...]:
 
 @contextmanager
 def prompt(
-    script: Script, cwd: Path, *, environment: Mapping[str, str] | None = None, columns: int = 80
+    script: Script,
+    cwd: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    columns: int = 80,
+    rows: int = 24,
 ) -> Iterator[tuple[Terminal, ScriptedModel]]:
     """A prompt that is ready, and the model behind it; on leaving, all must have gone by the script."""
     with (
         scripted(script) as model,
-        terminal("run", *flags(model), cwd=cwd, environment=environment, columns=columns) as screen,
+        terminal("run", *flags(model), cwd=cwd, environment=environment, columns=columns, rows=rows) as screen,
     ):
         screen.wait_for("/help lists")
         yield screen, model

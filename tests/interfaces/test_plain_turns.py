@@ -22,7 +22,7 @@ def test_one_message_gives_the_reply_on_stdout_and_talk_on_stderr(tmp_path: Path
     with scripted(GROW) as model:
         done = knapper("run", *flags(model), "--message", "count", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "There are **5**.\n")
-    assert "✓ count_vowels added to words, on trial" in done.stderr
+    assert "✓ made count_vowels(text) -> int · 2 of 2 examples · computes only" in done.stderr
     assert "▸ count_vowels(text='queueing') → 5" in done.stderr
     assert not CONTROL.search((done.stdout + done.stderr).replace("\n", ""))
 

@@ -28,15 +28,13 @@ def test_a_function_is_refused_fixed_used_and_shown_in_one_turn(tmp_path: Path) 
         screen.line("how many vowels are in 'queueing'?")
         screen.wait_for("∙ created count_vowels · 4 steps")
         seen = screen.scrolled()
-        assert screen.colour_of("return sum")[0] != "default"
         assert leave(screen) == 0
     for part in (
         "› how many vowels are in 'queueing'?",
         "I lack a function for that.",
-        "▸ create_function(count_vowels) → refused",
         "✗ count_vowels refused: 1 problem",
-        'example-disagrees: for `count_vowels("xyz")` you wrote `7`',
-        "✓ count_vowels added to words, on trial",
+        'for `count_vowels("xyz")` you wrote `7`',
+        "✓ made count_vowels(text) -> int · 2 of 2 examples · computes only",
         "▸ count_vowels(text='queueing') → 5",
         "There are 5 vowels.",
     ):

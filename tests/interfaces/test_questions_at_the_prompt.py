@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.asking import CALL, DONE, REFUSED, asked, ended, made, press, service, weather
+from tests.interfaces.asking import CALL, DONE, REFUSED, asked, ended, made, press, service, shown_whole, weather
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, UP
@@ -28,13 +28,15 @@ def entries(root: Path) -> str:
 def test_a_question_says_who_asks_for_what_why_and_by_which_line(tmp_path: Path, place: str) -> None:
     with asked([made(place, reason="to say if it rains"), *REFUSED], tmp_path) as screen:
         seen = "\n".join(screen.screen())
+        shown_whole(screen)
+        whole = screen.scrolled()
         press(screen, "n")
         screen.wait_for("→ no")
         ended(screen)
     assert f"? weather asks to join, and to:\n    fetch from {place}\n" in seen
     assert "  The reason given:\n  │ to say if it rains\n  The lines that need it:\n  │ 10 return self.fetch(" in seen
-    assert "  The full source:\n" in seen
-    assert "  │ +def weather(self, city: str) -> str:" in seen
+    assert "The full source:" not in seen
+    assert "  The full source:\n  │ +def weather(self, city: str) -> str:" in whole
 
 
 def test_a_yes_is_kept_and_serves_every_later_call(tmp_path: Path, place: str) -> None:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,9 @@ from agent_core.interfaces.render.grant_question import (
     typed_decision,
 )
 from agent_core.interfaces.spans import Line, plain
-from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole
-from tests.kit import Say
+from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole, weather
+from tests.interfaces.support import create
+from tests.kit import Ask, Say
 from tests.kit.pace import least_s, time_of
 from tests.kit.terminal import Terminal
 
@@ -57,13 +59,36 @@ def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
     assert all(row.startswith((*titles, "    ")) for row in rows[grants:] if columns > 30)
 
 
+MANY_HOSTS = Grants(network=tuple(f"h{number}.example.org" for number in range(20)))
+
+
 @pytest.mark.parametrize("rows", [1, 3, 8, 40])
-def test_a_question_is_cut_to_the_screen_and_says_by_how_much(rows: int) -> None:
-    asking = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(20))), why="because")
-    lines, left = fitting(asking, 60, rows)
-    whole = len([*question_rows(asking, 60)])
+def test_what_a_yes_gives_is_cut_to_the_screen_alone_and_says_by_how_much(rows: int) -> None:
+    lines, left, is_cut = fitting(Question("f", MANY_HOSTS), 60, rows)
+    whole = len([*question_rows(Question("f", MANY_HOSTS), 60)])
     assert len(lines) + left == whole
-    assert (left == 0) == (rows == 40)
+    assert (left == 0) == (rows == 40) == (not is_cut)
+
+
+@pytest.mark.parametrize("why", ["", "because", "because " * 30], ids=["none", "short", "long"])
+@pytest.mark.parametrize("needing", [0, 1, 9])
+def test_reason_lines_and_source_never_take_more_than_six_rows_with_what_a_yes_gives(why: str, needing: int) -> None:
+    lines_of_code = tuple((number, f"self.fetch({number})") for number in range(needing))
+    diff = "--- a\n+++ b\n@@ -0,0 +1,30 @@\n" + "+x\n" * 30
+    asking = Question("f", Grants(network=("a.b",)), why=why, lines=lines_of_code, diff=diff)
+    lines, left, is_cut = fitting(asking, 60, 40)
+    shown, whole = text_of(lines), text_of(question_rows(asking, 60))
+    assert len(shown) <= 6
+    assert left == len(whole) - len([row for row in shown if row != "  …"])
+    assert not is_cut
+    assert shown[:2] == whole[:2]
+
+
+@pytest.mark.parametrize("asking", [Question("f", MANY_HOSTS, is_again=True), Question("f", Grants(), moment="helper")])
+def test_of_a_text_that_is_asked_about_all_is_shown_before_a_yes_counts(asking: Question) -> None:
+    asking = replace(asking, diff="--- a\n+++ b\n@@ -1,30 +1,30 @@\n" + "+x\n" * 30)
+    assert fitting(asking, 60, 8)[2]
+    assert text_of(fitting(asking, 60, 80)[0]) == text_of(question_rows(asking, 60))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +137,7 @@ def test_a_question_fits_a_narrow_screen_without_colours(tmp_path: Path, place: 
         assert rows.index("? weather asks to join, and to:") < rows.index(
             "o once · y yes, kept · n no · w no, with a word · d all of"
         )
-        assert any("more rows" in row for row in rows)
+        assert any(row.startswith("  it (+") for row in rows)
         assert {screen.colour_of(text) for text in ("? weather", "o once")} == {("default", "default")}
         shown_whole(screen)
         screen.wait_count("│ +    return", 1)
@@ -138,8 +163,10 @@ def cut_or_answered(screen: Terminal) -> bool:
     return "not all of it has been" in screen.scrolled() or "→ yes" in screen.scrolled()
 
 
-def test_a_yes_counts_only_below_the_last_page(tmp_path: Path, place: str) -> None:
-    with asked([made(place), DONE], tmp_path) as screen:
+def test_a_yes_counts_only_once_all_that_it_gives_was_shown(tmp_path: Path, place: str) -> None:
+    many = "".join(f'    self.fetch("http://h{number}.example.org/")\n' for number in range(12))
+    code = weather(place).replace("    return", f"{many}    return")
+    with asked([Ask(create(code, "weather")), DONE], tmp_path) as screen:
         screen.resize(60, 14)
         screen.wait(lambda: any("more rows" in row for row in screen.screen()), "the question, cut")
         press(screen, "y")

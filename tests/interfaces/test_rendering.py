@@ -211,6 +211,7 @@ def test_every_row_of_a_long_line_behind_a_bar_stands_behind_it() -> None:
     ("text", "lines"),
     [
         pytest.param("a **b**", ["a b"], id="emphasis"),
+        pytest.param("# Title\n\n## Part", ["Title", "", "Part"], id="headings-on-the-left"),
         pytest.param("- one\n- two", [" • one", " • two"], id="list-without-blank-lines-around"),
         pytest.param("[x](http://e/)", ["x (http://e/)"], id="link-as-text"),
         pytest.param("[x](http://e/\x1b]8;;evil)", ["x (http://e/%5Cx1b%5D8;;evil)"], id="escape-in-a-link"),

@@ -49,6 +49,14 @@ async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Ro
     assert await here.shop.pending("tally") is not None
 
 
+async def test_a_rollback_is_not_blamed_for_the_examples_that_it_takes_back(here: Room) -> None:
+    await here.save(TALLY)
+    await here.shop.replace("tally", TALLY.replace(FIVE, FIVE + THREE), author=AGENT)
+    verdict = await here.shop.rollback("tally")
+    assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False)
+    assert here.letters.read_text() == TALLY
+
+
 @pytest.mark.parametrize(("code", "says"), LOSSES)
 async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code: str, says: str) -> None:
     await here.save(TALLY)

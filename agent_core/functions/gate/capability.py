@@ -1,19 +1,26 @@
-"""Stage 6, capability: the grants that a function would need, compared with those that it has."""
+"""Stage 6, capability: the grants that a function would need, compared with those that it has.
+
+`reach` says the same for people, in a few words.
+"""
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from typing import Final
 
-from agent_core.access.grants import Grants
+from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.content import Part, parts_of
+from agent_core.access.grants.items import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
 from agent_core.registry.module_edits import place_function
 
 from .draft import D, Finding
-from .grants import ADVICE, FIXES, Way
-from .tree import context_nodes, parse
-from .uses import Use, is_program, modules_of_workspace, needs_of, uses
+from .grants import ADVICE, CONTEXT, FIXES, Way, is_in
+from .missing_names import missing_names
+from .tree import context_nodes, nodes_of, parse
+from .uses import Use, dotted_name, imported_names, is_program, modules_of_workspace, needs_of, uses
 
 STAGE = "capability"
 EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
@@ -118,3 +125,115 @@ def uses_context(tree: ast.AST) -> frozenset[str]:
         for node in context_nodes(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
     )
+
+
+_REACHES = {  # by the kind of grant: what is shown of an item, and what where the text does not name it
+    "network": ("fetches {}", "hosts that you name"),
+    "read": ("reads {}", "files that you name"),
+    "write": ("writes {}", "files that you name"),
+    "secrets": ("uses the secret {}", "that you name"),
+    "memory": ("changes the block {}", "that you name"),
+    "packages": ("imports {}", "packages"),
+    "functions": ("calls {}", "functions that it names as it runs"),
+    "": ("uses {} of its module", ""),
+}
+_MOST_ITEMS = 3
+_HARMLESS = frozenset({"progress", "scratch", "now", "call", *CONTEXT})  # parts of `self`; the last ones are uses
+_COMPUTING = """__future__ abc array ast base64 binascii bisect calendar cmath collections colorsys copy csv dataclasses
+datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac html io.BytesIO io.StringIO itertools json
+keyword math numbers operator random re secrets statistics string struct textwrap time typing unicodedata urllib.parse
+uuid.UUID uuid.uuid3 uuid.uuid4 uuid.uuid5 zlib zoneinfo"""
+_OTHER_WAYS = """open eval exec compile input breakpoint globals locals vars getattr __import__ __builtins__ attrgetter
+methodcaller get_type_hints Formatter singledispatch singledispatchmethod gi_frame cr_frame ag_frame tb_frame f_back
+f_globals f_builtins f_locals"""
+COMPUTING: Final = frozenset(_COMPUTING.split())
+"""Modules, and names of modules, that open, start and evaluate nothing, but by one of the `OTHER_WAYS`."""
+OTHER_WAYS: Final = frozenset(_OTHER_WAYS.split())
+"""Names by which code gets at more than its imports say."""
+_PLAIN_DUNDERS = frozenset({"__name__", "__qualname__", "__doc__", "__class__", "__init__", "__post_init__", "__len__"})
+_UNCERTAIN = "may ask as it runs"
+
+
+def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
+    """Return in a few words each what a function gets at besides its arguments, by its text and by `grants`, which it
+    has or needs. Empty if it only computes: nothing in the text, its imports or the grants leads out of the sandbox.
+    """
+    tree = parse(text)
+    if not isinstance(tree, ast.Module):
+        return (_UNCERTAIN,)
+    all_uses = uses(tree, ())
+    grants |= needs_of(all_uses)
+    items = {kind: set(grants.items(kind)) for kind in KINDS} | {"": missing_names(text, tree)}
+    items["functions"] |= _called(tree)
+    words = tuple(_words(kind, sorted(found)) for kind, found in items.items() if found)
+    if grants.stateful:
+        words = (*words, "keeps state")
+    return words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
+
+
+def _words(kind: str, items: list[str]) -> str:
+    shown, unsaid = _REACHES[kind]
+    named = [spelled(item) for item in items if item != UNSAID]
+    more = [f"{len(named) - _MOST_ITEMS} more"] if len(named) > _MOST_ITEMS else []
+    return shown.format(", ".join([*named[:_MOST_ITEMS], *more, *([unsaid] if UNSAID in items else [])]))
+
+
+def _called(tree: ast.Module) -> set[str]:
+    """Return the functions of the workspace that a text imports, or calls by `self.call`."""
+    called: set[str] = set()
+    for node in nodes_of(tree):
+        match node:
+            case ast.ImportFrom(module=module, level=level, names=names) if level or _is_own(module or ""):
+                called |= {alias.name for alias in names}
+            case ast.Import(names=names):
+                called |= {alias.name for alias in names if _is_own(alias.name)}
+            case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=arguments):
+                match arguments:
+                    case [ast.Constant(value=str(name)), *_]:
+                        called.add(name)
+                    case _:
+                        called.add(UNSAID)
+    return called
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == "functions"
+
+
+def _is_plain(tree: ast.Module) -> bool:
+    """Check whether all that a text gets at can be read of it: it imports what computes, and hands no module on."""
+    nodes = nodes_of(tree)
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    whole = [alias for node in imports if isinstance(node, ast.Import) for alias in node.names]
+    names, modules = imported_names(imports), {alias.asname or alias.name.partition(".")[0] for alias in whole}
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    looked_into = {id(node.value) for node in attributes}
+    dotted = [chain for node in attributes if (chain := dotted_name(node, names))]
+    dotted += [stands_for for name, stands_for in names.items() if name not in modules]
+    read = [node for node in nodes if isinstance(node, ast.Name)]
+    return (
+        _keeps_self(tree)
+        and all(map(_computes, dotted))
+        and not any(node.attr in OTHER_WAYS or _is_dunder(node.attr) for node in attributes)
+        and not any(node.id in OTHER_WAYS or (node.id in modules and id(node) not in looked_into) for node in read)
+    )
+
+
+def _computes(dotted: str) -> bool:
+    """Check whether a name of a module only computes: modules keep what they import, as in `json.codecs.open`."""
+    parts = dotted.split(".")
+    doors = {
+        part for part in parts[1:] if part.lstrip("_") in sys.stdlib_module_names - COMPUTING or part in OTHER_WAYS
+    }
+    return is_in(dotted, COMPUTING) and not doors
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name not in _PLAIN_DUNDERS
+
+
+def _keeps_self(tree: ast.Module) -> bool:
+    """Check whether `self`, by which a call asks the host, is used by its known parts alone, and not passed on."""
+    nodes = context_nodes(tree)
+    known = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr in _HARMLESS}
+    return all(id(node) in known for node in nodes if isinstance(node, ast.Name) and node.id == "self")

@@ -119,7 +119,7 @@ class _Text:
         nodes = nodes_of(tree)
         calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
         imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-        return cls(tree, nodes, packages, guarded, calls, _aliases(imports), own)
+        return cls(tree, nodes, packages, guarded, calls, imported_names(imports), own)
 
     @cached_property
     def optional(self) -> frozenset[int]:
@@ -268,7 +268,7 @@ def _paths_given(name: str, text: _Text) -> list[str | None]:
     """Return the paths passed in calls of a module, or of a name in it."""
     path_items = []
     for call in text.calls.values():
-        dotted = _dotted(call.func, text.aliases) or ""
+        dotted = dotted_name(call.func, text.aliases) or ""
         if call.args and (dotted == name or dotted.startswith(f"{name}.")):
             is_memory = text_prefix(call.args[0], text.names) == (_IN_MEMORY, True)
             path_items.append(_IN_MEMORY if is_memory else path_of(call.args[0], text.names))
@@ -282,7 +282,7 @@ def _attributes(text: _Text) -> Iterator[Use]:
     for node in attributes:
         if id(node) in members:
             continue  # a set is looked into: that is how code keeps `os.system` out
-        dotted = _dotted(node, text.aliases) if id(node) not in inner else None
+        dotted = dotted_name(node, text.aliases) if id(node) not in inner else None
         grant = grant_of(dotted) if dotted else None
         # What its import already says is not said again at each use.
         if grant and dotted and dotted.partition(".")[0] in ("os", "io", "asyncio", "concurrent"):
@@ -299,7 +299,7 @@ def _used(grant: str, dotted: str, node: ast.Attribute, text: _Text) -> Iterator
     yield _use(kind, path_of(first, text.names), dotted, node)
 
 
-def _aliases(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:
+def imported_names(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:
     """Map the imported names to what they stand for."""
     aliases: dict[str, str] = {}
     for node in imports:
@@ -312,7 +312,8 @@ def _aliases(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:
     return aliases
 
 
-def _dotted(node: ast.expr, modules: dict[str, str]) -> str | None:
+def dotted_name(node: ast.expr, modules: dict[str, str]) -> str | None:
+    """Return what a chain of attributes stands for that begins with an imported name, such as `os.path.join`."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -207,7 +207,7 @@ def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | 
     after = _named(verdict.reading, verdict.name)
     is_reasoned = bool(candidate.reason) or work.author.by == "human"
     problem = example_regression.problem(before, after, "warns" if is_reasoned else "refuses", Place(candidate.path))
-    if problem is None:
+    if problem is None or work.goes_back:
         return verdict
     problems = (*verdict.problems, problem)
     if problem.severity == "warns":

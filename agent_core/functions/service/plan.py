@@ -129,7 +129,7 @@ class Author:
 class ChangeSummary:
     """A change in words and values: created, changed or deleted, which function, by whom and why. `done` describes it.
 
-    `preset_grants` is what the user has granted for it already.
+    `preset_grants` is what the user has granted for it already; a rollback `goes_back`, behind its later examples, too.
     """
 
     deed: Deed
@@ -138,6 +138,7 @@ class ChangeSummary:
     reason: str = ""
     done: str = ""
     preset_grants: Grants | None = None
+    goes_back: bool = False
 
     @property
     def said(self) -> str:

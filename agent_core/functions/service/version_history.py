@@ -32,7 +32,7 @@ from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judgment import Judgment, judgment_on
-from .plan import Author, ChangeSummary, PlannedChange
+from .plan import Author, ChangeSummary, Deed, PlannedChange
 
 
 def candidate_of(module_text: str, name: str, source: str) -> str:
@@ -193,7 +193,8 @@ class VersionHistory:
         existing = snapshot.modules.get(module)
         around = with_own_helpers(existing.text, target.row.text, name) if existing else None
         candidate = Candidate(name, code, module, back, replaces=is_there, exact=True, around=around)
-        work = ChangeSummary("changed" if is_there else "created", name, author, back, f"was {back} of {target.when}")
+        deed: Deed = "changed" if is_there else "created"
+        work = ChangeSummary(deed, name, author, back, f"was {back} of {target.when}", goes_back=True)
         policy = _policy(author.by, target.row.by)
         plan = await self._judging.judged(candidate, snapshot, work, policy)
         assert isinstance(plan.detail, Judgment)

@@ -323,9 +323,9 @@ def _with_next(door: Door, verdict: "Judgment") -> Result:
     from ..shell_door import is_attended
 
     if verdict.admitted:
-        return judged(verdict, f"Next: knapper functions call {verdict.name} --args '{{…}}'")
+        return judged(door, verdict, f"Next: knapper functions call {verdict.name} --args '{{…}}'")
     unasked = verdict.denied or "" if not is_attended() else ""
-    return judged(verdict, history.challenge_hint(door, verdict) or unasked)
+    return judged(door, verdict, history.challenge_hint(door, verdict) or unasked)
 
 
 def _changed(change: "ReloadReport", hint: str = "") -> Result:

@@ -60,7 +60,7 @@ async def grant(door: Door, name: str, is_sure: bool, **options: Any) -> Result:
     result = await grants.grant(name, question.missing, version=question.version)
     if isinstance(result, Given):
         return Result(result, given_lines(result))
-    return judged(result)
+    return judged(door, result)
 
 
 @verb()

@@ -11,7 +11,7 @@ from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
-from ..render.verdicts import verdict_lines
+from ..render.verdicts import folded_lines, verdict_lines
 from ..render.versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
 from ..spans import line
 from .verb import Door, Opens, Result, verb
@@ -60,7 +60,7 @@ async def rollback(door: Door, name: str, version: str) -> Result:
     """Restore VERSION of a function. By default the one before the current, and again the one before that; a
     deleted function is restored, too.
     """
-    return judged(await door.shop.rollback(name, version))
+    return judged(door, await door.shop.rollback(name, version))
 
 
 @verb(opens=Opens.ASKING)
@@ -69,7 +69,7 @@ async def rollback(door: Door, name: str, version: str) -> Result:
 @click.option("--expected", required=True, help="What it must return, as Python prints it.")
 async def add_example(door: Door, name: str, call: str, expected: str) -> Result:
     """Add an example to a function. It is written into its docstring if it passes."""
-    return judged(await door.shop.add_example(name, call, expected))
+    return judged(door, await door.shop.add_example(name, call, expected))
 
 
 @verb()
@@ -86,7 +86,7 @@ async def confirm(door: Door, name: str, expected: tuple[str, ...], reason: str)
         given = f"{len(candidate.asked)} results are asked for, and {len(expected)} came"
         raise UsageError(f"{given}.", fix=f"Give those of {calls}, in this order.")
     verdict = await door.shop.confirm(name, expected=expected, reason=reason)
-    return judged(verdict, "" if verdict.admitted else challenge_hint(door, verdict))
+    return judged(door, verdict, "" if verdict.admitted else challenge_hint(door, verdict))
 
 
 @verb()
@@ -154,9 +154,10 @@ def results_of(text: str) -> list[str]:
     return [ast.unparse(element) for element in tree.elts] if isinstance(tree, ast.Tuple) else [text.strip()]
 
 
-def judged(verdict: "Judgment", hint: str = "") -> Result:
-    """Return the verdict on a function that was to join."""
-    return Result(verdict, verdict_lines(verdict), hint, 0 if verdict.admitted else 1)
+def judged(door: Door, verdict: "Judgment", hint: str = "") -> Result:
+    """Return the verdict on a function that was to join. At the prompt its hints fold into one line if it did."""
+    lines = folded_lines(verdict, f"??{verdict.name}") if door.at_prompt else verdict_lines(verdict)
+    return Result(verdict, lines, hint, 0 if verdict.admitted else 1)
 
 
 COMMANDS = (history, diff, blame, rollback, add_example, confirm, pending)

@@ -3,20 +3,37 @@
 The prompt and the plain output show the same lines; only the reply's text differs between them.
 """
 
+import ast
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
+from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
+from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
+from agent_core.functions.gate.capability import reach
+from agent_core.functions.gate.tree import parse
 from agent_core.functions.service.judgment import Judgment
-from sandbox.wire.lines import bare_lines
+from sandbox.wire.lines import bare_lines, lines_of
 
 from ..columns import cut, duration, width
 from ..spans import Line, Role, Span, indented, line, quoted
 from ..spending import money
-from .verdicts import changes_line, compact_call, outcome_role, save_lines, stage_lines, verdict_lines
+from .verdicts import (
+    changes_line,
+    compact_call,
+    counted,
+    examples_note,
+    hints,
+    outcome_role,
+    printed_lines,
+    save_lines,
+    stage_lines,
+    verdict_lines,
+)
 from .versions import coloured
 
 _ENDINGS = {
@@ -31,9 +48,12 @@ _ENDINGS = {
     "handed_off": "Another agent goes on with it.",
     "stuck": "A person has to decide: /agents shows who waits.",
 }
+_CONFIRM = "confirm_function"  # changes the results of examples, which its verdict counts
+_LEAST_HEAD = 48  # cells of a signature, which take another row where the screen is narrow
+_MOST_CHANGED = 4  # rows of a change that stay on the screen
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShownCall:
     """One call of a session, as `/show N` displays it."""
 
@@ -44,6 +64,8 @@ class ShownCall:
     outcome: str
     seconds: float
     detail: dict[str, Any] = field(default_factory=dict)  # Any: JSON of a published shape
+    earlier: Judgment | None = None
+    """The verdict before this one on the function of the same name, in this session."""
 
     @property
     def source(self) -> str:
@@ -52,20 +74,32 @@ class ShownCall:
 
     @property
     def diff(self) -> list[str]:
-        """The lines in which a function that this call changed differs from before, where they are fewer than all."""
-        lines = bare_lines(self.verdict.diff) if self.verdict else []
-        return lines[2:] if len(lines) < len(bare_lines(self.source)) else []
+        """The lines in which a function that this call changed differs from before, or from what was refused."""
+        if not self.verdict:
+            return []
+        lines = bare_lines(self.verdict.diff)
+        if not lines and self.earlier and self.earlier.source and self.source:
+            before, after = lines_of(self.earlier.source), lines_of(self.source)
+            lines = [row.rstrip("\r\n") for row in diff_lines(before, after, ("", ""), 1)]
+        return lines[2:]
 
     @property
+    def hints(self) -> list[Problem]:
+        """The hints of the verdict that the one before did not have."""
+        told = {(hint.code, hint.message) for hint in hints(self.earlier)} if self.earlier else set()
+        return [hint for hint in hints(self.verdict) if (hint.code, hint.message) not in told] if self.verdict else []
+
+    @cached_property
     def verdict(self) -> Judgment | None:
         """The verdict on the function that this call made or changed."""
         return Judgment.from_json(self.detail) if "admitted" in self.detail else None
 
 
 class CallLog:
-    """The calls of a session, numbered as they are answered."""
+    """The calls of a session, numbered as they are answered; if `is_full`, all of a verdict is shown at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_full: bool = False) -> None:
+        self.is_full = is_full
         self.calls: list[ShownCall] = []
         self.forgot = False
         """Whether calls were dropped because something was forgotten."""
@@ -86,13 +120,89 @@ class CallLog:
         arguments = self._asked.pop(event.call_id, "")
         number = len(self.calls) + 1
         call = ShownCall(number, event.name, arguments, event.text, event.outcome, event.seconds, event.detail)
+        if call.verdict:
+            verdicts = (other.verdict for other in reversed(self.calls) if other.verdict)
+            call = replace(call, earlier=next((one for one in verdicts if one.name == call.verdict.name), None))
         self.calls.append(call)
         return call
+
+
+def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
+    """Return what stays of a call on the screen: one row, or what `kept_lines` say and the changed lines, if it made or
+    changed a function. `where` shows the rest; by default `/show N`.
+    """
+    if call.verdict is None:
+        return [call_line(call, columns)]
+    where = where or f"/show {call.number}"
+    kept = kept_lines(call, where, columns)
+    apart = bare_lines(call.verdict.conflict)[2:]  # what someone saved meanwhile stays: they choose
+    if call.name == _CONFIRM or not (call.verdict.admitted or apart):
+        return kept
+    changed = [row for row in apart or call.diff if row[:1] in "+-"]
+    more = [line(("dim", f"  … {len(changed) - _MOST_CHANGED} more changed lines"))]
+    shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
+    rows = indented(coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
+    return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
+
+
+def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
+    """Return one row on what was made, or two on why nothing was and what happens next."""
+    verdict = call.verdict
+    assert verdict is not None
+    told = [counted(len(verdict.fixes), "fix", "fixes")] * bool(verdict.fixes)
+    told += [counted(len(call.hints), "hint")] * bool(call.hints)
+    rest = f" · {', '.join(told)}{': ' if told else ''}{where}"
+    if verdict.admitted:
+        return [_made_line(verdict, rest, columns)]
+    note, name = examples_note(verdict), one_line(verdict.name or verdict.path, 80)
+    tried = f" · {note}" if note else ""
+    if verdict.challenges:
+        asked = f"the model is asked for {counted(len(verdict.challenges), 'more result')}"
+        yet = f" not {'changed' if verdict.diff else 'made'} yet{tried} · {asked}{rest}"
+        return [line(("dim", "~ "), ("name", name), ("dim", yet))]
+    refusals = verdict.refusals
+    many = f": {counted(len(refusals), 'problem')}" if refusals else ""
+    following = "not granted" if verdict.denied else "goes back to the model"
+    following = "what is on disk stays: /pending" if verdict.conflict else following
+    why = (verdict.denied or (refusals[0].message if refusals else verdict.error)).partition("\n")[0]
+    top = line(("bad", "✗ "), ("name", name), f" refused{many}", ("dim", f"{tried} · {following}{rest}"))
+    return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
+
+
+def _made_line(verdict: Judgment, rest: str, columns: int) -> Line:
+    """Return what was made, what proves it, and what it reaches."""
+    verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
+    facts = ["a draft"] if verdict.standing == "draft" else []
+    facts += [examples_note(verdict).removesuffix(" agree")] if verdict.agreed else []
+    facts += [f"{counted(len(verdict.confirmed), 'result')} as returned"] if verdict.confirmed else []
+    facts += [*(reach(verdict.source, verdict.needs) or ("computes only",))] if verdict.source else []
+    tail = "".join(f" · {fact}" for fact in facts) + rest
+    head = _signature(verdict) or one_line(verdict.name, 80)
+    shown = cut(head, max(columns - width(f"{verb}   {tail}"), _LEAST_HEAD))
+    mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
+    return line(mark, ("dim", f"{verb} "), ("name", shown), ("dim", tail))
+
+
+def _signature(verdict: Judgment) -> str:
+    """Return a function's name with those of its parameters, and what it returns, as its source has it."""
+    tree = parse(verdict.source)
+    body = tree.body if isinstance(tree, ast.Module) else []
+    nodes = (node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    node = next((node for node in nodes if node.name == verdict.name), None)
+    if node is None:
+        return ""
+    arguments = node.args
+    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs) if one.arg != "self"]
+    names += [f"{star}{one.arg}" for star, one in (("*", arguments.vararg), ("**", arguments.kwarg)) if one]
+    gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return one_line(f"{node.name}({', '.join(names)}){gives}")
 
 
 def call_line(call: ShownCall, columns: int) -> Line:
     """Return `▸ count_vowels(text='queueing') → 5 12 ms [3]`, on one line of the screen."""
     spent = f"  {helper_spent(run)}" if (run := call.detail.get("helper")) else ""
+    printed = len(bare_lines(call.detail.get("output") or ""))
+    spent += f"  printed {counted(printed, 'line')}" if printed else ""
     tail = f"{spent}  {duration(call.seconds)}  [{call.number}]"
     result, role = _result(call)
     unproven = "  unproven" if call.detail.get("unproven") else ""
@@ -103,7 +213,7 @@ def call_line(call: ShownCall, columns: int) -> Line:
     return line(
         ("dim", "▸ "),
         ("name", name),
-        opening + arguments,
+        ("dim", opening + arguments),
         ("dim", " → "),
         (role, answer),
         ("warn", unproven),
@@ -111,22 +221,27 @@ def call_line(call: ShownCall, columns: int) -> Line:
     )
 
 
-def verdict_part(call: ShownCall) -> list[Line]:
-    """Return the verdict under a call that made or changed a function: headline, fixes, problems."""
+def verdict_part(call: ShownCall, known: Collection[Problem] = ()) -> list[Line]:
+    """Return the verdict under a call that made or changed a function: headline, fixes, problems, without hints that
+    are known.
+    """
     if call.verdict is None:
         return []
-    return indented([*verdict_lines(call.verdict), *indented(coloured(bare_lines(call.verdict.conflict)))])
+    told = replace(call.verdict, problems=tuple(one for one in call.verdict.problems if one not in known))
+    return indented([*verdict_lines(told), *indented(coloured(bare_lines(call.verdict.conflict)))])
 
 
 def laid_open(call: ShownCall) -> list[Line]:
     """Return everything about one call: the arguments as they came, the answer as the model read it."""
     return [
         line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
+        *verdict_part(call),
+        *indented(stage_lines(call.verdict) if call.verdict else []),
         line(("dim", "arguments")),
         *indented(line(text) for text in bare_lines(call.arguments)),
         line(("dim", "answer, as the model reads it")),
         *indented(line(text) for text in bare_lines(call.text)),
-        *(stage_lines(call.verdict) if call.verdict else []),
+        *printed_lines(call.detail.get("output") or ""),
         *_helper_part(call.detail.get("helper")),
     ]
 

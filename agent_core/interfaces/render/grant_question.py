@@ -68,6 +68,8 @@ _BECAUSE = {
 }
 _NEW, _HEAD = "@@ -0,0 ", 3  # a text where none was: below the names of the files, and all of what follows
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
+MOST_ROWS = 6
+"""The rows of a question above its keys, if what a yes gives fits into them; `d` shows all of it."""
 MOST_COUNTED = 200  # rows beyond the screen; to count all would take as long as to show them
 _BAR, _GOES_ON = line(("dim", "  │ ")), line(("dim", "  ↪ "))
 _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
@@ -137,7 +139,11 @@ def _asked_lines(question: Question) -> list[Line]:
     if question.moment == "run" and (question.missing.read or question.missing.write):
         return _opening(name, caller, question)
     head = line(
-        ("warn", "? "), whose, ("name", name), *caller, title if sentences else without, ":" if sentences else "."
+        ("warn", "? "),
+        ("strong", whose),
+        ("name", name),
+        *caller,
+        ("strong", f"{title}:" if sentences else f"{without}."),
     )
     installs = [line("      ", whole_line(install)) for install in question.installs]
     doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
@@ -158,18 +164,32 @@ def question_rows(question: Question, columns: int) -> Iterator[Line]:
 
     It comes row by row, so that a page costs only its own rows.
     """
+    yield from _given_rows(question, columns)
+    for section in _fact_rows(question, columns):
+        yield from section
+    yield from _code_rows(question, columns)
+
+
+def _given_rows(question: Question, columns: int) -> Iterator[Line]:
+    """Yield what a yes gives, and what was given before."""
     sentences = () if question.is_again else question.granted.sentences()
-    why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
-    needing = (line(("dim", f"{number} "), whole_line(text)) for number, text in question.lines)
-    is_new = _is_new(question)
-    rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
-    differing = (line(_diff_span(text)) for text in rows if text)
     yield from folded(_certain(grant_lines(question)), columns)
     if sentences:
         says = whole_line("; ".join(sentences))
         yield from folded(_certain([line("  ", ("dim", "It may already: "), says)]), columns)
-    yield from _quoted("The reason given:", [line(why)] if why else [], columns)
-    yield from _quoted("The lines that need it:", needing, columns)
+
+
+def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterator[Line]]:
+    why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
+    needing = (line(("dim", f"{number} "), whole_line(text)) for number, text in question.lines)
+    reason = _quoted("The reason given:", [line(why)] if why else [], columns)
+    return reason, _quoted("The lines that need it:", needing, columns)
+
+
+def _code_rows(question: Question, columns: int) -> Iterator[Line]:
+    is_new = _is_new(question)
+    rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
+    differing = (line(_diff_span(text)) for text in rows if text)
     yield from _quoted("The full source:" if is_new else "What is different:", differing, columns)
 
 
@@ -198,15 +218,30 @@ def _is_new(question: Question) -> bool:
 
 
 @lru_cache(maxsize=8)
-def fitting(question: Question, columns: int, rows: int) -> tuple[list[Line], int]:
-    """Return as much of a question as fits the screen, most important first, and how many rows are left out, up to
-    200.
+def fitting(question: Question, columns: int, rows: int) -> tuple[list[Line], int, bool]:
+    """Return a question in few rows: all that a yes gives, as far as the screen has room, and of the facts what is
+    short; how many rows are left out, up to 200; and whether part of what a yes gives is among them.
     """
-    lines = list(islice(question_rows(question, columns), rows + MOST_COUNTED))
+    if question.is_again or not question.missing.sentences():  # a yes is one to the text
+        lines = list(islice(question_rows(question, columns), rows + MOST_COUNTED))
+        return _cut_to(lines, rows)
+    given = list(islice(_given_rows(question, columns), rows + MOST_COUNTED))
+    if len(given) > rows:
+        return _cut_to(given, rows)
+    shown, left_out = given, list(islice(_code_rows(question, columns), MOST_COUNTED))
+    for section in _fact_rows(question, columns):
+        facts, room = list(islice(section, MOST_COUNTED)), max(min(rows, MOST_ROWS) - len(shown), 0)
+        fits = len(facts) if len(facts) <= room else room - 1 if room > 2 else 0  # a title alone says nothing
+        mark = [line(("dim", "  …"))] if 0 < fits < len(facts) else []
+        shown, left_out = [*shown, *facts[:fits], *mark], [*left_out, *facts[fits:]]
+    return shown, min(len(left_out), MOST_COUNTED), False
+
+
+def _cut_to(lines: list[Line], rows: int) -> tuple[list[Line], int, bool]:
     if len(lines) <= rows:
-        return lines, 0
+        return lines, 0, False
     shown = max(rows - 1, 1)
-    return lines[:shown], min(len(lines) - shown, MOST_COUNTED)
+    return lines[:shown], min(len(lines) - shown, MOST_COUNTED), True
 
 
 def more_rows(count: int) -> str:

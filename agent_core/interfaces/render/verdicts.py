@@ -49,26 +49,31 @@ def verdict_lines(verdict: "Judgment", joins: str = "added to") -> list[Line]:
         *indented(
             [line(("dim", f"{'went' if verdict.admitted else 'not'} back to {verdict.back}"))] if verdict.back else []
         ),
-        *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in verdict.fixes),
+        *indented(line(("dim", f"~ fixed: {fix.message}")) for fix in verdict.fixes),
         *indented(problem_lines(verdict.refusals)),
-        *indented(_warning_line(problem, bool(verdict.refusals)) for problem in _warnings(verdict)),
-        *indented(
-            line(("warn", "~ "), call, ("dim", ": its result was confirmed, not predicted"))
-            for call in verdict.confirmed
-        ),
+        *indented(line(("dim", "hint: "), *problem_line(problem)) for problem in hints(verdict)),
+        *indented(line(("dim", f"~ {call}: its result was confirmed, not predicted")) for call in verdict.confirmed),
     ]
+
+
+def folded_lines(verdict: "Judgment", where: str) -> list[Line]:
+    """Return the same, but of an admitted function how many hints there are, and what shows them."""
+    if not (verdict.admitted and hints(verdict)) or verdict.fails_examples:
+        return verdict_lines(verdict)
+    plain = replace(verdict, problems=verdict.refusals)
+    return [*verdict_lines(plain), *indented([line(("dim", f"{counted(len(hints(verdict)), 'hint')}: {where}"))])]
 
 
 def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     """Return whether the function joined, with which standing, and what became of its examples."""
     name, stages = verdict.name or verdict.path, verdict.stages
-    tried = [stage.note for stage in _ran(verdict) if stage.stage == "examples" and stage.note]
-    tail: Span = ("dim", f"  {' · '.join([*tried, duration(_passed(stages))])}")
+    tried = examples_note(verdict)
+    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, duration(_passed(stages))]))}")
     if verdict.admitted:
         return _joined(verdict, joins, tail)
     refusals = len(verdict.refusals)
     warnings = len(verdict.problems) - refusals
-    counts = [_counted(refusals, "problem")] + [_counted(warnings, "warning")] * bool(warnings)
+    counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
     return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
 
 
@@ -92,6 +97,11 @@ def stage_lines(verdict: "Judgment") -> list[Line]:
     return [line(("dim", head)), *indented(line(("dim", note)) for note in notes)]
 
 
+def examples_note(verdict: "Judgment") -> str:
+    """Return what became of the examples, such as `2 of 2 examples agree`; empty if none was tried."""
+    return next((stage.note for stage in _ran(verdict) if stage.stage == "examples"), "")
+
+
 def _ran(verdict: "Judgment") -> list["StageReport"]:
     return [stage for stage in verdict.stages if not stage.note.startswith("not run")]
 
@@ -101,8 +111,9 @@ def standing_words(standing: str) -> str:
     return {"": "", "trial": ", on trial", "draft": ", as a draft"}.get(standing, f", as {standing}")
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def verdict_line(verdict: "Judgment", joins: str) -> Line:
@@ -169,21 +180,19 @@ def _passed(stages: Iterable["StageReport"]) -> float:
     return sum(spent)
 
 
-def _warnings(verdict: "Judgment") -> list[Problem]:
+def hints(verdict: "Judgment") -> list[Problem]:
+    """Return the problems that refuse nothing."""
     return [problem for problem in verdict.problems if problem not in verdict.refusals]
 
 
-def _warning_line(problem: Problem, is_beside_refusals: bool) -> Line:  # noqa: FBT001
-    """Return a problem that refuses nothing, and say so where others do."""
-    return (*line(("warn", "warning: ")), *problem_line(problem)) if is_beside_refusals else problem_line(problem)
-
-
 def problem_line(problem: Problem) -> Line:
-    """Return `path:line:column code: message — fix`."""
-    role: Role = "warn" if problem.severity == "warns" else "bad"
+    """Return `path:line:column code: message — fix`, faint if it refuses nothing."""
     first, more, _ = (problem.fix or "").partition("\n")  # a template of several lines is for the model
     fix = f" — {first}{' …' if more else ''}" if first else ""
-    return line((role, f"{problem.where} {problem.code}".strip()), f": {problem.message}", ("strong", fix))
+    place = f"{problem.where} {problem.code}".strip()
+    if problem.severity == "warns":
+        return line(("dim", f"{place}: {problem.message}{fix}"))
+    return line(("bad", place), f": {problem.message}", ("strong", fix))
 
 
 def problem_lines(problems: Iterable[Problem]) -> list[Line]:

@@ -161,7 +161,7 @@ class Asking:
                 self.state = "armed"
             else:
                 self._wait(QUIET_S)
-        lines, hidden_rows = self._shown(columns, len(self._below(columns, 1)))
+        lines, hidden_rows, _ = self._shown(columns, len(self._below(columns, 1)))
         drawn: StyleAndTextTuples = []
         for row in [*lines, *self._below(columns, hidden_rows)]:
             drawn += [*((_STYLES[role], text) for role, text in row), ("", "\n")]
@@ -194,9 +194,11 @@ class Asking:
             ),
         )
 
-    def _shown(self, columns: int, below: int) -> tuple[list[Line], int]:
-        lines, hidden_rows = fitting(self._question, columns, self._room(below))
-        return [*lines, *([line(("dim", f"  … {more_rows(hidden_rows)}"))] if hidden_rows else [])], hidden_rows
+    def _shown(self, columns: int, below: int) -> tuple[list[Line], int, bool]:
+        """Return the rows of the question, how many are left out, and whether what a yes gives is among those."""
+        lines, hidden_rows, is_cut = fitting(self._question, columns, self._room(below))
+        more = [line(("dim", f"  … {more_rows(hidden_rows)}"))] if is_cut else []
+        return [*lines, *more], hidden_rows, is_cut
 
     def _room(self, below: int) -> int:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
@@ -226,7 +228,7 @@ class Asking:
     def _take(self, key: str) -> None:
         self.state = "armed"
         columns = self._prompt.columns
-        is_cut = self._shown(columns, len(self._below(columns, 1)))[1] > 0
+        *_, is_cut = self._shown(columns, len(self._below(columns, 1)))
         if key == "d":
             self._page(columns)
         elif key == "w":

@@ -20,7 +20,7 @@ _CELLS = 20
 _THOUGHT_CHARS = 4_000
 _PRINTED_CHARS = 1_000
 _WRITTEN_CHARS = 16_000
-_WRITTEN_LINES = 6
+_WRITTEN_LINES = 9  # of source, below the name of the call
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[^u])")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
 

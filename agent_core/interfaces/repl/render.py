@@ -10,10 +10,11 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
+from typing import ClassVar
 
 from markdown_it import MarkdownIt
-from rich.console import Console
-from rich.markdown import Markdown
+from rich.console import Console, JustifyMethod
+from rich.markdown import Heading, Markdown, MarkdownElement
 from rich.style import Style
 from rich.theme import Theme
 
@@ -35,7 +36,16 @@ _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without its rules for what would not be seen: a reply is not a page.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
 
-_DOCUMENT = Markdown("", code_theme=DARK, hyperlinks=False)
+
+class _Title(Heading):
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}  # all on the left: a reply is read from there
+
+
+class _Reply(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "heading_open": _Title}
+
+
+_DOCUMENT = _Reply("", code_theme=DARK, hyperlinks=False)
 
 
 def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:

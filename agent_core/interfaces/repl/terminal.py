@@ -1,4 +1,4 @@
-"""The terminal's side of a conversation at the prompt: output, browsable tables, and the debugger's front end.
+"""The terminal's side of a conversation at the prompt: output, tables, a pager, and the debugger's front end.
 
 Everything is printed above the prompt. In a table, letters filter, arrows move, Enter prints the row and Esc leaves.
 Slow to import: loaded after the prompt is shown.
@@ -30,12 +30,14 @@ from ..wrap import folded
 from . import render
 from .asking import open_question
 from .debug import MARK, DebugLine
-from .prompt import Prompt
+from .prompt import OpenTable, Prompt
 from .turn_renderer import Screen, Teller
 
 _AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
 LEAST_ROWS = 12
 _MOST_BELOW = 3
+_AROUND_PAGE = 4  # rows: the title, the rule, the input line, the bar
+_PAGE_KEYS = "↑↓ PgUp PgDn · Enter prints it · Esc leaves"
 _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
 
@@ -123,6 +125,77 @@ class Browser:
             self.chosen.set_result(choice)
 
 
+class Pager:
+    """The details of one entry, to look through by the screen; `printed` is set once the user has left it."""
+
+    def __init__(self, choice: Choice, prompt: Prompt, theme: str) -> None:
+        self.printed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._choice, self._prompt, self._theme = choice, prompt, theme
+        self._top = self._columns = 0
+        self._rows: list[str] = []  # as far as they were drawn, from `_others`
+        self._others: Iterator[str] = iter(())
+
+    @property
+    def room(self) -> int:
+        """The number of rows that are shown at once."""
+        return max(self._prompt.output.get_size().rows - _AROUND_PAGE, 1)
+
+    def fits(self) -> bool:
+        """Check whether all of it is to be seen at once, or the screen is too low to look through it."""
+        return len(self._drawn(self._prompt.columns, self.room + 1)) <= self.room or not fits(self._prompt)
+
+    def press(self, text: str) -> None:
+        """Go on with a space, leave with q; a slash begins the next command, and leaves, too."""
+        if text == " ":
+            self.move(2)
+        elif text in ("q", "/"):
+            self._leave(is_printed=False)
+            self._prompt.buffer.insert_text(text.strip("q"))
+
+    def back(self) -> None:
+        """Go a screen up."""
+        self.move(-2)
+
+    def move(self, by: int) -> None:
+        """Move by a row; if `by` is more than one, by a screen."""
+        top = self._top + (by if abs(by) == 1 else by // abs(by) * self.room)
+        rows = self._drawn(self._columns, top + self.room)
+        self._top = max(min(top, len(rows) - self.room), 0)
+
+    def enter(self) -> None:
+        """Print all of it above the prompt."""
+        self._leave(is_printed=True)
+
+    def escape(self) -> None:
+        """Leave."""
+        self._leave(is_printed=False)
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """Draw the rows that are looked at, below a title."""
+        rows = self._drawn(columns, self._top + self.room + 1)
+        self._top = max(min(self._top, len(rows) - self.room), 0)  # a window that grew
+        last = min(self._top + self.room, len(rows))
+        title = (
+            f"{self._choice.name} · rows {self._top + 1}-{last}{'' if last < len(rows) else ', the end'} · {_PAGE_KEYS}"
+        )
+        shown = "".join(rows[self._top : last]).removesuffix("\n")
+        ends: StyleAndTextTuples = [("", "\n"), ("ansibrightblack", "─" * columns)]
+        return [("bold ansicyan", cut(title, columns)), ("", "\n"), *to_formatted_text(ANSI(shown)), *ends]
+
+    def _drawn(self, columns: int, count: int) -> list[str]:
+        """Return the rows that are drawn by now, at least so many of them if there are."""
+        if columns != self._columns:
+            self._columns, self._rows = columns, []
+            self._others = preview(self._choice, columns, self._theme)
+        self._rows += islice(self._others, max(count - len(self._rows), 0))
+        return self._rows
+
+    def _leave(self, *, is_printed: bool) -> None:
+        self._prompt.browser = None  # the next key is for the input line
+        if not self.printed.done():
+            self.printed.set_result(is_printed)
+
+
 def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
     """Draw the details of a table row, row by row."""
     form = coloured if render.takes_colour() else plain
@@ -132,13 +205,13 @@ def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def open_browser(table: Table, prompt: Prompt, theme: str) -> AsyncIterator[Browser]:
-    """Show a table on the screen while the block runs."""
-    browser = prompt.browser = Browser(table, prompt, theme)
+async def looking(browser: OpenTable, prompt: Prompt) -> AsyncIterator[None]:
+    """Show a table or a pager on the screen while the block runs."""
+    prompt.browser = browser
     prompt.buffer.cancel_completion()
     prompt.app.invalidate()
     try:
-        yield browser
+        yield
     finally:
         prompt.browser = None
         prompt.app.invalidate()
@@ -256,9 +329,20 @@ class TerminalVoice:
         if not table.choices or not fits(self._prompt):
             self.lines(table.lines())
             return
-        async with open_browser(table, self._prompt, self._theme) as browser:
+        browser = Browser(table, self._prompt, self._theme)
+        async with looking(browser, self._prompt):
             choice = await browser.chosen
         if choice is not None:
+            self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
+
+    async def read(self, choice: Choice) -> None:
+        """Show the details of an entry in a pager, or print them if they fit the screen."""
+        pager = Pager(choice, self._prompt, self._theme)
+        is_printed = pager.fits() or self._prompt.browser is not None
+        if not is_printed:
+            async with looking(pager, self._prompt):
+                is_printed = await pager.printed
+        if is_printed:
             self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
 
     @asynccontextmanager

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
+from sandbox.wire.lines import bare_lines
 
 from ..faults import with_options
 from ..progress import WAITING, reading_text, waiting_text
-from ..render.call_log import CallLog, call_line, ended_lines, verdict_part, was_told
+from ..render.call_log import CallLog, call_line, call_lines, ended_lines, verdict_part, was_told
 from ..render.grant_question import denied_lines
 from ..render.statistics import SLASH, quarantine_lines
-from ..render.verdicts import printed_lines
+from ..render.verdicts import hints, printed_lines
 from ..render.versions import coloured
 from ..spans import Line, indented, line
 from . import render
@@ -34,6 +35,7 @@ class Teller:
         self._said: list[str] = []
         self._code: CodeStream | None = None
         self._step = 0
+        self._is_apart = True
 
     def hear(self, event: Event) -> None:
         """Show what happened."""
@@ -105,6 +107,9 @@ class Teller:
             self._block(block)
 
     def _block(self, block: DrawnBlock) -> None:
+        if not self._is_apart:  # the answer stands out from the calls above it
+            self._is_apart = True
+            self._screen.print("\n")
         code = None
         if block.code is not None:
             code = self._code = self._code or render.code(block.code, self._screen.theme)
@@ -136,13 +141,17 @@ class Teller:
     def _answered(self, event: events.CallAnswered) -> None:
         self._live.calls.pop(event.call_id, None)
         call = self._log.answered(event)
+        self._is_apart = False
+        if not self._log.is_full:
+            self._lines(call_lines(call, self._columns()))
+            return
         self._lines([call_line(call, self._columns())])
-        if call.diff:
+        if call.diff and len(call.diff) < len(bare_lines(call.source)):
             self._lines(indented(coloured(call.diff)))
-        elif call.source:
+        elif call.source and not (call.earlier and call.earlier.source == call.source):
             self._screen.print(render.source(call.source, 1, self._columns(), self._screen.theme))
-        self._lines(verdict_part(call))
-        self._lines(printed_lines(call.detail.get("output") or ""))
+        told = [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
+        self._lines([*verdict_part(call, told), *printed_lines(call.detail.get("output") or "")])
 
     def _ended(self, event: events.TurnEnded) -> None:
         self._finish_text()

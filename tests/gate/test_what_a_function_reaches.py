@@ -1,0 +1,81 @@
+"""`reach`: what a function gets at besides its arguments, in a few words; nothing only of what certainly computes."""
+
+import pytest
+
+from agent_core.access.grants import Grants
+from agent_core.functions.gate.capability import reach
+
+ONLY_COMPUTES = [
+    pytest.param("def f(a):\n    return sum(a)", id="builtins"),
+    pytest.param("import csv, io\ndef f(a):\n    return list(csv.reader(io.StringIO(a)))", id="a-stream-in-memory"),
+    pytest.param(
+        "import collections.abc\ndef f(a):\n    return isinstance(a, collections.abc.Sized)", id="inner-module"
+    ),
+    pytest.param("import datetime\ndef f():\n    return datetime.datetime.now()", id="a-name-like-a-module"),
+    pytest.param("from urllib.parse import quote\ndef f(a):\n    return quote(a)", id="of-urllib-what-computes"),
+    pytest.param("def f(self, n):\n    self.progress(n)\n    return str(self.scratch)", id="progress-and-scratch"),
+    pytest.param("class A:\n    def __init__(self):\n        self.open_ = 1\ndef f():\n    return A()", id="a-class"),
+]
+REACHES = [
+    pytest.param(
+        'def f(self):\n    return self.fetch("https://api.example.org/x")', "fetches api.example.org", id="host"
+    ),
+    pytest.param("def f(self, u):\n    return self.fetch(u)", "fetches hosts that you name", id="any-host"),
+    pytest.param("def f(self, u):\n    g = self.fetch\n    return g(u)", "fetches hosts that you name", id="by-a-name"),
+    pytest.param("def f(p):\n    return open(p).read()", "reads files that you name", id="file"),
+    pytest.param('def f():\n    return open("data/a.csv").read()', "reads data/a.csv", id="a-certain-file"),
+    pytest.param('def f(p):\n    open(p, "w").write("")', "writes files that you name", id="writes"),
+    pytest.param("import numpy as np\ndef f(n):\n    return np.array(n)", "imports numpy", id="package"),
+    pytest.param('def f(self):\n    self.memory.append("human", "x")', "changes the block human", id="memory"),
+    pytest.param('def f(self):\n    return self.secret("KEY")', "uses the secret KEY", id="secret"),
+    pytest.param("from functions.words import g\ndef f(a):\n    return g(a)", "calls g", id="import"),
+    pytest.param('def f(self):\n    return self.call("g")', "calls g", id="call"),
+    pytest.param("def f(self, n):\n    return self.call(n)", "calls functions that it names as it runs", id="any-call"),
+    pytest.param("def f(a):\n    return g(a)", "uses g of its module", id="of-its-module"),
+]
+NOBODY_KNOWS = [
+    "import os\ndef f(a):\n    return os.path.join(a, a)",
+    "import subprocess\ndef f(a):\n    return subprocess.run(a)",
+    "import builtins\ndef f(a):\n    return builtins.open(a)",
+    "import io\ndef f(a):\n    return io.open_code(a)",
+    "import json\ndef f(a):\n    return json.codecs.open(a)",
+    "import json\nm = json\ndef f(a):\n    return m.codecs.open(a)",
+    "import random\ndef f(a):\n    return random._os.system(a)",
+    "from random import _os\ndef f(a):\n    return _os.system(a)",
+    "import collections.abc\ndef f(a):\n    return collections.abc.sys.modules[a]",
+    "import typing\ndef f(a):\n    return typing.get_type_hints(a)",
+    "import string\ndef f(a):\n    return string.Formatter().get_field(a, a, a)",
+    "import types\ndef f(a):\n    return types.CodeType(a)",
+    "def f(a):\n    return eval(a)",
+    "def f(a):\n    g = open\n    return g(a)",
+    "def f(a):\n    return ().__class__.__base__.__subclasses__()",
+    'def f(self, a):\n    return getattr(self, "fe" + "tch")(a)',
+    'def f(self, a):\n    return self._channel.request("fetch", {})',
+    "def f(self, a):\n    return [self][0]",
+    "def f(a:\n    return a",
+]
+
+
+@pytest.mark.parametrize("text", ONLY_COMPUTES)
+def test_what_has_no_way_out_of_the_sandbox_only_computes(text: str) -> None:
+    assert reach(text) == ()
+
+
+@pytest.mark.parametrize(("text", "says"), REACHES)
+def test_what_a_text_reaches_is_said_in_a_few_words(text: str, says: str) -> None:
+    assert reach(text) == (says,)
+
+
+@pytest.mark.parametrize("text", NOBODY_KNOWS)
+def test_of_what_a_text_does_not_tell_it_is_said_that_it_may_ask(text: str) -> None:
+    assert reach(text) == ("may ask as it runs",)
+
+
+def test_grants_count_though_the_text_needs_none_and_many_items_are_counted() -> None:
+    hosts = tuple(f"h{number}.example.org" for number in range(9))
+    grants = Grants(network=hosts, read=("data/",), stateful=True)
+    assert reach("def f():\n    return 1", grants) == (
+        "fetches h0.example.org, h1.example.org, h2.example.org, 6 more",
+        "reads data/",
+        "keeps state",
+    )

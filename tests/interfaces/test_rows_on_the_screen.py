@@ -1,0 +1,214 @@
+"""The rows that a turn takes: what was made, why something was refused, and a question fold; `/show` opens the rest."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.asking import DONE, asked, ended, made, press, service
+from tests.interfaces.support import COUNT_VOWELS, FLAWED, create, flags, prompt
+from tests.kit import Ask, Say, Script, Wanted, scripted
+from tests.kit.desk import SHIPPING, right
+from tests.kit.program import knapper
+from tests.kit.steps import Seen
+from tests.kit.terminal import ENTER, ESCAPE, Terminal, terminal
+
+CALL = Ask(Wanted("count_vowels", {"text": "queueing"}))
+FIVE = Say("Five.")
+EDITED = {"function_name": "count_vowels", "old_text": "        7\n", "new_text": "        0\n"}
+MENDED: Script = [Ask(create(FLAWED)), Ask(Wanted("edit_function", EDITED)), CALL, FIVE]
+LONG = "".join(f"    total += {n}\n" for n in range(40))
+SUMS = f'''def sums(total: int) -> int:
+    """Add numbers.
+
+    Args:
+        total: Where to begin.
+
+    >>> sums(0)
+    780
+    >>> sums(1)
+    781
+    """
+{LONG}    return total
+'''
+
+
+def predicted(seen: Seen) -> Ask:
+    """The model's answer to the question for results."""
+    calls = re.findall(r"^- (shipping\(.*\))$", str(seen.messages[-1]["content"]), re.MULTILINE)
+    return Ask(Wanted("confirm_function", {"function_name": "shipping", "expected": [*map(right, calls)]}))
+
+
+def turn(screen: Terminal, message: str = "go") -> list[str]:
+    """The rows of one whole turn, from below the message to the line that ends it."""
+    before = screen.scrolled().count("∙ ")
+    screen.line(message)
+    screen.wait(lambda: screen.scrolled().count("∙ ") > before, "the end of the turn")
+    rows = screen.scrolled().split("\n")
+    ends = max(at for at, row in enumerate(rows) if row.startswith("∙ "))
+    return rows[max(at for at, row in enumerate(rows) if row == f"› {message}") + 1 : ends + 1]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "functions").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("script", "most", "kept"),
+    [
+        pytest.param(
+            [Ask(create(COUNT_VOWELS)), CALL, FIVE],
+            6,
+            [r"✓ made count_vowels\(text\) -> int · 2 of 2 examples · computes only · 1 hint: /show 1"],
+            id="made",
+        ),
+        pytest.param(
+            MENDED,
+            12,
+            [
+                r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
+                r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
+                r"✓ made count_vowels\(text\) -> int · 2 of 2 examples · computes only · 1 hint: /show 2",
+                r"  -        7",
+                r"  \+        0",
+            ],
+            id="refused-and-mended",
+        ),
+        pytest.param(
+            [Ask(create(SHIPPING, "shipping")), predicted, Ask(Wanted("shipping", {"weight": 12})), FIVE],
+            12,
+            [
+                r"~ shipping not made yet · 2 of 2 examples agree · the model is asked for 3 .* · 3 hints: /show 1",
+                r"✓ made shipping\(weight, express\) -> int · 5 of 5 examples · computes only · /show 2",
+            ],
+            id="challenged",
+        ),
+    ],
+)
+def test_a_turn_that_makes_a_function_takes_few_rows_and_ends_with_the_answer(
+    workspace: Path, script: Script, most: int, kept: list[str]
+) -> None:
+    with prompt(script, workspace, columns=120, rows=40) as (screen, _):
+        rows = turn(screen)
+    assert len(rows) <= most, rows
+    assert all(re.fullmatch(pattern, row) for pattern, row in zip(kept, rows, strict=False)), rows
+    assert [*map(bool, rows[len(kept) :])] == [True, False, True, False, True], rows  # call, answer, end
+    assert (rows[len(kept)][:2], rows[-3]) == ("▸ ", "Five.")
+
+
+def test_a_call_takes_one_row_however_much_it_prints(workspace: Path) -> None:
+    code = 'def chat() -> str:\n    """Print."""\n    print("a\\n" * 30)\n    return "done\\n" * 9\n'
+    (workspace / "functions" / "chat.py").write_text(code)
+    with prompt([Ask(Wanted("chat")), FIVE], workspace, columns=120, rows=40) as (screen, _):
+        rows = turn(screen)
+        assert re.fullmatch(r"▸ chat\(\) → .*printed 31 lines  .* \[1\]", rows[0]), rows
+        assert rows[1:3] == ["", "Five."]
+        screen.line("/show 1")
+        screen.wait_for("Esc leaves")
+
+
+def test_a_question_takes_eight_rows_and_stays_with_its_answer(workspace: Path) -> None:
+    with service() as place, asked([made(place), DONE], workspace, columns=120) as screen:
+        screen.wait_for("Press a key")
+        rows = screen.screen()
+        first = rows.index("? weather asks to join, and to:")
+        assert next(at for at, row in enumerate(rows[first:]) if row == "›") <= 8, rows
+        press(screen, "y")
+        ended(screen)
+        kept = screen.scrolled().split("\n")
+        first = kept.index("? weather asks to join, and to:")
+        assert next(at for at, row in enumerate(kept[first:]) if row.startswith("  → yes")) <= 7
+
+
+def test_source_streams_in_ten_rows_and_is_gone_once_it_is_judged(workspace: Path) -> None:
+    most = 0
+    with prompt([Ask(create(SUMS, "sums"), pause_s=0.02), FIVE], workspace, columns=120, rows=40) as (screen, _):
+        screen.line("go")
+        while "∙ " not in screen.scrolled():
+            rows = screen.screen()
+            begun = next((at for at, row in enumerate(rows) if row.startswith("✎ create_function")), None)
+            shown = rows[begun : rows.index("›")] if begun is not None and "›" in rows else []
+            most = max(most, len(shown))
+        assert most == 10
+        assert "total += 20" not in screen.scrolled()
+
+
+def test_an_edit_shows_its_first_changed_lines_and_no_hint_that_was_told_before(workspace: Path) -> None:
+    told = "".join(f"    {n} is added.\n" for n in range(40))
+    edited = {"function_name": "sums", "old_text": "Add numbers.\n", "new_text": f"Add numbers.\n\n{told}"}
+    script: Script = [Ask(create(SUMS, "sums")), FIVE, Ask(Wanted("edit_function", edited)), FIVE]
+    with prompt(script, workspace, columns=120, rows=40) as (screen, _):
+        assert re.search(r"\d+ hints?: /show 1", turn(screen)[0])
+        rows = turn(screen, "again")
+    assert re.fullmatch(r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0]), rows
+    assert rows[1:6] == ["  +", *(f"  +    {n} is added." for n in range(3)), "  … 37 more changed lines"], rows
+    assert "hint" not in rows[0]
+
+
+def test_show_opens_source_verdict_arguments_and_answer_in_a_pager_that_leaves_no_trace(workspace: Path) -> None:
+    with prompt([Ask(create(SUMS, "sums")), FIVE], workspace, columns=120, rows=40) as (screen, _):
+        turn(screen)
+        before = screen.scrolled()
+        screen.line("/show 1")
+        screen.wait_for("Esc leaves")
+        screen.wait_for("✓ sums added to words, on trial")
+        for part in ("arguments", "answer, as the model reads it", "def sums(total: int) -> int:"):
+            assert part in "\n".join(screen.screen())
+        screen.type("   ")
+        screen.wait_for("the end")
+        screen.wait_for("return total")
+        screen.type(ESCAPE)
+        screen.wait_gone("Esc leaves")
+        assert "return total" not in screen.scrolled().removeprefix(before)
+        screen.line("/show")
+        screen.wait_for("Esc leaves")
+        screen.type(ENTER)
+        screen.wait_gone("Esc leaves")
+        screen.wait(lambda: "total += 0" in screen.scrolled() and "return total" in screen.scrolled(), "all of it")
+
+
+def test_the_full_form_shows_source_and_hints_once(workspace: Path) -> None:
+    (workspace / "knapper.toml").write_text('[repl]\nshow = "full"\n')
+    with prompt(MENDED, workspace, columns=120, rows=40) as (screen, _):
+        rows = "\n".join(turn(screen))
+    assert rows.count("def count_vowels") == 1
+    assert rows.count("✗ count_vowels refused: 1 problem") == 1
+    assert "  ✓ count_vowels added to words, on trial" in rows
+    assert "  -        7\n  +        0\n" in rows
+    assert rows.count("weak-examples") == 1
+
+
+def test_a_pipe_gets_what_stays_with_the_commands_of_the_shell(workspace: Path) -> None:
+    with scripted(MENDED) as model:
+        done = knapper("run", *flags(model), "--message", "go", cwd=workspace)
+    assert done.returncode == 0
+    assert "def count_vowels" not in done.stderr
+    assert "count_vowels refused: 1 problem" in done.stderr
+    assert "made count_vowels(text) -> int · 2 of 2 examples · computes only" in done.stderr
+    assert "knapper functions show count_vowels" in done.stderr
+    assert "/show" not in done.stderr
+
+
+def test_a_plain_terminal_prints_what_stays_and_shows_the_rest_without_a_pager(workspace: Path) -> None:
+    with (
+        scripted([Ask(create(COUNT_VOWELS)), FIVE]) as model,
+        terminal("run", *flags(model), cwd=workspace, environment={"TERM": "dumb"}, columns=120) as screen,
+    ):
+        screen.wait_for("/help lists")
+        screen.line("go")
+        screen.wait_for("1 hint: /show 1")
+        screen.wait_for("∙ ")
+        assert "sum(letter in" not in screen.scrolled()
+        screen.line("/show 1")
+        screen.wait_for("sum(letter in")
+        screen.line("/exit")
+        assert screen.exit_code() == 0
+
+
+def test_after_a_restart_show_says_where_the_calls_of_before_are(workspace: Path) -> None:
+    with prompt([], workspace, columns=120) as (screen, _):
+        screen.line("/show 1")
+        screen.wait_for("No call was made in this session.")
+        screen.wait_for("knapper calls list")
