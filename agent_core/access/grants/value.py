@@ -21,7 +21,7 @@ _SAID: Mapping[str, str] = MappingProxyType(
 )
 _UNSAID_AS: Mapping[str, str] = MappingProxyType(
     {
-        "network": "hosts that its text does not name (each is asked for when it comes)",
+        "network": "the web; you will be asked for each host",
         "read": "files that its text does not name (each is asked for when it is opened)",
         "write": "files that its text does not name (each is asked for when it is opened)",
         "secrets": "that its text does not name",
@@ -112,9 +112,8 @@ class Grants:
         )
 
     def ahead(self) -> "Grants":
-        """Return what is asked for before a call: all but the files that a text does not name."""
-        named = {kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in ("read", "write")}
-        return replace(self, read=named["read"], write=named["write"])
+        """Return what is asked for before a call: all but the hosts and files that a text does not name."""
+        return replace(self, **{kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in LATER})
 
     def serving(self, needs: "Grants") -> "Grants":
         """Return the part that these needs, read from a text, can use. Grants that no text shows are kept."""
@@ -142,6 +141,8 @@ class Grants:
 
 
 NOTHING: Final = Grants()
+LATER: Final = ("network", "read", "write")
+"""The kinds of which a call asks for what its text does not name, once it names it: a yes before would allow nothing."""
 
 
 def joined(grants: Iterable[Grants]) -> Grants:

@@ -83,7 +83,9 @@ def _tell(scene: CliContext, doors: "Doors") -> None:
         print_json({"url": doors.url, "login": doors.login, "workspace": str(scene.root.resolve())})
         return
     print(f"Serving {scene.root.resolve()} at {doors.url}")  # noqa: T201  (what the user asked for)
-    scene.talk(f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it.")
+    scene.talk(
+        f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it."
+    )
     sys.stdout.flush()
 
 

@@ -26,7 +26,6 @@ from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
 from ..mcp.http_door import HttpDoor
 from ..state import opened_state
@@ -36,17 +35,20 @@ from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, Guard, access_log
-from .identity import NotAllowed, Sessions, TokenBook
+from .identity import Sessions, TokenBook
+from .login_door import LoginDoor
 from .metrics_door import MetricsDoor
 from .openapi import openapi
-from .responses import answered, error_response, failure, json_response
+from .responses import answered, error_response, json_response
 from .responses_api import ResponsesDoor
 from .rooms import Rooms, opened_rooms
 from .serving import announced
 
 _GRACE_S: Final = 10.0
 _PAGES: Final = Path(__file__).with_name("page")
-_PAGE: Final = {"/": "index.html", "/login": "index.html"} | {f"/page/{path.name}": path.name for path in sorted(_PAGES.glob("*.[cj]s*"))}
+_PAGE: Final = {"/": "index.html", "/login": "index.html"} | {
+    f"/page/{path.name}": path.name for path in sorted(_PAGES.glob("*.[cj]s*"))
+}
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -98,6 +100,7 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
     state = prepare_state_dir(workspace.root)
     url = f"{'https' if options.certificate else 'http'}://{_authority(options.host, port)}"
     tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic, port), HttpDoor(workspace)
+    login = LoginDoor(sessions)
     with access_log(state / "access.log") as log, announced(state, url, sessions.token, options.certificate):
         async with (
             _traced(is_wanted=options.spans) as hearers,
@@ -105,8 +108,8 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
             mcp.at_work(),
         ):
             rooms.host.hearers += hearers
-            guard = Guard(application(rooms, sessions, mcp), tokens, sessions, _names(options, port), log)
-            yield Doors(guard, rooms.host, url, _login(url, sessions), mcp)
+            guard = Guard(application(rooms, login, mcp), tokens, sessions, _names(options, port), log)
+            yield Doors(guard, rooms.host, url, login.link(url), mcp)
 
 
 @asynccontextmanager
@@ -121,7 +124,7 @@ async def _traced(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], No
         yield [spans.hear]
 
 
-def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
+def application(rooms: Rooms, login: LoginDoor, mcp: HttpDoor) -> Starlette:
     """Return the routes, without the guard that has to stand before them."""
 
     document = openapi(OPERATIONS)
@@ -129,28 +132,9 @@ def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
     async def described(_: Request) -> Response:
         return json_response(document)
 
-    async def logged_in(request: Request) -> Response:
-        given = sessions.log_in(await _code(request))
-        if given is None:
-            message = "This login link was used already, or is too old."
-            return error_response(403, "used-link", message, "Another one, where the workspace is: knapper login")
-        cookie, key = given
-        answer = json_response({"key": key})
-        is_secure = request.url.scheme == "https"
-        answer.set_cookie(sessions.cookie, cookie, httponly=True, samesite="strict", secure=is_secure, path="/")
-        return answer
-
-    async def linked(request: Request) -> Response:
-        identity = request.scope["identity"]
-        if not identity.may_log_in:
-            message = f"The page can do everything, so only a token of all scopes and agents lets in; `{identity.name}` has less."
-            return failure(NotAllowed(message, fix="Type `knapper login` where the workspace is."))
-        url = f"{request.url.scheme}://{request.headers['host']}"
-        return json_response({"login": _login(url, sessions)})
-
     routes = [Route(one.path, partial(answered, one, rooms), methods=[one.method]) for one in OPERATIONS]
-    routes += [Route("/openapi.json", described), Route("/login", logged_in, methods=["POST"])]
-    routes += [Route(LINKS, linked, methods=["POST"])]
+    routes += [Route("/openapi.json", described), Route("/login", login.log_in, methods=["POST"])]
+    routes += [Route(LINKS, login.new_link, methods=["POST"])]
     routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
     threads = ChatThreads(rooms)
     chat = ChatDoor(rooms, threads)
@@ -285,20 +269,6 @@ def _names(options: ServeOptions, port: int) -> list[str]:
 def _authority(host: str, port: int | None = None) -> str:
     name = f"[{host}]" if ":" in host else host
     return name if port is None else f"{name}:{port}"
-
-
-def _login(url: str, sessions: Sessions) -> str:
-    return f"{url}/login?code={sessions.link()}"
-
-
-async def _code(request: Request) -> str:
-    """Return the secret of a login link that the page sends; "" if there is none."""
-    try:
-        value = read_json(await request.body(), MESSAGE)
-    except Malformed:
-        return ""
-    code = value.get("code") if isinstance(value, dict) else None
-    return code if isinstance(code, str) else ""
 
 
 async def _page(name: str, _: Request) -> Response:

@@ -6,7 +6,7 @@ import { isVerdict, Outcome, Problems, Verdict } from "/page/verdict.js";
 const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "source"]; // arguments that are source
 const MARKS = { "": ["…", "dim", "running"], returned: ["✓", "good", ""], admitted: ["✓", "good", ""] };
 const DEEDS = { create_function: "made", edit_function: "changed", replace_function: "changed", rollback_function: "changed" };
-const LONGEST_HEAD = 600, LONGEST_WORD = 48, LONGEST_LINE = 110, MOST_COMPARED = 160_000;
+const LONGEST_HEAD = 600, LONGEST_WORD = 48, LONGEST_LINE = 110, MOST_COMPARED = 160_000, AROUND = 2;
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const flat = (text) => plain(text).replace(/\s+/g, " ").trim();
@@ -34,11 +34,9 @@ function reachOf(needs) {
   return kinds.length ? `reaches ${kinds.map(([kind, said]) => { const named = needs[kind].filter((item) => item !== "?"); return named.length ? `${said} (${named.join(", ")})` : said; }).join(", ")}` : "computes only";
 }
 
-// The lines that differ between two sources, as a diff has them.
+// The lines that differ between two sources, as a diff has them, each with a few around it.
 function compared(old, now) {
-  const before = old.trimEnd().split("\n"), after = now.trimEnd().split("\n"), rows = [];
-  while (before.length && after.length && before[0] === after[0]) { before.shift(); after.shift(); }
-  while (before.length && after.length && before.at(-1) === after.at(-1)) { before.pop(); after.pop(); }
+  const before = old.trim().split("\n"), after = now.trim().split("\n"), rows = [];
   if (before.length * after.length > MOST_COMPARED) return [...before.map((row) => `-${row}`), ...after.map((row) => `+${row}`)].join("\n");
   const common = Array.from({ length: before.length + 1 }, () => new Uint16Array(after.length + 1)); // of what follows
   for (let i = before.length - 1; i >= 0; i -= 1) for (let j = after.length - 1; j >= 0; j -= 1) common[i][j] = before[i] === after[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
@@ -47,7 +45,8 @@ function compared(old, now) {
     else if (j >= after.length || (i < before.length && common[i + 1][j] >= common[i][j + 1])) { rows.push(`-${before[i]}`); i += 1; }
     else { rows.push(`+${after[j]}`); j += 1; }
   }
-  return rows.join("\n");
+  const isNear = (at) => rows.slice(Math.max(0, at - AROUND), at + AROUND + 1).some((row) => row[0] !== " ");
+  return rows.map((row, at) => (isNear(at) ? row : at && isNear(at - 1) ? "@" : null)).filter((row) => row !== null).join("\n");
 }
 
 // A creation or a change, judged: what it is, what it does, the gate's word, and what an edit made different.
@@ -76,7 +75,7 @@ function Arguments({ text }) {
 
 // A call in one line: what it was given, and what came of it.
 function inShort({ args, detail, text, outcome }) {
-  const value = read(args), given = value ? Object.entries(value).map(([name, one]) => `${name}=${cut(flat(JSON.stringify(one)), LONGEST_WORD)}`).join(", ") : flat(args || "");
+  const value = read(args), given = value ? Object.entries(value).filter(([name]) => !CODE.includes(name)).map(([name, one]) => `${name}=${cut(flat(JSON.stringify(one)), LONGEST_WORD)}`).join(", ") : flat(args || "");
   const result = !outcome ? "" : detail && detail.value !== undefined ? JSON.stringify(detail.value) : (text || "").split("\n").find((row) => row.trim()) || "";
   return [cut(given, LONGEST_LINE), cut(flat(result), LONGEST_LINE)];
 }

@@ -51,7 +51,7 @@ function heard(state, event) {
       put({ key: `ask:${event.question}`, kind: "notice", text: `${event.function} asked to ${event.says.join("; ")}: ${ANSWERS[event.answer] || event.answer}${event.word ? ` (“${event.word}”)` : ""}` });
       break;
     case "quarantined": put({ key: `quarantine:${event.name}`, kind: "warning", text: `${event.name} kept failing, and is not shown to the model any more.` }); break;
-    case "usage": used = event.context_limit ? `${event.context_tokens.toLocaleString()} of ${event.context_limit.toLocaleString()} tokens of context` : used; break;
+    case "usage": used = event.context_limit ? `${event.context_tokens.toLocaleString()} of ${event.context_limit.toLocaleString()} tokens` : used; break;
     case "waiting": waits = event.what; break;
     case "warning": put({ key: `warn:${entries.length}`, kind: "warning", text: [event.message, event.fix].filter(Boolean).join(" ") }); break;
     case "turn_ended":
@@ -158,5 +158,5 @@ export function Chat({ agent, isRunning, approvals, reload, say }) {
     <div class="row"><button class="strong" type="submit">Send</button>
       <button type="button" onClick=${stop} disabled=${!running}>Stop</button>
       <button type="button" onClick=${begin} disabled=${running || entries.length === 0} title="The old one stays in memory, and can be searched there">New conversation</button>
-      <span class="dim">${running ? `${plain(questions.length ? "waits for your answer" : waits || "working")}… ` : ""}${used}</span><span id="keys" class="dim keys">Enter sends · Shift+Enter: new line · Escape stops</span></div></form></div>`;
+      <span class="dim" title="Of the model's context">${running ? `${plain(questions.length ? "waits for your answer" : waits || "working")}… ` : ""}${used}</span><span id="keys" class="dim keys">Enter sends · Shift+Enter breaks · Esc stops</span></div></form></div>`;
 }

@@ -17,12 +17,13 @@ export function Steps({ agent, beat }) {
   const [chosen, setChosen] = useState(0);
   const rows = listed ? [...listed.steps].reverse() : [], seq = chosen || (rows[0] && rows[0].seq);
   const [seen, trouble] = useLoaded(seq ? `/agents/${part(agent)}/steps/${seq}` : "");
+  const name = (one) => (one.part === "section" ? plain(one.text.split("\n").find((row) => row.trim()) || "").replace(/^[#\s]+/, "").slice(0, 60) || "section" : one.part);
   const title = (row) => `${when(row.at)} · ${row.calls.length ? row.calls.join(", ") : plain(row.text) || "a reply"}`;
-  const most = seen ? Math.max(1, ...seen.parts.map((one) => one.tokens || 0)) : 1;
+  const most = seen ? Math.max(1, seen.window, seen.tokens) : 1;
   return html`<${Fault} text=${fault || trouble} />${listed && rows.length === 0 && html`<p class="dim">The model was not asked anything yet.</p>`}
     ${rows.length > 0 && html`<label>Step <select value=${seq} onChange=${(event) => setChosen(Number(event.target.value))}>${rows.map((row) => html`<option key=${row.seq} value=${row.seq}>${title(row)}</option>`)}</select></label>`}
-    ${seen && html`<section class="card"><h2>What the model saw <span class="dim">${plain(seen.model)}, about ${count(seen.tokens, "token")}</span></h2>
-      ${seen.parts.map((one, at) => html`<details key=${`${seq}:${at}`}><summary><strong>${one.part}</strong>${one.count ? ` (${one.count})` : ""} <span class="dim">${one.tokens === null ? "size unknown" : `≈ ${count(one.tokens, "token")}`}</span> <meter min="0" max=${most} value=${one.tokens || 0} aria-label=${`Share of ${one.part}`}></meter></summary>
+    ${seen && html`<section class="card"><h2>What the model saw <span class="dim">${plain(seen.model)}, about ${seen.tokens.toLocaleString()} of ${count(seen.window, "token")}</span></h2>
+      ${seen.parts.map((one, at) => html`<details key=${`${seq}:${at}`}><summary><strong>${name(one)}</strong>${one.count ? ` (${one.count})` : ""} <span class="dim">${one.tokens === null ? "size unknown" : `≈ ${count(one.tokens, "token")}`}</span> <meter min="0" max=${most} value=${one.tokens || 0} aria-label=${`Share of ${name(one)} in the window`}></meter></summary>
         ${one.text && html`<${Text} label=${one.part} text=${one.text} />`}
         ${(one.messages || []).map((message) => html`<p class="dim">${message.kind}, ≈ ${count(message.tokens, "token")}</p><${Text} label=${message.kind} text=${message.text} />`)}</details>`)}</section>`}
     <${Cost} agent=${agent} beat=${beat} />`;
