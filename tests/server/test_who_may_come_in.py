@@ -4,15 +4,14 @@ import asyncio
 import gzip
 import json
 import socket
-import time
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
-from agent_core.interfaces.server import guard
+from agent_core.interfaces.server import app, guard
 from agent_core.interfaces.server.guard import LINKS, MOST_BODY
-from agent_core.interfaces.server.identity import SCOPES
+from agent_core.interfaces.server.identity import SCOPES, Sessions
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
 
@@ -256,14 +255,14 @@ async def test_a_login_link_is_good_once_and_looking_at_it_does_not_use_it_up(se
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"code": 1}', b'{"code": ""}', b'{"code": "x"}', b"\xff"])
 async def test_what_is_no_login_link_lets_nobody_in(unchanged: Served, body: bytes) -> None:
-    answer = await httpx2.AsyncClient(base_url=unchanged.url).post("/login", content=body)
+    async with httpx2.AsyncClient(base_url=unchanged.url) as browser:
+        answer = await browser.post("/login", content=body)
     assert (answer.status_code, code(answer)) == (403, "used-link")
 
 
 async def test_a_login_link_and_a_login_end_with_their_time(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     later = 0.0
-    monotonic = time.monotonic
-    monkeypatch.setattr("agent_core.interfaces.server.app.time.monotonic", lambda: monotonic() + later)
+    monkeypatch.setattr(app, "Sessions", lambda now, port: Sessions(lambda: now() + later, port))
     server = await served([])
     browser = await server.logged_in()
     links = [(await server.client.post(LINKS)).json()["login"] for _ in range(2)]

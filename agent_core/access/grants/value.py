@@ -113,7 +113,8 @@ class Grants:
 
     def ahead(self) -> "Grants":
         """Return what is asked for before a call: all but the hosts and files that a text does not name."""
-        return replace(self, **{kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in LATER})
+        named = {kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in LATER}
+        return replace(self, network=named["network"], read=named["read"], write=named["write"])
 
     def serving(self, needs: "Grants") -> "Grants":
         """Return the part that these needs, read from a text, can use. Grants that no text shows are kept."""
@@ -142,7 +143,7 @@ class Grants:
 
 NOTHING: Final = Grants()
 LATER: Final = ("network", "read", "write")
-"""The kinds of which a call asks for what its text does not name, once it names it: a yes before would allow nothing."""
+"""The kinds of which a call asks for what its text does not name, once it names it: a yes before allows nothing."""
 
 
 def joined(grants: Iterable[Grants]) -> Grants:

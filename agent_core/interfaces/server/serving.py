@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -55,7 +55,7 @@ def running_server(root: Path) -> tuple[str, str, httpx2.AsyncHTTPTransport | No
     except OSError as error:
         raise _nowhere(root) from error
     try:
-        told = read_json(os.read(descriptor, _MOST), LOOSE) if _is_locked(descriptor) else None
+        told: Any = read_json(os.read(descriptor, _MOST), LOOSE) if _is_locked(descriptor) else None
         url, token, certificate = (str(told[name]) for name in ("url", "token", "certificate"))
     except (Malformed, TypeError, KeyError) as error:
         raise _nowhere(root) from error
