@@ -38,6 +38,7 @@ _COMMANDS = {
     "sources": "sources:sources",
     "log": "log:log",
     "serve": "serve:serve",
+    "login": "serve:login",
     "worker": "agents:worker",
     "mcp": "mcp:mcp",
     "tokens": "serve:tokens",

@@ -10,9 +10,10 @@ from .support import codes, function, on_text, warnings
     [
         pytest.param("import socket\nreturn socket.socket().fileno() + a + b", "needs-network", id="socket"),
         pytest.param(
-            "from urllib.request import urlopen\nreturn len(urlopen(str(a)).read()) + b", "needs-network", id="urllib"
+            "from urllib.request import urlopen\nreturn len(urlopen('http://a.example/').read()) + a + b",
+            "needs-network",
+            id="urllib",
         ),
-        pytest.param("import http.client\nreturn http.client.OK + a + b", "needs-network", id="http-client"),
         pytest.param("import websockets\nreturn len(str(websockets)) + a + b", "needs-network", id="websockets"),
         pytest.param("return len(open('data/' + 'x').read()) + a + b", "needs-files", id="open"),
         pytest.param("return len(Path('data/x').read_text()) + a + b", "needs-files", id="path-read"),
@@ -27,7 +28,7 @@ from .support import codes, function, on_text, warnings
         pytest.param("return __import__('os').getpid() + a + b", "dynamic-code", id="import-by-name"),
         pytest.param("import ctypes\nreturn ctypes.sizeof(ctypes.c_int) + a + b", "native-code", id="ctypes"),
         pytest.param("return int(input('more?')) + a + b", "needs-terminal", id="input"),
-        pytest.param("return len(self.fetch(str(a))) + b", "needs-network", id="fetch"),
+        pytest.param("return len(self.fetch('http://a.example/').text) + a + b", "needs-network", id="fetch"),
         pytest.param("return len(self.secret('key')) + a + b", "needs-secrets", id="secret"),
     ],
 )
@@ -41,6 +42,8 @@ def test_a_use_that_needs_a_grant_is_refused_by_its_name(body: str, code: str) -
         pytest.param("(self.scratch / 'x').write_text(str(a))\nreturn b", id="write-below-scratch"),
         pytest.param("return len(open(str(a)).read()) + b", id="a-file-that-a-call-asks-for"),
         pytest.param("return len(Path(str(a)).read_text()) + b", id="a-path-that-a-call-asks-for"),
+        pytest.param("return len(self.fetch(str(a)).text) + b", id="a-host-that-a-call-asks-for"),
+        pytest.param("from urllib.request import urlopen\nreturn len(urlopen(str(a)).read()) + b", id="by-urllib"),
         pytest.param(
             "path = self.scratch / 'x'\npath.write_text(str(a))\nreturn len(path.read_text()) + b", id="by-name"
         ),

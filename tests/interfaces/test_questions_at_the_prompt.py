@@ -251,17 +251,16 @@ def test_only_new_content_asks_again_with_its_difference_and_one_key(tmp_path: P
         screen.wait_for("As it was.")
 
 
-def test_a_host_that_no_text_names_is_asked_for_while_the_call_runs(tmp_path: Path, place: str) -> None:
+def test_a_host_that_no_text_names_is_asked_for_while_the_call_runs_and_not_before(tmp_path: Path, place: str) -> None:
     anywhere = weather(place).replace(f'f"http://{place}/{{city}}"', "city")
     grow = Ask(Wanted("create_function", {"function_name": "weather", "function_code_with_docstring": anywhere}))
     call = Ask(Wanted("weather", {"city": f"http://{place}/Oslo"}))
     with asked([grow, call, Expect(DONE, contains("rain in Oslo"))], tmp_path) as screen:
-        assert "fetch from the web: a human is asked for each host" in screen.scrolled()
-        press(screen, "y")
         screen.wait_for("? weather runs, and asks to:")
         screen.wait_for(f"    fetch from {place}")
         press(screen, "o")
         ended(screen)
+        assert screen.scrolled().count("? weather") == 1
 
 
 def test_the_same_question_of_two_calls_at_once_is_asked_once(tmp_path: Path, place: str) -> None:

@@ -102,8 +102,8 @@ async def test_each_function_of_the_module_is_asked_for_it_and_for_no_more(ready
     wheel(ready.parent / "index", "requests", "1.0", {"requests.py": "get = len\n"})
     fetch = "\n\ndef fetched(text: str) -> int:\n    '''Fetch a text.'''\n    return requests.get(text)\n"
     saved(ready, SHOUT.format(top="import requests\n") + WHISPER + fetch)
-    only, both = Grants(packages=("requests",)), Grants(packages=("requests",), network=("?",))
-    for name, value, wanted in (("shout", "A", only), ("whisper", "a", only), ("fetched", "1", both)):
+    wanted = Grants(packages=("requests",))
+    for name, value in (("shout", "A"), ("whisper", "a"), ("fetched", "1")):
         assert (await asked_by_a_call(ready, "yes", name=name))[:2] == (value, [wanted])
 
 

@@ -51,6 +51,15 @@ class Served:
         self.clients.append(client)
         return client
 
+    async def logged_in(self) -> httpx2.AsyncClient:
+        """A browser whose page is logged in: it sends the cookie, and the page the key."""
+        browser = httpx2.AsyncClient(base_url=self.url, timeout=60)
+        self.clients.append(browser)
+        answer = await browser.post("/login", json={"code": self.login.partition("code=")[2]})
+        assert answer.status_code == 200, answer.text
+        browser.headers["Knapper-Key"] = answer.json()["key"]
+        return browser
+
     async def frames(
         self, until: Callable[[Frames], bool], after: int = 0, agent: str = "main", last: int | None = None
     ) -> Frames:

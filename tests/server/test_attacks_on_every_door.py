@@ -138,7 +138,7 @@ async def test_a_login_leads_nowhere_else(served: Serve) -> None:
     server = await served([])
     async with httpx2.AsyncClient() as browser:
         answer = await browser.get(f"{server.login}&next=https://evil.example&redirect=//evil.example")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert (answer.status_code, "location" in answer.headers) == (200, False)
 
 
 async def test_many_ranges_of_a_file_of_the_page_are_answered_at_once(served: Serve) -> None:

@@ -36,19 +36,19 @@ def greeting(name: str) -> str:
     return f"Hello, {name}!"
 '''
 FETCHES = '''
-def page_title(self, url: str) -> str:
+def page_title(self, path: str) -> str:
     """Return the title of a page.
 
     Args:
-        url: The address.
+        path: Its path.
 
     Examples:
-        >>> page_title("https://example.org/")
+        >>> page_title("one")
         'Example'
-        >>> page_title("https://example.com/")
+        >>> page_title("two")
         'Other'
     """
-    text = self.fetch(url).text
+    text = self.fetch(f"https://example.org/{path}").text
     return text.partition("<title>")[2].partition("</title>")[0]
 '''
 
@@ -75,7 +75,7 @@ async def test_the_page_is_small_and_loads_nothing_from_elsewhere(served: Serve)
             named = re.findall(r'(?:from|src=|href=)\s*"(/page/[\w.]+)"', answer.text)
             wanted += [name for name in named if name not in sizes and name not in wanted]
     assert len(sizes) > 5
-    assert sum(sizes.values()) < 100_000
+    assert sum(sizes.values()) < 150_000  # of it marked.js, which reads Markdown, 53,000
 
 
 @in_browser
@@ -117,12 +117,8 @@ async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served
     async with page(server) as (view, seen):
         await send(view, "Double 21.")
         await view.locator(".said", has_text="42").wait_for()
-        calls = view.locator("details.call")
-        assert await calls.first.locator("dd .source .line").nth(1).get_attribute("data-line") == "2"
-        assert "Rejected" in await calls.first.inner_text()
-        assert "you wrote 10" in (await calls.first.inner_text()).replace("`", "")
-        await calls.nth(1).locator("summary").first.click()
-        assert "Admitted" in await calls.nth(1).inner_text()
+        await shows_both_attempts(view)
+        assert await view.locator("details.call summary").inner_text() == "✓ double(n=21) → 42"
 
         await go(view, "Growth")
         await view.locator("ol.stages li").nth(5).wait_for()
@@ -138,6 +134,20 @@ async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served
         assert seen == []
 
 
+async def shows_both_attempts(view: Any) -> None:  # Any: playwright's page
+    """What was rejected says why; what was made says what it is, and has its source folded."""
+    rejected, made = view.locator("section.made").nth(0), view.locator("section.made").nth(1)
+    assert await rejected.get_attribute("aria-label") == "rejected double"
+    assert "0 of 2 examples" in await rejected.inner_text() or "1 of 2 examples" in await rejected.inner_text()
+    assert "you wrote 10" in (await rejected.inner_text()).replace("`", "")
+    assert (await made.inner_text()).splitlines()[0] == "✓ made double(n: int) -> int"
+    assert "Return twice a number." in await made.inner_text()
+    assert "2 of 2 examples · computes only" in await made.inner_text()
+    assert not await made.locator(".source").is_visible()
+    await made.get_by_text("Source", exact=True).click()
+    assert await made.locator(".source .line").first.get_attribute("data-line") == "1"
+
+
 @in_browser
 async def test_a_function_is_shown_while_the_model_writes_it(served: Serve) -> None:
     server = await served([Ask(*create(DOUBLE).calls, pause_s=0.2), Say("Made.")])
@@ -146,7 +156,7 @@ async def test_a_function_is_shown_while_the_model_writes_it(served: Serve) -> N
         growing = view.locator("details.call", has_text="is being written")
         await growing.get_by_text("def double").wait_for()
         await view.locator(".said", has_text="Made.").wait_for()
-        assert (await growing.count(), await view.locator("details.call").count()) == (0, 1)
+        assert (await growing.count(), await view.locator(".call").count()) == (0, 1)
         assert seen == []
 
 
@@ -181,6 +191,253 @@ async def test_a_function_is_searched_called_compared_and_rolled_back(served: Se
 
 
 @in_browser
+async def test_an_edit_shows_what_it_changed(served: Serve) -> None:
+    change = {"function_name": "double", "old_text": "return n * 2", "new_text": "return n + n", "reason": "plainer"}
+    replaced = {"function_name": "double", "code": DOUBLE.replace("n * 2", "2 * n"), "reason": "shorter"}
+    edits = [Ask(Wanted("edit_function", change)), Ask(Wanted("replace_function", replaced))]
+    server = await served([create(DOUBLE), *edits, Say("Done.")])
+    async with page(server) as (view, seen):
+        await send(view, "Make it, and change it.")
+        await view.locator(".said", has_text="Done.").wait_for()
+        for at, rows in (
+            (1, ["-    return n * 2", "+    return n + n"]),
+            (2, ["-    return n + n", "+    return 2 * n"]),
+        ):
+            card = view.locator("section.made").nth(at)
+            assert await card.get_attribute("aria-label") == "changed double"
+            text = (await card.get_by_label("What is different").inner_text()).splitlines()
+            assert [row for row in text if row[:1] in {"-", "+"}] == rows
+        assert seen == []
+
+
+MARKDOWN = """# Sales
+
+Both **regions**, see [the docs](https://example.org/docs):
+
+| region | sales |
+|:-------|------:|
+| North  | 1,204 |
+
+1. one
+   - nested
+2. two
+
+> said
+
+Last."""
+
+
+@in_browser
+async def test_markdown_is_read_whole_as_it_streams(served: Serve) -> None:
+    server = await served([Say(MARKDOWN, pause_s=0.01)])
+    async with page(server) as (view, seen):
+        await send(view, "hello")
+        said = view.locator(".said.text", has_text="Last.")
+        await said.wait_for()
+        for shape, text in (
+            ("h3", "Sales"),
+            ("p strong", "regions"),
+            ("thead th.right", "sales"),
+            ("td.right", "1,204"),
+            ("ol > li ul li", "nested"),
+            ("blockquote p", "said"),
+        ):
+            assert (await said.locator(shape).inner_text()).strip() == text
+        link = said.locator("a")
+        assert await link.get_attribute("href") == "https://example.org/docs"
+        assert (await link.get_attribute("rel"), await link.get_attribute("target")) == (
+            "noopener noreferrer",
+            "_blank",
+        )
+        assert seen == []
+
+
+LURES = """<img src=x onerror=alert(1)> and <a href="javascript:alert(2)">here</a>
+
+<script>alert(3)</script>
+
+<iframe src="https://evil.example"></iframe>
+
+![a](https://evil.example/x.png?secret=1) ![b](data:image/svg+xml,<svg/onload=alert(4)>) ![c](x" onerror="alert(5))
+
+[d](javascript:alert(6)) [e](JaVaScRiPt&#58;alert(7)) [f](data:text/html,<script>alert(8)</script>) [g](vbscript:x)
+[h](//evil.example) [i](/api/v1/agents) [j](file:///etc/passwd) [k](\tjavascript:alert(9)) <javascript:alert(10)>
+[l](blob:x) [m](https://user@evil.example "t\" onmouseover=alert(11)") [n]: javascript:alert(12)
+
+[o][n] | a |
+|-|-|
+| <b onclick=alert(13)> | `<i>` |
+
+```html"><img src=x onerror=alert(14)>
+<b>code</b>
+```
+right‮tfel
+
+End."""
+
+
+@in_browser
+async def test_no_html_no_picture_and_no_address_of_another_kind_of_a_model_passes(served: Serve) -> None:
+    server = await served([Say(LURES)])
+    async with page(server) as (view, seen):
+        await send(view, "hello")
+        said = view.locator(".said.text", has_text="End.")
+        await said.wait_for()
+        assert (
+            await said.locator("img, script, iframe, svg, b, i, form, input, object, embed, style, link").count() == 0
+        )
+        addresses = await said.locator("a").evaluate_all("(links) => links.map((link) => link.href)")
+        assert [text for text in addresses if not text.startswith(("https://evil.example", "https://user@evil"))] == []
+        assert len(addresses) == 2  # the picture, and the one that is an address of the web
+        named = await said.evaluate(
+            "(part) => [...part.querySelectorAll('*')].flatMap((one) => one.getAttributeNames())"
+        )
+        assert not [name for name in named if name.startswith("on") or name in {"src", "style", "srcdoc"}]
+        text = await said.inner_text()
+        assert "<img src=x onerror=alert(1)>" in text
+        assert "\\u202etfel" in text
+        assert seen == []
+
+
+@in_browser
+@pytest.mark.parametrize(
+    "lure", [">" * 40_000, "_a_" * 15_000, "|a" * 2_000 + "\n" + "|-" * 2_000 + "\n" + "|\n" * 9_000, "- " * 20_000]
+)
+async def test_a_text_that_is_made_to_take_long_leaves_the_page_usable(served: Serve, lure: str) -> None:
+    server = await served([Say(lure), Say("Still here.")])
+    async with page(server) as (view, seen):
+        await send(view, "hello")
+        await view.get_by_role("button", name="Stop", disabled=True).wait_for()
+        await send(view, "again")
+        await view.locator(".said.text", has_text="Still here.").wait_for()
+        took = await view.evaluate("(() => { const at = performance.now(); document.body.innerText; return at; })()")
+        assert took
+        assert seen == []
+
+
+@in_browser
+async def test_a_question_is_answered_where_it_is_asked_and_once(served: Serve) -> None:
+    server = await served([create(FETCHES, "page_title"), Say("Made.")])
+    async with page(server) as (view, seen):
+        await send(view, "Read titles.")
+        card = view.locator(".log .asking")
+        await card.get_by_role("button", name="Once").wait_for()
+        assert "fetch from example.org" in await card.inner_text()
+        buttons = await card.get_by_role("button").all_inner_texts()
+        assert buttons == ["Once", "Always", "No", "No, with a word"]
+        assert await card.locator("button.strong").count() == 0
+        await view.keyboard.press("Alt+q")
+        assert await view.evaluate("document.activeElement.innerText") == "Once"
+        await view.keyboard.press("Tab")
+        await view.wait_for_timeout(700)
+        await view.keyboard.press("Enter")
+        await view.locator(".said.text", has_text="Made.").wait_for()
+        assert await card.count() == 0
+        assert "page_title asked to fetch from example.org: allowed always" in await view.inner_text(".log")
+        grants = (await server.client.get("/api/v1/grants", params={"function": "page_title"})).json()
+        assert "example.org" in str(grants)
+        await go(view, "Approvals")
+        await view.get_by_text("No question waits").wait_for()
+        assert seen == []
+
+
+@in_browser
+async def test_a_host_that_no_text_names_is_asked_for_once_when_it_is_known(served: Serve) -> None:
+    anywhere = FETCHES.replace('f"https://example.org/{path}"', "path")
+    call = Ask(Wanted("page_title", {"path": "http://127.0.0.1:1/"}))
+    server = await served([create(anywhere, "page_title"), call, Say("No.")])
+    async with page(server) as (view, seen):
+        await send(view, "Read the title.")
+        card = view.locator(".log .asking")
+        await card.get_by_role("button", name="No", exact=True).wait_for()
+        assert "fetch from 127.0.0.1:1" in await card.inner_text()
+        await view.wait_for_timeout(700)
+        await card.get_by_role("button", name="No", exact=True).click()
+        await view.locator(".said.text", has_text="No.").wait_for()
+        assert (await view.inner_text(".log")).count("asked to") == 1
+        assert seen == []
+
+
+@in_browser
+async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found(served: Serve) -> None:
+    server = await served([Say("Lighthouses are tall."), Say("Hello anew.")])
+    async with page(server) as (view, seen):
+        await send(view, "Tell me of lighthouses.")
+        await view.locator(".said.text", has_text="tall").wait_for()
+        await view.get_by_role("button", name="New conversation").click()
+        await view.get_by_text("Nothing was said yet").wait_for()
+        await view.reload()
+        await view.get_by_text("Nothing was said yet").wait_for()
+        await view.wait_for_timeout(1_000)
+        assert await view.locator(".said").count() == 0
+        await send(view, "hello")
+        await view.locator(".said.text", has_text="anew").wait_for()
+        await go(view, "Memory")
+        await view.get_by_label("In what was said").fill("lighthouses")
+        await view.get_by_role("button", name="Search").click()
+        await view.get_by_text("Lighthouses are tall.").wait_for()
+        assert seen == []
+
+
+@in_browser
+async def test_another_tab_is_logged_in_by_the_first_and_a_used_link_is_told_in_words(served: Serve) -> None:
+    server = await served([])
+    async with page(server) as (view, seen):
+        other = await view.context.new_page()
+        await other.goto(server.url)
+        await other.wait_for_selector("form textarea")
+        await other.close()
+        assert await view.evaluate("location.href") == f"{server.url}/"
+        assert seen == []
+        stranger = await (await view.context.browser.new_context()).new_page()
+        await stranger.goto(server.login)
+        await stranger.get_by_text("was used already").wait_for()
+        assert "knapper login" in await stranger.inner_text("main")
+        link = (await server.client.post("/login/links")).json()["login"]
+        await stranger.get_by_label("Or paste the link here").fill(link)
+        await stranger.get_by_role("button", name="Log in").click()
+        await stranger.wait_for_selector("form textarea")
+
+
+ATTACK = Path(__file__).with_name("elsewhere.html").read_text()
+
+
+@in_browser
+async def test_a_page_and_a_server_at_another_port_of_the_host_get_nothing(served: Serve) -> None:
+    server = await served([])
+    taken: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        taken.extend(line.partition(":")[2].strip() for line in head.splitlines() if line.lower().startswith("cookie:"))
+        body = ATTACK.replace("TARGET", server.url).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    elsewhere = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = elsewhere.sockets[0].getsockname()[1]
+    async with elsewhere, page(server) as (view, _seen):
+        evil = await view.context.new_page()
+        await evil.goto(f"http://127.0.0.1:{port}/")
+        await until(evil, "got.over === true")
+        got = await evil.evaluate("got")
+        told = [name for name in ("events", "socket", "script", "frame", "channel", "opened") if got.get(name)]
+        assert told == [], got
+        assert got["header"] == "blocked"
+        assert {value for name, value in got.items() if "/" in name} <= {"blocked", "opaque"}, got
+        assert got["own"] == "0,0"
+        assert any("knapper_session" in cookie for cookie in taken)  # the browser gives it to every port
+        async with httpx2.AsyncClient(base_url=server.url, headers={"Cookie": taken[0], "Origin": server.url}) as thief:
+            assert (await thief.get("/api/v1/agents")).status_code == 401
+            assert (await thief.post("/login", json={"code": ""})).status_code == 403
+        assert (await server.client.get("/api/v1/agents/main/messages")).json()["messages"] == []
+        key = await view.evaluate("sessionStorage.getItem('knapper-key')")
+        assert key
+        assert key not in "".join(taken)
+
+
+@in_browser
 async def test_a_question_shows_what_the_prompt_shows_and_a_no_with_a_word_reaches_the_model(served: Serve) -> None:
     heard = Expect(Say("I leave it."), contains("only the weather"))
     server = await served([create(FETCHES, "page_title"), heard, Say("It was not done.")])
@@ -191,7 +448,7 @@ async def test_a_question_shows_what_the_prompt_shows_and_a_no_with_a_word_reach
         await card.get_by_role("button", name="Once").wait_for()
         text = await card.inner_text()
         assert "page_title asks" in text
-        assert "self.fetch(url)" in await card.get_by_label("The lines that need it").inner_text()
+        assert "self.fetch(f" in await card.get_by_label("The lines that need it").inner_text()
         assert "knapper functions grant page_title" in text
         await card.get_by_role("button", name="Not now").click()
         await view.get_by_text("Not now: 1").wait_for()

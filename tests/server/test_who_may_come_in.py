@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from agent_core.interfaces.server import guard
-from agent_core.interfaces.server.guard import MOST_BODY
+from agent_core.interfaces.server import app, guard
+from agent_core.interfaces.server.guard import LINKS, MOST_BODY
+from agent_core.interfaces.server.identity import SCOPES, Sessions
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
 
-from .conftest import Serve, Served, end_of, ends
+from .conftest import Serve, Served, end_of, ends, port_of
 from .test_the_api import READS
 
 AGENTS = "/api/v1/agents"
@@ -230,36 +231,170 @@ async def test_only_the_hash_of_a_token_is_kept(served: Serve) -> None:
     assert not any(secret in path.read_bytes() for path in state.iterdir() if path.is_file())
 
 
-async def test_a_login_link_is_good_once(served: Serve) -> None:
+async def test_a_login_link_is_good_once_and_looking_at_it_does_not_use_it_up(served: Serve) -> None:
     server = await served([])
-    async with httpx2.AsyncClient() as browser:
-        first = await browser.get(server.login)
-        assert first.status_code == 303
-        cookie = first.headers["set-cookie"].lower()
-        assert "httponly" in cookie
-        assert "samesite=strict" in cookie
-        assert (await browser.get(f"{server.url}{AGENTS}")).status_code == 200
-    async with httpx2.AsyncClient() as other:
-        assert code(await other.get(server.login)) == "used-link"
-        assert (await other.get(f"{server.url}{AGENTS}")).status_code == 401
-
-
-async def test_a_cookie_alone_changes_nothing(served: Serve) -> None:
-    server = await served([Say("hello")])
+    link = {"code": server.login.partition("code=")[2]}
     async with httpx2.AsyncClient(base_url=server.url) as browser:
-        await browser.get(server.login)
-        assert code(await browser.post(MESSAGES, json={"text": "forged"})) == "no-token"
-        own = await browser.post(MESSAGES, json={"text": "mine"}, headers={"Origin": server.url})
-        assert own.status_code == 202
+        for _ in range(2):
+            looked = await browser.get(server.login)
+            assert (looked.status_code, "set-cookie" in looked.headers) == (200, False)
+            assert looked.headers["content-type"].startswith("text/html")
+        first = await browser.post("/login", json=link)
+        assert first.status_code == 200
+        cookie = first.headers["set-cookie"].lower()
+        assert all(part in cookie for part in ("httponly", "samesite=strict", "path=/"))
+        assert first.json()["key"] not in cookie
+        read = await browser.get(AGENTS, headers={"Knapper-Key": first.json()["key"]})
+        assert read.status_code == 200
+    async with httpx2.AsyncClient(base_url=server.url) as other:
+        again = await other.post("/login", json=link)
+        assert (again.status_code, code(again)) == (403, "used-link")
+        assert "knapper login" in again.json()["error"]["fix"]
+        assert (await other.get(AGENTS)).status_code == 401
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"code": 1}', b'{"code": ""}', b'{"code": "x"}', b"\xff"])
+async def test_what_is_no_login_link_lets_nobody_in(unchanged: Served, body: bytes) -> None:
+    async with httpx2.AsyncClient(base_url=unchanged.url) as browser:
+        answer = await browser.post("/login", content=body)
+    assert (answer.status_code, code(answer)) == (403, "used-link")
+
+
+async def test_a_login_link_and_a_login_end_with_their_time(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = 0.0
+    monkeypatch.setattr(app, "Sessions", lambda now, port: Sessions(lambda: now() + later, port))
+    server = await served([])
+    browser = await server.logged_in()
+    links = [(await server.client.post(LINKS)).json()["login"] for _ in range(2)]
+    later = 599
+    assert (await browser.post("/login", json={"code": links[0].partition("code=")[2]})).status_code == 200
+    later = 601
+    late = await browser.post("/login", json={"code": links[1].partition("code=")[2]})
+    assert code(late) == "used-link"
+    later = 12 * 3600 + 1
+    assert (await browser.get(AGENTS)).status_code == 401
+
+
+async def test_a_cookie_alone_is_worth_nothing(served: Serve) -> None:
+    """A server at another port of the host gets the cookie with each request there, and may send what it likes."""
+    server = await served([])
+    browser = await server.logged_in()
+    stolen = "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies.jar)
+    forged = {"Cookie": stolen, "Origin": server.url, "Sec-Fetch-Site": "same-origin", "Referer": f"{server.url}/"}
+    wrong = ("", "x", browser.headers["Knapper-Key"][:-1], stolen.partition("=")[2])
+    async with httpx2.AsyncClient(base_url=server.url, headers=forged) as thief:
+        for key in wrong:
+            sent = {"Knapper-Key": key} if key else {}
+            for method, path in (("GET", AGENTS), ("GET", "/openapi.json"), ("POST", MESSAGES), ("POST", LINKS)):
+                body = {"text": "forged"} if path == MESSAGES else None
+                answer = await thief.request(method, path, json=body, headers=sent)
+                assert (path, key, answer.status_code, code(answer)) == (path, key, 401, "no-token")
+            assert (await thief.get(f"{AGENTS}/main/events", headers=sent)).status_code == 401
+        for path in ("/", "/login", "/page/app.js", "/login?code="):
+            page = await thief.get(path)
+            assert browser.headers["Knapper-Key"] not in page.text
+        assert code(await thief.post("/login", json={"code": ""})) == "used-link"
+
+
+async def test_a_key_alone_is_worth_nothing_nor_is_that_of_another_login(served: Serve) -> None:
+    server = await served([])
+    first = await server.logged_in()
+    server.login = (await server.client.post(LINKS)).json()["login"]
+    second = await server.logged_in()
+    key = {"Knapper-Key": first.headers["Knapper-Key"]}
+    async with httpx2.AsyncClient(base_url=server.url, headers=key) as other:
+        assert (await other.get(AGENTS)).status_code == 401
+    assert (await second.get(AGENTS, headers=key)).status_code == 401
+    assert [(await browser.get(AGENTS)).status_code for browser in (first, second)] == [200, 200]
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site", "Same-Site", "same-origin, cross-site", "unheard-of"])
+@pytest.mark.parametrize(
+    ("asked", "mode", "dest"),
+    [
+        (("GET", AGENTS), "no-cors", "script"),
+        (("GET", AGENTS), "cors", "empty"),
+        (("GET", f"{AGENTS}/main/events"), "cors", "empty"),
+        (("GET", AGENTS), "navigate", "document"),
+        (("GET", "/page/app.js"), "no-cors", "script"),
+        (("GET", "/page/style.css"), "no-cors", "style"),
+        (("GET", "/"), "navigate", "iframe"),
+        (("GET", "/login"), "no-cors", "image"),
+        (("GET", "/"), "websocket", "empty"),
+        (("POST", MESSAGES), "navigate", "document"),
+        (("POST", LINKS), "no-cors", "empty"),
+    ],
+)
+async def test_a_page_of_another_port_reads_and_embeds_nothing(
+    unchanged: Served, site: str, asked: tuple[str, str], mode: str, dest: str
+) -> None:
+    sent = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+    answer = await unchanged.client.request(*asked, headers=sent)
+    assert (answer.status_code, code(answer)) == (403, "wrong-origin")
+
+
+async def test_a_link_of_another_site_leads_to_the_page(unchanged: Served) -> None:
+    visit = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    async with httpx2.AsyncClient(base_url=unchanged.url, headers=visit) as browser:
+        for path in ("/", "/login?code=x"):
+            answer = await browser.get(path)
+            assert answer.status_code == 200
+            assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+            assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+async def test_a_page_changes_things_only_with_its_own_origin(served: Serve) -> None:
+    server = await served([Say("hello")])
+    browser = await server.logged_in()
+    assert code(await browser.post(MESSAGES, json={"text": "forged"})) == "no-token"
+    port = int(port_of(server.url))
+    for origin in (f"http://127.0.0.1:{port + 1}", "http://127.0.0.1", f"http://localhost:{port}"):
+        refused = await browser.post(MESSAGES, json={"text": "forged"}, headers={"Origin": origin})
+        assert code(refused) == "wrong-origin"
+    own = await browser.post(MESSAGES, json={"text": "mine"}, headers={"Origin": server.url})
+    assert own.status_code == 202
     await server.frames(ends(1))
+
+
+async def test_two_servers_of_a_host_do_not_log_each_other_out(served: Serve) -> None:
+    server = await served([])
+    browser = await server.logged_in()
+    (cookie,) = browser.cookies.jar
+    assert cookie.name == f"knapper_session_{port_of(server.url)}"
 
 
 async def test_a_cookie_that_was_set_by_somebody_else_is_no_session(served: Serve) -> None:
     server = await served([])
-    async with httpx2.AsyncClient(base_url=server.url, cookies={"knapper_session": "fixed"}) as browser:
-        first = await browser.get(server.login)
-        assert "fixed" not in first.headers["set-cookie"]
-        assert (await browser.get(AGENTS, headers={"Cookie": "knapper_session=fixed"})).status_code == 401
+    name = f"knapper_session_{port_of(server.url)}"
+    browser = await server.logged_in()
+    assert "fixed" not in [cookie.value for cookie in browser.cookies.jar]
+    assert (await browser.get(AGENTS, headers={"Cookie": f"{name}=fixed"})).status_code == 401
+
+
+async def test_only_who_can_do_everything_makes_login_links(served: Serve) -> None:
+    server = await served([])
+    own = (await server.client.post(LINKS)).json()["login"]
+    assert own.startswith(f"{server.url}/login?code=")
+    for scopes, agents in ((("admin",), ()), (SCOPES[:-1], ()), (SCOPES, ("main",))):
+        client = await server.as_(f"narrow-{len(server.clients)}", *scopes, agents=agents)
+        answer = await client.post(LINKS)
+        assert (answer.status_code, code(answer)) == (403, "not-allowed")
+    async with httpx2.AsyncClient(base_url=server.url) as stranger:
+        assert code(await stranger.post(LINKS)) == "no-token"
+
+
+async def test_what_knapper_login_knows_makes_links_and_nothing_else_and_is_its_users_alone(served: Serve) -> None:
+    server = await served([])
+    told = server.workspace.root / ".knapper" / "serving.json"
+    assert told.stat().st_mode & 0o077 == 0
+    token = json.loads(told.read_text())["token"]
+    async with httpx2.AsyncClient(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as client:
+        assert (await client.post(LINKS)).status_code == 200
+        for path in (AGENTS, "/openapi.json", "/v1/models", "/metrics", f"{AGENTS}/main/events", "/mcp"):
+            answer = await client.get(path)
+            assert (path, answer.status_code, code(answer)) == (path, 403, "not-allowed")
+    log = (server.workspace.root / ".knapper" / "access.log").read_text()
+    assert token not in log
 
 
 async def test_a_question_of_an_agent_that_a_token_may_not_see_does_not_exist_for_it(served: Serve) -> None:

@@ -169,7 +169,8 @@ def became(row: ImportedFunction) -> str:
         )
         return f"{shown}{',' if more == 'with the same parameters' else ';'} {more}"
     assert row.standing == "draft", row
-    if "needs-network" in codes:
+    assert not [code for code in codes if code.startswith("needs-")]
+    if row.name == "http_request":
         return "a draft; each host is asked for when it comes"
     return "drafts; the file is asked for when a call opens it"
 

@@ -21,9 +21,9 @@ _SAID: Mapping[str, str] = MappingProxyType(
 )
 _UNSAID_AS: Mapping[str, str] = MappingProxyType(
     {
-        "network": "the web: a human is asked for each host",
-        "read": "files: a human is asked for each when it is opened",
-        "write": "files: a human is asked for each when it is opened",
+        "network": "the web; you will be asked for each host",
+        "read": "files; you will be asked for each when it is opened",
+        "write": "files; you will be asked for each when it is opened",
         "secrets": "that its text does not name",
         "memory": "that its text does not name",
         "functions": "that its text does not name",
@@ -112,9 +112,9 @@ class Grants:
         )
 
     def ahead(self) -> "Grants":
-        """Return what is asked for before a call: all but the files that a text does not name."""
-        named = {kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in ("read", "write")}
-        return replace(self, read=named["read"], write=named["write"])
+        """Return what is asked for before a call: all but the hosts and files that a text does not name."""
+        named = {kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in LATER}
+        return replace(self, network=named["network"], read=named["read"], write=named["write"])
 
     def serving(self, needs: "Grants") -> "Grants":
         """Return the part that these needs, read from a text, can use. Grants that no text shows are kept."""
@@ -142,6 +142,8 @@ class Grants:
 
 
 NOTHING: Final = Grants()
+LATER: Final = ("network", "read", "write")
+"""The kinds of which a call asks for what its text does not name, once it names it: a yes before allows nothing."""
 
 
 def joined(grants: Iterable[Grants]) -> Grants:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import UNSAID, written
-from agent_core.access.grants.value import joined
+from agent_core.access.grants.value import LATER, joined
 from agent_core.access.packages.projects import project_of
 
 from .draft import Finding
@@ -93,8 +93,8 @@ class Use:
 
     @property
     def is_asked_later(self) -> bool:
-        """Whether it is of a file that the text does not name: a call asks for it when it opens it."""
-        return self.kind in ("read", "write") and self.item == UNSAID
+        """Whether it is of a host or file that the text does not name: a call asks for it once it names it."""
+        return self.kind in LATER and self.item == UNSAID
 
     @property
     def needs(self) -> Grants:

@@ -1,9 +1,11 @@
-"""`knapper serve` and `knapper tokens`: the workspace over HTTP, and who may use it."""
+"""`knapper serve`, `login` and `tokens`: the workspace over HTTP, and who may use it."""
 
 import asyncio
 import signal
 import sys
+from contextlib import aclosing
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -81,8 +83,39 @@ def _tell(scene: CliContext, doors: "Doors") -> None:
         print_json({"url": doors.url, "login": doors.login, "workspace": str(scene.root.resolve())})
         return
     print(f"Serving {scene.root.resolve()} at {doors.url}")  # noqa: T201  (what the user asked for)
-    scene.talk(f"Log in once, within ten minutes: {doors.login}", "Ctrl-C stops it.")
+    scene.talk(
+        f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it."
+    )
     sys.stdout.flush()
+
+
+@click.command()
+@partial(scene, over_server=True)
+def login(scene: CliContext) -> int:
+    """Print a new login link for the page of the running server.
+
+    The link lets one browser in, within ten minutes; those that are logged in stay so. Over --server it needs a token
+    of all scopes and agents.
+    """
+    from agent_core.base.own_environment import environment
+    from agent_core.base.settings import TOKEN
+    from agent_core.workspace.workspace import Workspace
+
+    from ..client.wire import HttpWire
+    from ..server.serving import running_server
+
+    async def run() -> str:
+        if scene.server:
+            wire = HttpWire(scene.server, scene.token or environment().get(TOKEN, ""))
+        else:
+            wire = HttpWire(*running_server(Workspace.find(scene.root)))
+        async with aclosing(wire):
+            return str((await wire.ask("POST", "/login/links", {}, None))["login"])
+
+    link = asyncio.run(run())
+    scene.result({"login": link}, [line(link)])
+    scene.hint("It is good once, within ten minutes.")
+    return 0
 
 
 @click.group()

@@ -194,11 +194,12 @@ async def messages(asked: Asked) -> object:
     """Return the conversation, oldest first, with numbers; summaries of it are not part of it."""
     name = await known(asked)
     store, query = asked.rooms.state.store, asked.query
+    newest = await store.last_seq(name) if query.last else 0  # also if that is of a turn that left the conversation
     most = -1 if query.last else query.count
     read = await store.history(name, since=query.after, kinds=SAID, most=most)
     entries = [entry for entry in read if entry.seq < query.before][-query.last :]
     rows = [{"seq": row.seq, "turn": row.turn, "kind": row.kind, "at": row.at, **row.payload} for row in entries]
-    return {"agent": name, "messages": rows, "after": entries[-1].seq if entries else query.after}
+    return {"agent": name, "messages": rows, "after": max(entries[-1].seq if entries else query.after, newest)}
 
 
 async def memory(asked: Asked) -> object:

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -34,17 +34,21 @@ from .agent_host import AgentHost
 from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
-from .guard import COOKIE, Guard, access_log
+from .guard import LINKS, Guard, access_log
 from .identity import Sessions, TokenBook
+from .login_door import LoginDoor
 from .metrics_door import MetricsDoor
 from .openapi import openapi
 from .responses import answered, error_response, json_response
 from .responses_api import ResponsesDoor
 from .rooms import Rooms, opened_rooms
+from .serving import announced
 
 _GRACE_S: Final = 10.0
 _PAGES: Final = Path(__file__).with_name("page")
-_PAGE: Final = {"/": "index.html"} | {f"/page/{path.name}": path.name for path in sorted(_PAGES.glob("*.[cj]s*"))}
+_PAGE: Final = {"/": "index.html", "/login": "index.html"} | {
+    f"/page/{path.name}": path.name for path in sorted(_PAGES.glob("*.[cj]s*"))
+}
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -93,18 +97,19 @@ class Doors:
 @asynccontextmanager
 async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -> AsyncIterator[Doors]:
     """Open the API of a workspace; its agents go on with what waits for them."""
-    log_path = prepare_state_dir(workspace.root) / "access.log"
+    state = prepare_state_dir(workspace.root)
     url = f"{'https' if options.certificate else 'http'}://{_authority(options.host, port)}"
-    tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic), HttpDoor(workspace)
-    with access_log(log_path) as log:
+    tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic, port), HttpDoor(workspace)
+    login = LoginDoor(sessions)
+    with access_log(state / "access.log") as log, announced(state, url, sessions.token, options.certificate):
         async with (
             _traced(is_wanted=options.spans) as hearers,
             opened_rooms(workspace, _GRACE_S) as rooms,
             mcp.at_work(),
         ):
             rooms.host.hearers += hearers
-            guard = Guard(application(rooms, sessions, mcp), tokens, sessions, _names(options, port), log)
-            yield Doors(guard, rooms.host, url, f"{url}/login?code={sessions.link()}", mcp)
+            guard = Guard(application(rooms, login, mcp), tokens, sessions, _names(options, port), log)
+            yield Doors(guard, rooms.host, url, login.link(url), mcp)
 
 
 @asynccontextmanager
@@ -119,7 +124,7 @@ async def _traced(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], No
         yield [spans.hear]
 
 
-def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
+def application(rooms: Rooms, login: LoginDoor, mcp: HttpDoor) -> Starlette:
     """Return the routes, without the guard that has to stand before them."""
 
     document = openapi(OPERATIONS)
@@ -127,18 +132,9 @@ def application(rooms: Rooms, sessions: Sessions, mcp: HttpDoor) -> Starlette:
     async def described(_: Request) -> Response:
         return json_response(document)
 
-    async def logged_in(request: Request) -> Response:
-        cookie = sessions.log_in(request.query_params.get("code", ""))
-        if cookie is None:
-            fix = "Start the server again for another one."
-            return error_response(403, "used-link", "The link was used already, or is too old.", fix)
-        answer = RedirectResponse("/", 303)
-        is_secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=is_secure, path="/")
-        return answer
-
     routes = [Route(one.path, partial(answered, one, rooms), methods=[one.method]) for one in OPERATIONS]
-    routes += [Route("/openapi.json", described), Route("/login", logged_in)]
+    routes += [Route("/openapi.json", described), Route("/login", login.log_in, methods=["POST"])]
+    routes += [Route(LINKS, login.new_link, methods=["POST"])]
     routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
     threads = ChatThreads(rooms)
     chat = ChatDoor(rooms, threads)

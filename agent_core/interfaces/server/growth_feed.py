@@ -82,7 +82,7 @@ def _used(row: Growth, entry: Entry) -> None:
 def _stages(row: Growth, called: str, entry: Entry) -> Iterator[tuple[Stage, str]]:
     """Yield what one answer of the gate was a stage of."""
     verdict = entry.payload.get("detail") or {}
-    yield ("fixed" if row.was_rejected else "written"), called
+    yield ("fixed" if row.was_rejected and verdict.get("admitted") else "written"), called
     if verdict.get("admitted"):
         row.was_rejected = False
         yield "admitted", str(verdict.get("standing", ""))

@@ -25,10 +25,11 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.untrusted import one_line
 
 from .failures import ApiRefusal
-from .identity import Identity, Sessions, TokenBook
+from .identity import LINKER, Identity, Sessions, TokenBook
 from .responses import failure
 
-COOKIE: Final = "knapper_session"
+KEY: Final = "Knapper-Key"
+"""The header with which the page proves that it is the one that was logged in: every port gets the cookie."""
 MOST_BODY: Final = 2 << 20
 _BODY_S: Final = 15.0  # for the whole body of a request
 _LOOK_S: Final = 15.0  # after which an open stream must still be its token's
@@ -37,10 +38,14 @@ _PER_SECOND, _AT_ONCE = 100.0, 400.0  # requests of one identity
 _WRONG_TOKENS: Final = 20  # a minute, of one address
 _MOST_ADDRESSES: Final = 1_000
 _OPEN: Final = ("/", "/login", "/page/", "/favicon.ico")  # what a browser may load before it is logged in
+LINKS: Final = "/login/links"
+"""Where login links are made for `knapper login`."""
 _SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
@@ -155,6 +160,8 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host:
             raise ApiRefusal(403, "wrong-origin", "Pages of other sites cannot use this server.")
+        if _is_from_elsewhere(headers, scope["path"]):
+            raise ApiRefusal(403, "wrong-origin", "Pages of other sites, or of other ports, cannot use this server.")
         if b"token=" in scope.get("query_string", b"").lower():
             fix = "Send it as a header: Authorization: Bearer TOKEN"
             raise ApiRefusal(400, "token-in-address", "A token in an address ends up in logs: revoke it.", fix)
@@ -164,6 +171,8 @@ class Guard:
         if identity is None and not (path in _OPEN or path.startswith("/page/")):
             fix = "Send the header Authorization: Bearer TOKEN; make one with: knapper tokens add NAME --scope chat"
             raise ApiRefusal(401, "no-token", "This needs a token.", fix)
+        if identity is LINKER and path != LINKS:
+            raise ApiRefusal(403, "not-allowed", "This token asks for login links, and for nothing else.")
         if not self._requests.take(identity.name if identity else address):
             raise ApiRefusal(429, "too-many", "Too many requests at once.", "Wait a second.")
         return identity
@@ -178,20 +187,22 @@ class Guard:
                 self._wrong.take(address)
                 raise ApiRefusal(401, "wrong-token", "The token is wrong, expired or revoked.", "knapper tokens list")
             return identity
-        cookie = _cookie(headers)
         # A browser says where a request comes from: one that changes something must come from our own page.
-        return self._sessions.identify(cookie) if cookie and (method in _READS or origin is not None) else None
+        return self._of_page(headers) if method in _READS or origin is not None else None
 
     async def _of_token(self, kind: str, token: str) -> Identity | None:
-        return await self._tokens.identify(token.strip()) if kind.lower() == "bearer" else None
+        if kind.lower() != "bearer":
+            return None
+        return self._sessions.asks_for_links(token.strip()) or await self._tokens.identify(token.strip())
+
+    def _of_page(self, headers: Headers) -> Identity | None:
+        return self._sessions.identify(_cookie(headers, self._sessions.cookie), headers.get(KEY, ""))
 
     async def _is_still(self, headers: Headers, identity: Identity | None) -> bool:
         """Return whether a token or cookie is still good; if nobody can tell, it is."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         with suppress(KnapperError):
-            return identity == (
-                await self._of_token(kind, token) if kind else self._sessions.identify(_cookie(headers))
-            )
+            return identity == (await self._of_token(kind, token) if kind else self._of_page(headers))
         return True
 
     def _note(self, scope: Scope, seen: _Seen) -> None:
@@ -256,9 +267,16 @@ def _too_large() -> ApiRefusal:
     return ApiRefusal(413, "too-large", f"A request may have {MOST_BODY >> 20} MiB.")
 
 
-def _cookie(headers: Headers) -> str:
+def _is_from_elsewhere(headers: Headers, path: str) -> bool:
+    """Return whether a browser says that a page of another origin asks; it may only lead a person to our page."""
+    is_own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+    is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return not is_own and not (is_visit and path in ("/", "/login"))
+
+
+def _cookie(headers: Headers, name: str) -> str:
     try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        morsel = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
     return morsel.value if morsel else ""

@@ -1,4 +1,4 @@
-"""Who may use the server, and for what: tokens, the login link of the page, and the cookie that it gives."""
+"""Who may use the server, and for what: tokens, the login links of the page, and the cookie and key that they give."""
 
 import hashlib
 import hmac
@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
@@ -24,7 +24,9 @@ _MOST_SESSIONS: Final = 100
 CONVERSATION: Final = "--"
 """Stands between the name of an agent and that of a conversation with it."""
 _PREFIX: Final = "tw"
+_COOKIE: Final = "knapper_session"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+V = TypeVar("V")
 _UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -46,6 +48,11 @@ class Identity:
         """Return whether this agent exists for it."""
         return not self.agents or agent in self.agents
 
+    @property
+    def may_log_in(self) -> bool:
+        """Whether it may let a browser in, whose page can do everything: so may only who can, too."""
+        return self is LINKER or (not self.agents and self.scopes.issuperset(SCOPES))
+
     def needs(self, *scopes: Scope) -> None:
         """Do nothing if it has one of the scopes.
 
@@ -59,6 +66,7 @@ class Identity:
 
 
 OWNER: Final = Identity("page", frozenset(SCOPES))
+LINKER: Final = Identity("login", frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,35 +125,61 @@ class TokenBook:
         return Identity(row.name, frozenset(row.scopes), frozenset(row.agents))
 
 
-class Sessions:
-    """The browsers that are logged in. They are forgotten with the process."""
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """One browser that is logged in: the digest of the key that its pages hold, and how long it is good."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    key: str
+    until: float
+
+
+class Sessions:
+    """The browsers that are logged in, and the links that let them in. They are forgotten with the process.
+
+    A browser sends its cookie to every port of the host, so whoever listens at another one knows it: it counts only
+    with a key, which the page keeps where no other origin can read it, and sends itself.
+    """
+
+    def __init__(self, now: Callable[[], float], port: int) -> None:
         self._now = now
         self._links: dict[str, float] = {}
-        self._until: dict[str, float] = {}
+        self._sessions: dict[str, _Session] = {}
+        self.cookie = f"{_COOKIE}_{port}"  # two servers of one host are two logins of one browser
+        self.token = secrets.token_urlsafe(32)
+        """Asks for links, and for nothing else: who can read the workspace's state has it."""
 
     def link(self) -> str:
         """Return the secret of a login link, which is good once and for ten minutes."""
+        self._links = _lasting(self._links, lambda until: until > self._now())
         secret = secrets.token_urlsafe(32)
         self._links[_digest(secret)] = self._now() + LINK_S
         return secret
 
-    def log_in(self, secret: str) -> str | None:
-        """Return the cookie for the secret of a link, or None if it is no longer good."""
-        until = self._links.pop(_digest(secret), 0.0)
-        if until <= self._now():
+    def log_in(self, secret: str) -> tuple[str, str] | None:
+        """Return a cookie and its key for the secret of a link, or None if it is no longer good."""
+        if self._links.pop(_digest(secret), 0.0) <= self._now():
             return None
-        self._until = {key: end for key, end in self._until.items() if end > self._now()}
-        while len(self._until) >= _MOST_SESSIONS:
-            del self._until[next(iter(self._until))]
-        cookie = secrets.token_urlsafe(32)
-        self._until[_digest(cookie)] = self._now() + _SESSION_S
-        return cookie
+        self._sessions = _lasting(self._sessions, lambda session: session.until > self._now())
+        cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._sessions[_digest(cookie)] = _Session(_digest(key), self._now() + _SESSION_S)
+        return cookie, key
 
-    def identify(self, cookie: str) -> Identity | None:
-        """Return the owner of the workspace if the cookie is one that was given."""
-        return OWNER if self._until.get(_digest(cookie), 0.0) > self._now() else None
+    def identify(self, cookie: str, key: str) -> Identity | None:
+        """Return the owner of the workspace if cookie and key were given together, and are still good."""
+        session = self._sessions.get(_digest(cookie))
+        # Where there is no such cookie the same is compared, so that the time tells nothing.
+        is_right = hmac.compare_digest(_digest(key), session.key if session else _digest(""))
+        return OWNER if session is not None and is_right and session.until > self._now() else None
+
+    def asks_for_links(self, token: str) -> Identity | None:
+        """Return who may ask for login links and do nothing else, if this is their token."""
+        return LINKER if hmac.compare_digest(_digest(token), _digest(self.token)) else None
+
+
+def _lasting(kept: dict[str, V], is_good: Callable[[V], bool]) -> dict[str, V]:
+    """Return what is still good, at most the newest so many less one."""
+    good = [(name, value) for name, value in kept.items() if is_good(value)]
+    return dict(good[-(_MOST_SESSIONS - 1) :])
 
 
 def _digest(secret: str) -> str:

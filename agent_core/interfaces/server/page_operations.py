@@ -79,7 +79,7 @@ async def step(asked: Asked) -> object:
     parts = await step_parts(asked.rooms.state.store, name, seq, await _functions(asked, name))
     if parts is None:
         raise NotThere(f"`{name}` has no step {number[:20]}.", fix=f"GET {API}/agents/{name}/steps lists the last.")
-    return parts
+    return {**parts, "window": (await asked.rooms.host.agent(name)).status().context_limit}
 
 
 async def costs(asked: Asked) -> object:

@@ -3,7 +3,8 @@ import { html, render, useEffect, useRef, useState } from "/page/preact.js";
 import { Approvals } from "/page/approvals.js";
 import { Chat } from "/page/chat.js";
 import { Functions } from "/page/functions.js";
-import { api, count, Fault } from "/page/kit.js";
+import { api, askTabs, count, Fault, hasKey } from "/page/kit.js";
+import { LogIn } from "/page/login.js";
 import { Memory } from "/page/memory.js";
 import { Agents, Growth, Steps } from "/page/work.js";
 
@@ -18,24 +19,31 @@ function here() {
   return ROOMS.includes(room) ? { room, chosen } : { room: "Chat", chosen: "" };
 }
 
-function App() {
+function App({ link }) {
   const [{ room, chosen }, setPlace] = useState(here);
   const [{ agents, approvals, status }, setSeen] = useState({ agents: [], approvals: [], status: null });
   const [agent, setAgent] = useState("");
   const [fault, setFault] = useState("");
   const [said, say] = useState("");
-  const main = useRef(null);
+  const [isIn, setIn] = useState(() => !link && hasKey());
+  const main = useRef(null), rooms = useRef(null);
   const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
-  const look = () => Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
-    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault("");
+  const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
+    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true);
     setAgent((old) => old || (known.agents.find((agent) => agent.name === "main") || known.agents[0])?.name || "");
-  }, (error) => setFault(error.status === 401 ? "You are not logged in: open the link that `knapper serve` printed." : error.message));
+  }, (error) => { if (error.status === 401) setIn(false); else setFault(error.message); });
   useEffect(() => { look(); const timer = setInterval(() => document.hidden || look(), LOOK_MS); return () => clearInterval(timer); }, []);
+  useEffect(() => { // the lit room is in sight also where the bar scrolls
+    const lit = rooms.current && rooms.current.querySelector("[aria-current]");
+    if (lit) rooms.current.scrollLeft = lit.offsetLeft - (rooms.current.clientWidth - lit.offsetWidth) / 2;
+  }, [room, Boolean(agent)]);
   useEffect(() => { const moved = () => setPlace(here()); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
-  useEffect(() => { document.title = `${room} · Knapper`; }, [room]);
-  useEffect(() => { if (approvals.length) say(`${approvals.length} under Approvals wait for an answer.`); }, [approvals.length]);
-  useEffect(() => { // Alt and a number opens a room, / goes to the search
+  useEffect(() => { if (isIn) document.title = `${room} · Knapper`; }, [room, isIn]);
+  useEffect(() => { if (approvals.length) say(`${count(approvals.length, "question")} to answer: Alt+Q.`); }, [approvals.length]);
+  useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, / to the search
     const pressed = (event) => {
+      const question = event.altKey && event.code === "KeyQ" && document.querySelector("main .asking button");
+      if (question) { event.preventDefault(); question.focus(); }
       const number = event.altKey && /^Digit[1-7]$/.test(event.code) ? Number(event.code.slice(5)) : 0;
       if (number) { event.preventDefault(); go(ROOMS[number - 1]); }
       const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName), search = document.querySelector("[data-find]");
@@ -44,14 +52,15 @@ function App() {
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, []);
+  if (!isIn) return html`<${LogIn} link=${link} done=${look} />`;
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
   const beat = status ? `${status.functions}/${status.running.join()}/${approvals.length}` : "";
   return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
     <label>Agent <select value=${agent} onChange=${(event) => setAgent(event.target.value)}>${agents.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>
-    <nav aria-label="Rooms">${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
-    <span class="dim">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>
+    <nav aria-label="Rooms" ref=${rooms}>${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
+    <span class="dim about">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>
     <${Fault} text=${fault} /></header>
-    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} isRunning=${agents.some((row) => row.name === agent && row.running)} say=${say} />`}
+    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} isRunning=${agents.some((row) => row.name === agent && row.running)} approvals=${approvals} reload=${look} say=${say} />`}
       ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
       ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} />`}
       ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}
@@ -61,4 +70,12 @@ function App() {
     <p class="unseen" role="status">${said}</p></div>`;
 }
 
-render(html`<${App} />`, document.getElementById("app"));
+// A login link is used here, not by its address being opened: what looks links over before somebody clicks them uses none up.
+async function start() {
+  const link = location.pathname === "/login" ? new URLSearchParams(location.search).get("code") || "" : "";
+  if (location.pathname !== "/") history.replaceState(null, "", `/${location.hash}`);
+  if (!link) await askTabs();
+  render(html`<${App} link=${link} />`, document.getElementById("app"));
+}
+
+start();

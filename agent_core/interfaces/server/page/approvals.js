@@ -1,4 +1,5 @@
-// The questions about grants, with all that the prompt shows of them. A yes counts only once the question was in sight.
+// The questions about grants, with all that the prompt shows of them, here and where they come up in a conversation. What is
+// pressed before the question was in sight answers nothing; whoever answers first, here or elsewhere, has answered.
 import { html, useEffect, useState } from "/page/preact.js";
 import { api, Diff, Fault, plain, when } from "/page/kit.js";
 
@@ -14,16 +15,20 @@ export function Approvals({ rows, reload }) {
     ${put.length > 0 && html`<section class="card"><h2>Not now: ${put.length}</h2><p class="dim">Their turns wait.</p><ul>${put.map((row) => html`<li><button onClick=${() => shelve(row.id, false)}>${row.function}</button> ${row.says.map(plain).join("; ")}</li>`)}</ul></section>`}`;
 }
 
-function Approval({ row, reload, notNow }) {
+export function Approval({ row, reload, notNow }) {
   const [word, setWord] = useState("");
   const [withWord, setWithWord] = useState(false);
   const [fault, setFault] = useState("");
   const [isReady, setReady] = useState(false);
   useEffect(() => { const timer = setTimeout(() => setReady(true), QUIET_MS); return () => clearTimeout(timer); }, []);
-  const answer = (given) => isReady && api(`/approvals/${row.id}`, "POST", given).then(reload, (error) => { setFault(error.message); reload(); });
+  const answer = (given) => {
+    if (!isReady) return;
+    setReady(false); // one answer
+    api(`/approvals/${row.id}`, "POST", given).then(reload, (error) => { setFault(error.message); setReady(true); reload(); });
+  };
   const refuse = (event) => { event.preventDefault(); answer({ answer: "no", word }); };
   const rows = row.diff.split("\n");
-  return html`<section class="card" aria-label=${`Question of ${row.function}`}><h2>${plain(row.title)}</h2>
+  return html`<section class="card asking" aria-label=${`Question of ${row.function}`}><h2>${plain(row.title)}</h2>
     <ul class="asked">${row.says.map((sentence) => html`<li><strong>${plain(sentence)}</strong></li>`)}</ul>
     ${row.changed && html`<p><span class="dim">Since your last yes:</span> ${plain(row.changed)}</p>`}
     ${row.doubts.map((text) => html`<p class="warn">${plain(text)}</p>`)}
@@ -31,13 +36,13 @@ function Approval({ row, reload, notNow }) {
     ${!row.is_again && row.may.length > 0 && html`<p><span class="dim">It may already:</span> ${row.may.map(plain).join("; ")}</p>`}
     ${row.why && html`<p class="dim">The reason given:</p><blockquote>${plain(row.why)}</blockquote>`}
     ${row.lines.length > 0 && html`<p class="dim">The lines that need it:</p><pre class="source" tabindex="0" aria-label="The lines that need it"><code>${row.lines.map(([number, text]) => html`<span class="line" data-line=${number}>${plain(text)}${"\n"}</span>`)}</code></pre>`}
-    ${row.diff && html`<p class="dim">${isNew(row.diff) ? "The full source:" : "What is different:"}</p><${Diff} text=${isNew(row.diff) ? rows.slice(3).join("\n") : row.diff} />`}
+    ${row.diff && html`<details open=${Boolean(notNow)}><summary class="dim">${isNew(row.diff) ? "The full source" : "What is different"}</summary><${Diff} text=${isNew(row.diff) ? rows.slice(3).join("\n") : row.diff} /></details>`}
     <div class="row"><button disabled=${!isReady} onClick=${() => answer({ answer: "once" })}>Once</button>
-      <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${row.folder ? "Yes for this file" : "Yes, kept"}</button>
-      ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>Yes for its folder</button>`}
-      <button class="strong" disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
-      <button aria-expanded=${withWord} onClick=${() => setWithWord(!withWord)}>No, with a word</button><button onClick=${notNow}>Not now</button></div>
-    ${withWord && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} /></label><button class="strong" disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
+      <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${row.folder ? "Always, this file" : "Always"}</button>
+      ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>Always, its folder</button>`}
+      <button disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
+      <button aria-expanded=${withWord} onClick=${() => setWithWord(!withWord)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
+    ${withWord && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
     <p class="dim">For the agent ${row.agent}, since ${when(row.asked_at)}. The same by a command: <code>${row.command}</code></p>
     <${Fault} text=${fault} /></section>`;
 }

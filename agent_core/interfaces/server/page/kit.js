@@ -1,21 +1,99 @@
 // What all rooms use: requests, texts made safe to look at, lists of which only a window is drawn.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "/page/preact.js";
 
+// The cookie goes to every port of this machine, so it counts only with a key, which no other origin can read: it lies in the
+// storage of this tab, and another tab of this page hands it on.
+const KEY = "knapper-key", TABS_MS = 300;
+const tabs = new BroadcastChannel("knapper");
+let hearKey = () => {};
+const keep = (key) => { sessionStorage.setItem(KEY, key); hearKey(); };
+tabs.onmessage = ({ data }) => {
+  if (data.key) keep(data.key);
+  else if (data.asks && sessionStorage.getItem(KEY)) tabs.postMessage({ key: sessionStorage.getItem(KEY) });
+};
+
+// Ask the other tabs for the key, unless it is here already.
+export const askTabs = () => sessionStorage.getItem(KEY) ? Promise.resolve() : new Promise((done) => {
+  hearKey = done;
+  setTimeout(done, TABS_MS);
+  tabs.postMessage({ asks: true });
+});
+
+export const hasKey = () => sessionStorage.getItem(KEY) !== null;
+const keyed = (headers = {}) => ({ ...headers, "Knapper-Key": sessionStorage.getItem(KEY) || "" });
+
+async function answered(answer) {
+  const value = await answer.json().catch(() => ({}));
+  if (answer.ok) return value;
+  const error = value.error || { message: `The server answered ${answer.status}.` };
+  throw Object.assign(new Error([error.message, error.fix].filter(Boolean).join(" ")), { status: answer.status, error, verdict: value.verdict });
+}
+
+const GONE = "The server cannot be reached.";
+const reached = (asking) => asking.catch((error) => { throw error.name === "AbortError" ? error : Object.assign(new Error(GONE), { status: 0 }); });
+
+const sent = (path, method, body, headers) => reached(fetch(path, {
+  method, headers: body === undefined ? headers : { ...headers, "Content-Type": "application/json" }, body: body === undefined ? undefined : JSON.stringify(body),
+})).then(answered);
+
 // Asks the API; an error has the server's sentence, and what to do about it.
-export async function api(path, method = "GET", body = undefined) {
-  const answer = await fetch(`/api/v1${path}`, {
-    method, headers: body === undefined ? {} : { "Content-Type": "application/json" }, body: body === undefined ? undefined : JSON.stringify(body),
-  });
-  const value = await answer.json();
-  if (!answer.ok) {
-    const error = value.error || { message: `The server answered ${answer.status}.` };
-    throw Object.assign(new Error([error.message, error.fix].filter(Boolean).join(" ")), { status: answer.status, error, verdict: value.verdict });
-  }
-  return value;
+export const api = (path, method = "GET", body = undefined) => sent(`/api/v1${path}`, method, body, keyed());
+
+export const logIn = async (code) => {
+  const { key } = await sent("/login", "POST", { code }, {});
+  keep(key);
+  tabs.postMessage({ key });
+};
+
+// Hears the events after a number until it is ended, and goes on after a break where it was. An EventSource sends no header.
+const FIRST_S = 1, LONGEST_S = 30;
+export function listen(path, after, hear, tell) {
+  const ending = new AbortController();
+  let last = String(after), wait = FIRST_S;
+  const take = (frame) => {
+    const fields = Object.fromEntries(frame.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
+    if (fields.id !== undefined) last = fields.id;
+    if (fields.data !== undefined) hear({ ...JSON.parse(fields.data), whole: fields.id !== undefined });
+    else if (fields.id !== undefined) hear({ type: "kept" }); // what came in pieces is on disk
+  };
+  const once = async () => {
+    const answer = await reached(fetch(`/api/v1${path}`, { headers: keyed({ "Last-Event-ID": last }), signal: ending.signal }));
+    if (!answer.ok) await answered(answer);
+    hear({ type: "again" });
+    tell(""); wait = FIRST_S;
+    const parts = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (let part = await parts.read(); !part.done; part = await parts.read()) {
+      const frames = (text + part.value).split("\n\n");
+      text = frames.pop();
+      frames.forEach(take);
+    }
+  };
+  const always = async () => {
+    while (!ending.signal.aborted) {
+      let why = "The connection was lost.";
+      try { await once(); } catch (error) {
+        if ([401, 403, 404].includes(error.status)) { tell(error.message); return; }
+        why = error.status === undefined ? why : error.message;
+      }
+      if (ending.signal.aborted) return;
+      tell(`${why} It is tried again in ${wait} s.`);
+      await new Promise((done) => setTimeout(done, wait * 1000));
+      wait = Math.min(2 * wait, LONGEST_S);
+    }
+  };
+  always();
+  return () => ending.abort();
 }
 
 export const part = (name) => encodeURIComponent(name);
-export const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "");
+// The time, with the day if that is not today.
+export const when = (seconds) => {
+  if (!seconds) return "";
+  const at = new Date(seconds * 1000), time = { hour: "2-digit", minute: "2-digit" };
+  const day = at.toDateString() === new Date().toDateString() ? {} : { day: "numeric", month: "short", ...(at.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" }) };
+  return at.toLocaleString(undefined, { ...day, ...time });
+};
 export const count = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
 export const lines = (value) => (Array.isArray(value) ? value.join("\n") : String(value ?? ""));
 
@@ -25,14 +103,6 @@ export const plain = (text) => String(text ?? "").replace(HIDDEN, (sign) => `\\u
 
 export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert">${plain(text)}</p>` : null);
 export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${label}>${plain(text)}</pre>`;
-
-// What a model says, with its code and what it stresses; all of it stays text.
-const MARKED = /(```[^\n`]*\n[^]*?(?:```|$)|`[^`\n]+`|\*\*[^*\n]+\*\*)/;
-export const Prose = ({ text }) => String(text ?? "").split(MARKED).map((piece, at) => {
-  if (at % 2 === 0) return piece;
-  if (piece.startsWith("```")) return html`<pre tabindex="0" aria-label="Code"><code>${piece.replace(/^```[^\n]*\n|\n?```$/g, "")}</code></pre>`;
-  return piece[0] === "`" ? html`<code>${piece.slice(1, -1)}</code>` : html`<strong>${piece.slice(2, -2)}</strong>`;
-});
 
 // A source as it is written, with the numbers of its lines.
 export function Source({ text, first = 1, label = "Source" }) {
@@ -78,7 +148,7 @@ export function Rows({ rows, heads, row, label }) {
 
 // Of a long conversation a window is drawn, which follows the scrolling; at its end it stays at the end.
 const DRAWN = 120, STEP = 40, NEAR = 400;
-export function useWindow(box, entries, earlier) {
+export function useWindow(box, entries, earlier, below = 0) {
   const place = useRef(null), [, redraw] = useState(0); // where the window ends; null: at the end of all
   const isLoading = useRef(false), before = useRef({ length: 0, first: "" });
   const setLast = (value) => { if (value !== place.current) { place.current = value; redraw((number) => number + 1); } };
@@ -94,9 +164,9 @@ export function useWindow(box, entries, earlier) {
       if (held.current && held.current.node.isConnected) box.current.scrollTop += held.current.node.getBoundingClientRect().top - held.current.top;
       if (box.current.scrollTop < NEAR && from > 0) setLast(Math.max(DRAWN, to - STEP)); // at the very top nothing scrolls any more
     }
-  }, [entries, last]);
+  }, [entries, last, below]);
   const scrolled = () => {
-    const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call")].find((one) => one.getBoundingClientRect().bottom > edge);
+    const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call, :scope > .card")].find((one) => one.getBoundingClientRect().bottom > edge);
     held.current = node ? { node, top: node.getBoundingClientRect().top } : null;
     const { scrollTop, scrollHeight, clientHeight } = box.current, below = scrollHeight - scrollTop - clientHeight;
     if (to === entries.length) setLast(below < 40 ? null : to);

@@ -21,7 +21,7 @@ function Block({ agent, label }) {
   return html`<section class="card"><h2>${label} <span class="dim">version ${block.version}, ${typed.length.toLocaleString()} of ${block.limit.toLocaleString()} characters${block.shared ? ", shared" : ""}</span></h2>
     <p class="dim">${plain(block.description)}</p>
     <label>Text of ${label}<textarea rows="6" value=${typed} onInput=${(event) => setText(event.target.value)} disabled=${block.read_only}></textarea></label>
-    <div class="row"><button class="strong" onClick=${save} disabled=${typed === now}>Save</button><button onClick=${() => act(api(`${path}/undo`, "POST"))} disabled=${block.read_only}>Undo the last change</button><span role="status">${said}</span></div>
+    <div class="row"><button class="strong" onClick=${save} disabled=${typed === now}>Save</button><button onClick=${() => act(api(`${path}/undo`, "POST"))} disabled=${block.read_only || block.version < 2}>Undo the last change</button><span role="status">${said}</span></div>
     <details><summary>History: ${count(block.changes.length, "change")}</summary><ol class="plain">${block.changes.slice(-50).reverse().map((change) => html`<li><details><summary>${when(change.at)} · ${plain(change.by)} · ${plain(change.what)}</summary><${Text} label=${`Version ${change.version}`} text=${lines(change.value)} /></details></li>`)}</ol></details></section>`;
 }
 

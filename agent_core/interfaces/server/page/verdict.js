@@ -4,13 +4,15 @@ import { count, Diff, plain, Source, Text } from "/page/kit.js";
 
 export const isVerdict = (detail) => Boolean(detail) && "admitted" in detail;
 
+export const Problems = ({ rows }) => rows.length > 0 && html`<ul class="problems">${rows.map((problem) => html`<li><span class=${problem.severity === "warns" ? "warn" : "bad"}>${problem.severity || "refuses"}</span>
+      ${problem.line ? ` line ${problem.line}: ` : " "}${plain(problem.message)}${problem.fix && html`<br /><span class="dim">${plain(problem.fix)}</span>`}</li>`)}</ul>`;
+
 export function Verdict({ verdict, withSource = false }) {
-  const problems = verdict.problems || [], stages = verdict.stages || [];
+  const stages = verdict.stages || [];
   return html`<div class="verdict">
     <p><strong class=${verdict.admitted ? "good" : "bad"}>${verdict.admitted ? `✓ Admitted${verdict.standing ? `, ${verdict.standing}` : ""}` : "✗ Rejected"}</strong>
       ${verdict.agreed ? html` <span class="dim">${count(verdict.agreed, "example")} agreed</span>` : ""} ${plain(verdict.error)}</p>
-    ${problems.length > 0 && html`<ul class="problems">${problems.map((problem) => html`<li><span class=${problem.severity === "warns" ? "warn" : "bad"}>${problem.severity || "refuses"}</span>
-      ${problem.line ? ` line ${problem.line}: ` : " "}${plain(problem.message)}${problem.fix && html`<br /><span class="dim">${plain(problem.fix)}</span>`}</li>`)}</ul>`}
+    <${Problems} rows=${verdict.problems || []} />
     ${(verdict.fixes || []).map((fix) => html`<details><summary>Fixed by itself: ${plain(fix.message)}</summary><${Diff} text=${fix.diff} /></details>`)}
     ${(verdict.survivors || []).length > 0 && html`<details><summary>Changes that no example notices: ${verdict.survivors.length}</summary>${verdict.survivors.map((one) => html`<p class="dim">${plain(one.kind_of_example)}</p><${Diff} text=${one.diff} />`)}</details>`}
     ${stages.length > 0 && html`<details><summary>${count(stages.length, "stage")}</summary><ul class="stages">${stages.map((stage) => html`<li><span class=${stage.passed ? "good" : "bad"}>${stage.passed ? "✓" : "✗"}</span> ${stage.stage} <span class="dim">${Math.round(stage.seconds * 1000)} ms ${plain(stage.note)}</span></li>`)}</ul></details>`}

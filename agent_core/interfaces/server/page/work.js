@@ -17,12 +17,13 @@ export function Steps({ agent, beat }) {
   const [chosen, setChosen] = useState(0);
   const rows = listed ? [...listed.steps].reverse() : [], seq = chosen || (rows[0] && rows[0].seq);
   const [seen, trouble] = useLoaded(seq ? `/agents/${part(agent)}/steps/${seq}` : "");
+  const name = (one) => (one.part === "section" ? plain(one.text.split("\n").find((row) => row.trim()) || "").replace(/^[#\s]+/, "").slice(0, 60) || "section" : one.part);
   const title = (row) => `${when(row.at)} · ${row.calls.length ? row.calls.join(", ") : plain(row.text) || "a reply"}`;
-  const most = seen ? Math.max(1, ...seen.parts.map((one) => one.tokens || 0)) : 1;
+  const most = seen ? Math.max(1, seen.window, seen.tokens) : 1;
   return html`<${Fault} text=${fault || trouble} />${listed && rows.length === 0 && html`<p class="dim">The model was not asked anything yet.</p>`}
     ${rows.length > 0 && html`<label>Step <select value=${seq} onChange=${(event) => setChosen(Number(event.target.value))}>${rows.map((row) => html`<option key=${row.seq} value=${row.seq}>${title(row)}</option>`)}</select></label>`}
-    ${seen && html`<section class="card"><h2>What the model saw <span class="dim">${plain(seen.model)}, about ${count(seen.tokens, "token")}</span></h2>
-      ${seen.parts.map((one, at) => html`<details key=${`${seq}:${at}`}><summary><strong>${one.part}</strong>${one.count ? ` (${one.count})` : ""} <span class="dim">${one.tokens === null ? "size unknown" : `≈ ${count(one.tokens, "token")}`}</span> <meter min="0" max=${most} value=${one.tokens || 0} aria-label=${`Share of ${one.part}`}></meter></summary>
+    ${seen && html`<section class="card"><h2>What the model saw <span class="dim">${plain(seen.model)}, about ${seen.tokens.toLocaleString()} of ${count(seen.window, "token")}</span></h2>
+      ${seen.parts.map((one, at) => html`<details key=${`${seq}:${at}`}><summary><strong>${name(one)}</strong>${one.count ? ` (${one.count})` : ""} <span class="dim">${one.tokens === null ? "size unknown" : `≈ ${count(one.tokens, "token")}`}</span> <meter min="0" max=${most} value=${one.tokens || 0} aria-label=${`Share of ${name(one)} in the window`}></meter></summary>
         ${one.text && html`<${Text} label=${one.part} text=${one.text} />`}
         ${(one.messages || []).map((message) => html`<p class="dim">${message.kind}, ≈ ${count(message.tokens, "token")}</p><${Text} label=${message.kind} text=${message.text} />`)}</details>`)}</section>`}
     <${Cost} agent=${agent} beat=${beat} />`;
@@ -57,7 +58,7 @@ export function Agents({ go, choose, beat, isAdmin }) {
   const act = (row, verb) => api(`/agents/${part(row.name)}/${verb}`, "POST").then(() => { setSaid(`${row.name}: ${verb}`); again(); }, (error) => setSaid(error.message));
   const make = (event) => { event.preventDefault(); api("/agents", "POST", { name }).then((made) => { setName(""); choose(made.name); again(); }, (error) => setSaid(error.message)); };
   return html`<${Fault} text=${fault} /><p role="status" class="dim">${said}</p><ul class="tree">${rows.map((row) => html`<li key=${row.name} class=${`depth-${Math.min(depths.get(row.name), 5)}`}><div class="row"><button class="link" onClick=${() => { choose(row.name); go("Chat"); }}>${row.name}</button>
-      <strong class=${STATES[row.state] || "dim"}>${row.state}</strong>${row.waits_on ? html`<span>waits for ${row.waits_on}</span>` : ""}<span class="wide dim">${row.since ? `since ${when(row.since)} ` : ""}${plain(row.why)} ${amounts(row.spent) && `spent ${amounts(row.spent)}`} ${amounts(row.left) && `left ${amounts(row.left)}`}</span>
+      <strong class=${STATES[row.state] || "dim"}>${row.state}</strong>${row.waits_on ? html`<span>waits for ${row.waits_on}</span>` : ""}<span class="wide dim">${[plain(row.why), row.since && `since ${when(row.since)}`, amounts(row.spent) && `spent ${amounts(row.spent)}`, amounts(row.left) && `${amounts(row.left)} left`].filter(Boolean).join(" · ")}</span>
       ${row.state === "paused" || row.state === "stuck" ? html`<button onClick=${() => act(row, "resume")}>Resume</button>` : html`<button onClick=${() => act(row, "pause")}>Pause</button>`}
       <button disabled=${row.state === "idle"} onClick=${() => act(row, "stop")}>Stop</button></div></li>`)}</ul>
     <form class="row" onSubmit=${make}><label>A new agent <input value=${name} maxlength="64" onInput=${(event) => setName(event.target.value)} /></label><button disabled=${!name.trim()}>Make it</button></form>`;

@@ -1,0 +1,94 @@
+// What a step did: a function that was made or changed is a card, any other call a line that opens.
+import { html } from "/page/preact.js";
+import { count, Diff, plain, Source, Text } from "/page/kit.js";
+import { isVerdict, Outcome, Problems, Verdict } from "/page/verdict.js";
+
+const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "source"]; // arguments that are source
+const MARKS = { "": ["…", "dim", "running"], returned: ["✓", "good", ""], admitted: ["✓", "good", ""] };
+const DEEDS = { create_function: "made", edit_function: "changed", replace_function: "changed", rollback_function: "changed" };
+const LONGEST_HEAD = 600, LONGEST_WORD = 48, LONGEST_LINE = 110, MOST_COMPARED = 160_000, AROUND = 2;
+
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const flat = (text) => plain(text).replace(/\s+/g, " ").trim();
+
+function read(text) {
+  try { const value = JSON.parse(text); return value && typeof value === "object" ? value : null; } catch { return null; }
+}
+
+// The signature of a function and the first line of its docstring, as its source has them.
+function headOf(source, name) {
+  const from = /^\w+$/.test(name) ? source.search(new RegExp(`^(?:async +)?def +${name}\\b`, "m")) : -1;
+  if (from < 0) return { signature: name, does: "" };
+  const head = source.slice(from, from + LONGEST_HEAD);
+  let depth = 0, to = 0;
+  for (; to < head.length && !(head[to] === ":" && depth === 0); to += 1) depth += "([{".includes(head[to]) ? 1 : ")]}".includes(head[to]) ? -1 : 0;
+  const does = /^:\s*[rRuU]?(?:"""|'''|"|')\s*([^\n"]+)/.exec(head.slice(to));
+  return { signature: flat(head.slice(0, to)).replace(/^(?:async +)?def +/, ""), does: does ? does[1] : "" };
+}
+
+const REACHES = { network: "the web", read: "files to read", write: "files to write", secrets: "secrets", packages: "packages", memory: "memory", functions: "functions with grants" };
+
+// What a function reaches outside of its call; an item ? is asked for when it is known.
+function reachOf(needs) {
+  const kinds = Object.entries(REACHES).filter(([kind]) => needs && needs[kind] && needs[kind].length);
+  return kinds.length ? `reaches ${kinds.map(([kind, said]) => { const named = needs[kind].filter((item) => item !== "?"); return named.length ? `${said} (${named.join(", ")})` : said; }).join(", ")}` : "computes only";
+}
+
+// The lines that differ between two sources, as a diff has them, each with a few around it.
+function compared(old, now) {
+  const before = old.trim().split("\n"), after = now.trim().split("\n"), rows = [];
+  if (before.length * after.length > MOST_COMPARED) return [...before.map((row) => `-${row}`), ...after.map((row) => `+${row}`)].join("\n");
+  const common = Array.from({ length: before.length + 1 }, () => new Uint16Array(after.length + 1)); // of what follows
+  for (let i = before.length - 1; i >= 0; i -= 1) for (let j = after.length - 1; j >= 0; j -= 1) common[i][j] = before[i] === after[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+  for (let i = 0, j = 0; i < before.length || j < after.length;) {
+    if (i < before.length && before[i] === after[j]) { rows.push(` ${before[i]}`); i += 1; j += 1; }
+    else if (j >= after.length || (i < before.length && common[i + 1][j] >= common[i][j + 1])) { rows.push(`-${before[i]}`); i += 1; }
+    else { rows.push(`+${after[j]}`); j += 1; }
+  }
+  const isNear = (at) => rows.slice(Math.max(0, at - AROUND), at + AROUND + 1).some((row) => row[0] !== " ");
+  return rows.map((row, at) => (isNear(at) ? row : at && isNear(at - 1) ? "@" : null)).filter((row) => row !== null).join("\n");
+}
+
+// A creation or a change, judged: what it is, what it does, the gate's word, and what an edit made different.
+function Made({ entry, before }) {
+  const verdict = entry.detail, given = read(entry.args) || {}, source = verdict.source || given.function_code_with_docstring || given.code || "";
+  const { signature, does } = headOf(source, verdict.name), problems = verdict.problems || [];
+  const refusals = problems.filter((problem) => problem.severity !== "warns"), hints = problems.filter((problem) => problem.severity === "warns");
+  const old = before && before !== source ? before : given.old_text || "", now = before && before !== source ? source : given.new_text || "";
+  const agreed = verdict.agreed || 0, written = agreed + (verdict.disagreements || []).length;
+  const deed = verdict.admitted ? DEEDS[entry.name] || "changed" : "rejected";
+  return html`<section class="call made" aria-label=${`${deed} ${verdict.name}`}><h3><span class=${verdict.admitted ? "good" : "bad"}>${verdict.admitted ? "✓" : "✗"} ${deed}</span> <code>${cut(plain(signature), LONGEST_HEAD)}</code></h3>
+    ${does && html`<p>${plain(does)}</p>`}
+    <p class="dim">${[verdict.admitted ? verdict.standing : "", written ? `${agreed} of ${count(written, "example")}` : "", verdict.admitted ? reachOf(verdict.needs) : ""].filter(Boolean).map(plain).join(" · ")}</p>
+    ${!verdict.admitted && html`<p class="bad">${plain(verdict.error || (refusals.length ? "" : "It was not admitted."))}</p><${Problems} rows=${refusals} />`}
+    ${(old || now) && entry.name !== "create_function" && html`<${Diff} text=${compared(old, now)} />`}
+    ${source && html`<details><summary>Source</summary><${Source} text=${source} /></details>`}
+    <details><summary>Verdict${hints.length ? `, ${count(hints.length, "hint")}` : ""}</summary><${Verdict} verdict=${verdict} />${entry.text && html`<details><summary class="dim">What the model reads</summary><${Text} label="Answer" text=${entry.text} /></details>`}</details></section>`;
+}
+
+function Arguments({ text }) {
+  const value = read(text);
+  if (!value) return html`<${Text} label="Arguments" text=${text} />`;
+  return html`<dl class="arguments">${Object.entries(value).map(([name, given]) => html`<dt>${plain(name)}</dt><dd>${CODE.includes(name) && typeof given === "string" ? html`<${Source} text=${given} label=${name} />`
+    : html`<${Text} label=${name} text=${typeof given === "string" ? given : JSON.stringify(given, null, 1)} />`}</dd>`)}</dl>`;
+}
+
+// A call in one line: what it was given, and what came of it.
+function inShort({ args, detail, text, outcome }) {
+  const value = read(args), given = value ? Object.entries(value).filter(([name]) => !CODE.includes(name)).map(([name, one]) => `${name}=${cut(flat(JSON.stringify(one)), LONGEST_WORD)}`).join(", ") : flat(args || "");
+  const result = !outcome ? "" : detail && detail.value !== undefined ? JSON.stringify(detail.value) : (text || "").split("\n").find((row) => row.trim()) || "";
+  return [cut(given, LONGEST_LINE), cut(flat(result), LONGEST_LINE)];
+}
+
+export function Call({ entry, before }) {
+  if (isVerdict(entry.detail)) return html`<${Made} entry=${entry} before=${before} />`;
+  const [mark, kind, word] = MARKS[entry.outcome || ""] || ["✗", "bad", ""], detail = entry.detail || {};
+  const [given, result] = inShort(entry), state = plain(entry.progress && !entry.outcome ? entry.progress : entry.writing ? "is being written" : word || (kind === "bad" ? entry.outcome : ""));
+  return html`<details class="call" open=${Boolean(entry.writing)}><summary><span class=${kind} aria-hidden="true">${mark}</span> <strong>${plain(entry.name)}</strong>${entry.writing ? "" : html`<span class="dim">(${given})</span>`}
+      ${state && html`<span class=${kind}> ${state}</span>`}${result && html` → ${result}`}${entry.seconds > 0.05 ? html`<span class="dim"> ${entry.seconds.toFixed(1)} s</span>` : ""}</summary>
+    ${entry.writing && html`<${Text} label="What the model writes" text=${entry.writing.replace(/\\(u[0-9a-fA-F]{4}|[^u])/g, (_, sign) => ({ n: "\n", t: "\t" })[sign] || sign.slice(-1)).split("\n").slice(-40).join("\n")} />`}
+    ${entry.args && html`<${Arguments} text=${entry.args} />`}
+    ${entry.printed && !entry.outcome && html`<${Text} label="What it printed" text=${entry.printed} />`}
+    ${detail.outcome ? html`<${Outcome} outcome=${detail} />` : ""}
+    ${entry.text && html`<details><summary class="dim">What the model reads</summary><${Text} label="Answer" text=${entry.text} /></details>`}</details>`;
+}
