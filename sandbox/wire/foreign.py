@@ -25,6 +25,8 @@ Code: TypeAlias = Literal["size", "syntax", "depth", "digits", "number", "key", 
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_BEGINNINGS: Final = (b"[", b"{", b",")
+_PIECE: Final = 32 << 10
 _PASSES: Final = 8
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -103,6 +105,25 @@ def read_next(
     if strictness.whole:
         _check_whole(text[at:end], value)
     return value, end
+
+
+def has_more_values(text: bytes, most: int) -> bool:
+    """Check whether JSON may hold more values, by what stands outside of its strings; nothing is made of it.
+
+    Piece by piece, so that other threads get their turn, and no further than to the one too many.
+    """
+    if sum(map(text.count, _BEGINNINGS)) < most:
+        return False
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    inside, count = 0, 1
+    for start in range(0, len(plain), _PIECE):
+        quoted = plain[start : start + _PIECE].split(b'"')
+        outside = b"".join(quoted[inside::2])
+        count += sum(map(outside.count, _BEGINNINGS))
+        inside ^= (len(quoted) - 1) & 1
+        if count > most:
+            return True
+    return False
 
 
 def with_plain_escapes(text: str) -> str:

@@ -77,7 +77,7 @@ class A2aDoor:
         try:
             identity.needs("chat")
             agent = await self._agent(request, identity)
-            asked = read_request(await request.body())
+            asked = await read_request(await request.body())
             id = asked.id
             return await self._answered(agent, asked, identity)
         except RpcError as error:

@@ -16,7 +16,8 @@ from ..render.memory_view import found_document, history_document, memory_docume
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
-from .operations import API, Asked, Operation, Part, Stream
+from .operations import API, Asked, Operation, Stream
+from .parts import Part
 
 MOST_TEXT: Final = 1_000_000
 _MOST_SEQ: Final = (1 << 63) - 1

@@ -22,7 +22,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
+from sandbox.wire.foreign import has_more_values
 
 from .failures import ApiRefusal
 from .identity import Identity, Sessions, TokenBook
@@ -30,6 +32,7 @@ from .responses import failure
 
 COOKIE: Final = "knapper_session"
 MOST_BODY: Final = 2 << 20
+MOST_VALUES: Final = 100_000  # of its JSON: each is made before it can be looked at
 _BODY_S: Final = 15.0  # for the whole body of a request
 _LOOK_S: Final = 15.0  # after which an open stream must still be its token's
 _READS: Final = frozenset({"GET", "HEAD"})
@@ -249,7 +252,10 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
                     raise _too_large()
     except TimeoutError:
         raise ApiRefusal(408, "slow", f"The body took longer than {_BODY_S:g} s.") from None
-    return b"".join(parts)
+    body = b"".join(parts)
+    if await aside(size, has_more_values, body, MOST_VALUES):
+        raise ApiRefusal(413, "too-large", f"A request may have {MOST_VALUES:,} values.")
+    return body
 
 
 def _too_large() -> ApiRefusal:
