@@ -69,7 +69,9 @@ def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
                 CHAT,
                 cut(f'{{"model":"main","messages":[{{"role":"user","content":"a"}}],"{list_name}":[', part, "]}"),
             )
-    choice = '{"model":"main","messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"allowed_tools","tools":['
+    choice = (
+        '{"model":"main","messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"allowed_tools","tools":['
+    )
     yield Heavy("chat: tools of the choice", CHAT, cut(choice, "{},", "]}}"))
     yield Heavy("chat: names of the choice", CHAT, cut(choice, "0,", "]}}"))
     calls = '{"model":"main","messages":[{"role":"assistant","tool_calls":['

@@ -79,6 +79,8 @@ class A2aDoor:
             agent = await self._agent(request, identity)
             asked = await read_request(await request.body())
             id = asked.id
+            if asked.verb in ("stream", "follow"):
+                request.scope["open_stream"]()
             return await self._answered(agent, asked, identity)
         except RpcError as error:
             return json_response(

@@ -114,6 +114,8 @@ class ChatDoor:
         except Misfit as error:
             return misfit(error)
         try:
+            if asked.stream:
+                request.scope["open_stream"]()
             return await self._reply(asked, request.scope["identity"])
         except KnapperError as error:
             return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
@@ -129,13 +131,10 @@ class ChatDoor:
             self._rooms, agent, asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls
         )
         messages = [message.read() for message in asked.messages]
-        streams = self._rooms.host.streams
-        streams.must_be_free(identity.name)
         thread = await self._threads.take_up(identity.name, asked.model, messages, client)
         turn = _Completion(self._threads, thread, asked)
         if asked.stream:
-            frames = streams.counted(identity.name, turn.stream())
-            return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
+            return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
         return await turn.whole()
 
 

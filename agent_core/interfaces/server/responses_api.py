@@ -125,6 +125,8 @@ class ResponsesDoor:
         identity: Identity = request.scope["identity"]
         try:
             identity.needs("chat")
+            if asked.stream:
+                request.scope["open_stream"]()
             thread = await self._thread(asked, identity)
         except KnapperError as error:
             return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
@@ -132,15 +134,13 @@ class ResponsesDoor:
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
         response = _Response(self._threads, thread, asked)
         if asked.stream:
-            frames = self._rooms.host.streams.counted(identity.name, response.stream())
-            return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
+            return StreamingResponse(response.stream(), media_type="text/event-stream", headers=STREAM)
         return await response.whole()
 
     async def _thread(self, asked: ResponsesRequest, identity: Identity) -> Thread:
         agent = await model_agent(self._rooms, identity, asked.model)
         parallel, choice = asked.parallel_tool_calls, asked.tool_choice
         client = await client_functions(self._rooms, agent, asked.tools, choice, parallel=parallel)
-        self._rooms.host.streams.must_be_free(identity.name)
         previous = asked.previous_response_id or ""
         return await self._threads.take_up(identity.name, asked.model, asked.read(), client, response=previous)
 
