@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base.plain_files import read_plain
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
 _FILE, _TABLE, _PREFIX = "knapper.toml", "repl", "KNAPPER_REPL_"
 _MOST_BYTES = 256 << 10  # as the settings have it
@@ -56,7 +56,7 @@ def _table(path: Path) -> dict[str, Any]:
     if _TABLE not in text:
         return {}
     try:
-        table = read_toml(text).get(_TABLE)
+        table = read_toml(text, values=OF_A_FILE).get(_TABLE)
     except Malformed:
         return {}
     return dict(table) if isinstance(table, dict) else {}
