@@ -12,10 +12,11 @@ from starlette.responses import Response, StreamingResponse
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.workspace.group_file import is_group
 
 from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import ClientMessage
+from .client_history import PER_MESSAGE, ClientMessage
 from .client_tools import MOST_TOOLS, Choice, ClientTool, Json, Tools, offered
 from .failures import NotThere, status_of
 from .identity import CONVERSATION, Identity
@@ -91,6 +92,10 @@ class ChatRequest(Open):
     functions: Annotated[list[Json], Field(max_length=0, fail_fast=True, description="Use `tools`.")] | None = None
     n: int | None = None
 
+    def read(self) -> list[ClientMessage]:
+        """Return the messages."""
+        return [message.read() for message in self.messages]
+
 
 class ChatDoor:
     """Answers chat completions by turns of agents."""
@@ -130,7 +135,7 @@ class ChatDoor:
         client = await client_functions(
             self._rooms, agent, asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls
         )
-        messages = [message.read() for message in asked.messages]
+        messages = await aside(len(asked.messages) * PER_MESSAGE, asked.read)
         thread = await self._threads.take_up(identity.name, asked.model, messages, client)
         turn = _Completion(self._threads, thread, asked)
         if asked.stream:

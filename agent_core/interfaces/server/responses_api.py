@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 
 from .chat_completions import (
     MOST_MESSAGES,
@@ -25,7 +26,7 @@ from .chat_completions import (
     model_agent,
 )
 from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import ClientMessage
+from .client_history import PER_MESSAGE, ClientMessage
 from .client_tools import Choice, Json, Tools
 from .failures import status_of
 from .identity import Identity
@@ -141,8 +142,10 @@ class ResponsesDoor:
         agent = await model_agent(self._rooms, identity, asked.model)
         parallel, choice = asked.parallel_tool_calls, asked.tool_choice
         client = await client_functions(self._rooms, agent, asked.tools, choice, parallel=parallel)
+        size = PER_MESSAGE * (1 if isinstance(asked.input, str) else len(asked.input))
+        messages = await aside(size, asked.read)
         previous = asked.previous_response_id or ""
-        return await self._threads.take_up(identity.name, asked.model, asked.read(), client, response=previous)
+        return await self._threads.take_up(identity.name, asked.model, messages, client, response=previous)
 
 
 class _Response:
