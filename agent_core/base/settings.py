@@ -18,7 +18,7 @@ from pydantic_settings import (
 )
 from pydantic_settings import SettingsError as UnreadableVariable
 
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
 from .errors import SettingsError
 from .matching import nearest
@@ -415,7 +415,7 @@ def _variable(key: str) -> str:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        return read_toml(read_plain(path, MOST_BYTES))
+        return read_toml(read_plain(path, MOST_BYTES), values=OF_A_FILE)
     except (FileNotFoundError, IsADirectoryError):
         return {}
     except Malformed as error:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 from sandbox.wire.lines import bare_lines
 
 from .errors import SettingsError
@@ -105,7 +105,7 @@ def _merged(before: dict[str, Any], values: Values) -> dict[str, Any]:  # Any: T
 
 def _parsed(text: str) -> dict[str, Any] | None:  # Any: TOML
     try:
-        return read_toml(text)
+        return read_toml(text, values=OF_A_FILE)
     except Malformed:
         return None
 

@@ -20,14 +20,15 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.module_file import save_text
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.storage import AGENT
-from sandbox.wire.foreign import Malformed, read_toml
-from sandbox.wire.lines import bare_lines
+from sandbox.wire.foreign import OF_A_FILE, Malformed, lines_of_keys, read_toml
 
 T = TypeVar("T")
 Stamp: TypeAlias = tuple[int, int, int]
 """What changes when a file does: its time, size and inode."""
 
 MOST_BYTES: Final = 64 << 10
+MOST_FILES: Final = 500
+_MOST_IN_ALL: Final = 1 << 20  # bytes of the files of a folder
 _SUFFIX: Final = ".toml"
 RESERVED: Final = frozenset(
     {
@@ -119,7 +120,7 @@ class ConfigFolder(Generic[T]):
         """
         where = f"{self._name}/{name}.toml"
         try:
-            table = read_toml(text)
+            table = read_toml(text, values=OF_A_FILE)
         except Malformed as error:
             raise ConfigError(f"{where} is not valid TOML: {error}.", fix="Fix it and save it again.") from error
         return read_table(self._kind, table, where)
@@ -222,7 +223,7 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
     """Return the files of a folder by their names, with what changes when a file does.
 
     Raises:
-        ConfigError: the folder is there, and what is in it cannot be seen.
+        ConfigError: the folder is there, and what is in it cannot be seen, or is more than is read.
     """
     try:
         return _stamps_in(folder)
@@ -235,12 +236,18 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
 
 
 def _stamps_in(folder: Path) -> Mapping[str, Stamp]:
-    stamps = {}
+    stamps, size = {}, 0
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
                 status = entry.stat(follow_symlinks=False)
                 stamps[entry.name.removesuffix(_SUFFIX)] = (status.st_mtime_ns, status.st_size, status.st_ino)
+                size += min(status.st_size, MOST_BYTES + 1)  # what is larger is not read
+                if len(stamps) > MOST_FILES or size > _MOST_IN_ALL:
+                    most = f"{MOST_FILES} files of {_MOST_IN_ALL >> 20} MiB in all"
+                    raise ConfigError(
+                        f"The folder {folder.name}/ has more than {most}.", fix="Take out those that are not needed."
+                    )
     return stamps
 
 
@@ -295,8 +302,5 @@ def _line_of(text: bytes, message: str) -> int:
     """Return the line that a message is about: it names it, or a key; 0 for the whole file."""
     if match := _AT_LINE.search(message):
         return int(match[1])
-    keys = re.findall(r"`([A-Za-z_]\w*)`", message)
-    for number, line in enumerate(bare_lines(text.decode("utf-8", "replace")), 1):
-        if any(re.search(rf"(?:^|[\s{{,]){re.escape(key)}\s*=", line) for key in keys):
-            return number
-    return 0
+    lines = lines_of_keys(text.decode("utf-8", "replace"))
+    return min((lines[key] for key in re.findall(r"`([A-Za-z_]\w*)`", message) if key in lines), default=0)

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 from agent_core.base.errors import ConfigError
@@ -17,14 +18,16 @@ from agent_core.registry.signature import Signature, read_signature
 from agent_core.registry.source import hash_of
 from agent_core.runtime.colleagues import fits
 from agent_core.runtime.requested_result import GIVE
-from sandbox.wire.foreign import Malformed, read_toml
-from sandbox.wire.lines import bare_lines
+from sandbox.wire.foreign import OF_A_FILE, Malformed, lines_of_keys, read_toml
 
 FOLDER: Final = "helpers"
 MOST_BYTES: Final = 64 << 10
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 DEFAULT_BUDGET: Final = SpendingLimits(steps=12, tokens=60_000, seconds=300, depth=1)
+MOST_PROBLEMS: Final = 20
+"""So many problems of a file are told: whoever fixes them sees the next ones then."""
 _LONGEST_PURPOSE: Final = 1_000
+_MOST_ENTRIES: Final[Mapping[str, int]] = {"inputs": 50, "functions": 200, "helpers": 200, "examples": 50}
 _KINDS: Final[Mapping[str, tuple[type, str]]] = {
     "purpose": (str, "a text"),
     "inputs": (dict, 'a table such as { text = "str" }'),
@@ -91,7 +94,6 @@ class _FileReader:
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text, self.path = name, text, path_of(name)
-        self.lines = bare_lines(text)
         self.problems: list[Problem] = []
 
     def read(self) -> Helper | tuple[Problem, ...]:
@@ -100,7 +102,7 @@ class _FileReader:
             self.add("helper-name", message, "use up to 40 letters, digits and `_`, beginning with a letter")
             return tuple(self.problems)
         try:
-            table = read_toml(self.text, most=MOST_BYTES)
+            table = read_toml(self.text, most=MOST_BYTES, values=OF_A_FILE)
         except Malformed as error:
             self.add("toml", f"the file is not valid TOML: {error}", "fix it; strings stand in quotes")
             return tuple(self.problems)
@@ -130,6 +132,8 @@ class _FileReader:
 
     def check_keys(self, table: Mapping[str, Any]) -> None:
         for key, value in table.items():
+            if len(self.problems) == MOST_PROBLEMS:
+                return
             self.check_value(key, value)
         for key in ("purpose", "result"):
             if key not in table:
@@ -146,6 +150,8 @@ class _FileReader:
             self.add("unknown-key", f"`{one_line(key, 80)}` is no key of a helper", fix, key)
         elif not isinstance(value, _KINDS[key][0]):
             self.add("wrong-kind", f"`{key}` cannot be {one_line(repr(value), 80)}", f"it is {_KINDS[key][1]}", key)
+        elif isinstance(value, list | dict) and len(value) > _MOST_ENTRIES.get(key, OF_A_FILE):
+            self.add("too-many", f"`{key}` has {len(value):,} entries", f"write at most {_MOST_ENTRIES[key]}", key)
         elif isinstance(value, list) and key in _LISTS and not all(isinstance(item, str) and item for item in value):
             self.add("wrong-kind", f"`{key}` has an entry that is no name", f"it is {_KINDS[key][1]}", key)
         elif isinstance(value, dict) and key == "inputs" and not all(isinstance(item, str) for item in value.values()):
@@ -154,7 +160,7 @@ class _FileReader:
     def signature(self, name: str, about: str, inputs: Mapping[str, str], result: str) -> Function | None:
         function = read_signature(Signature(name, about, inputs, result), FOLDER, self.path, self.place)
         if isinstance(function, tuple):
-            self.problems += function
+            self.problems += function[: MOST_PROBLEMS - len(self.problems)]
             return None
         # The version is the file's: what a call is recorded with is then found again.
         return replace(function, version=version_of(self.text), body_hash=version_of(self.text))
@@ -174,12 +180,12 @@ class _FileReader:
             else:
                 yield HelperExample(table["inputs"], str(table["function"]), table["result"])
 
+    @cached_property
+    def lines(self) -> Mapping[str, int]:
+        return lines_of_keys(self.text)
+
     def place(self, key: str) -> Place:
-        begins = re.compile(
-            rf"\s*(?:\[+\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\])|.*[{{,]\s*[\"']?{re.escape(key)}[\"']?\s*="
-        )
-        number = next((number for number, line in enumerate(self.lines, 1) if begins.match(line)), 1)
-        return Place(self.path, number)
+        return Place(self.path, self.lines.get(key, 1))
 
     def add(self, code: str, message: str, fix: str, key: str = "") -> None:
         self.problems.append(Problem(code, message, self.place(key) if key else Place(self.path, 1), fix))

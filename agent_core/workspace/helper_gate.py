@@ -3,6 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, Final
 
 from agent_core.base.json_form import to_json
@@ -19,7 +20,7 @@ from agent_core.runtime.colleagues import fits
 from agent_core.runtime.requested_result import GIVE
 
 from .agent_files import RESERVED
-from .helper_file import Helper, path_of, place_of
+from .helper_file import MOST_PROBLEMS, Helper, path_of, place_of
 
 NEAR_PURPOSE: Final = 0.75
 """So many of the words that two purposes have in all are in both, and they count as nearly the same."""
@@ -36,7 +37,8 @@ class Surroundings:
 
 def problems_around(helper: Helper, around: Surroundings) -> tuple[Problem, ...]:
     """Return the problems of a helper with what is around it: what it names and is not there, and names that clash."""
-    return (*_clashes(helper, around), *_unknown(helper, around), *_depth(helper), *_examples(helper, around))
+    checks = (_clashes(helper, around), _unknown(helper, around), _depth(helper), _examples(helper, around))
+    return tuple(islice(chain.from_iterable(checks), MOST_PROBLEMS))
 
 
 def _clashes(helper: Helper, around: Surroundings) -> Iterator[Problem]:
@@ -55,11 +57,11 @@ def _clashes(helper: Helper, around: Surroundings) -> Iterator[Problem]:
 
 
 def _unknown(helper: Helper, around: Surroundings) -> Iterator[Problem]:
-    functions = around.snapshot.functions
+    functions, where = around.snapshot.functions, place_of(helper, "functions")
     for pattern in helper.functions:
         if any(fits((pattern,), function) for function in functions.values()):
             continue
-        where, shown = place_of(helper, "functions"), one_line(pattern, 80)
+        shown = one_line(pattern, 80)
         if pattern in around.hosted:
             message = f"`{shown}` is a function of the program, which no helper is given"
             yield Problem(
@@ -72,15 +74,16 @@ def _unknown(helper: Helper, around: Surroundings) -> Iterator[Problem]:
             fix = f"did you mean `{names[0]}`?" if names else "list_functions and `knapper functions list` name them"
             fix = f"{fix} A helper belongs into `helpers`" if names and names[0] in around.helpers else fix
             yield Problem("unknown-function", f"there is no function `{shown}`", where, fix)
+    where = place_of(helper, "helpers")
     for pattern in helper.helpers:
         shown = one_line(pattern, 80)
         if pattern == helper.name:
             fix = "leave it out: no helper calls itself"
-            yield Problem("own-name", f"`{shown}` is the helper itself", place_of(helper, "helpers"), fix)
+            yield Problem("own-name", f"`{shown}` is the helper itself", where, fix)
         elif not set(pattern) & set("*?[") and pattern not in around.helpers:
             names = nearest(pattern, around.helpers)
             fix = f"did you mean `{names[0]}`?" if names else "`knapper helpers list` names them"
-            yield Problem("unknown-helper", f"there is no helper `{shown}`", place_of(helper, "helpers"), fix)
+            yield Problem("unknown-helper", f"there is no helper `{shown}`", where, fix)
 
 
 def _depth(helper: Helper) -> Iterator[Problem]:
@@ -91,8 +94,8 @@ def _depth(helper: Helper) -> Iterator[Problem]:
 
 
 def _examples(helper: Helper, around: Surroundings) -> Iterator[Problem]:
+    where = place_of(helper, "examples")
     for example in helper.examples:
-        where = place_of(helper, "examples")
         for kind, value, parameters in (
             ("inputs", example.inputs, helper.function.parameters),
             ("result", {"result": example.result}, helper.answer.parameters),

@@ -6,7 +6,7 @@ store: a helper's module there is the path of its file, and a removal is an empt
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -118,13 +118,29 @@ class HelperLibrary:
             raise UsageError(str(text))
         return text
 
+    async def reserve(self) -> None:
+        """Keep the names of all helpers that there are or were from new functions; no file is read for that."""
+        names = {Path(path).stem for path in await self._store.kept_modules(FOLDER)}
+        with suppress(ConfigError):  # which is reported when the files are read
+            names |= (await asyncio.to_thread(stamps_of, self._root / FOLDER)).keys()
+        self._workshop.registry.keep_for_helpers(frozenset(names))
+
+    async def load(self) -> None:
+        """Read the files, unless they have been read: what needs helpers asks for them first."""
+        if not self._is_read:
+            await self.refresh(is_told=False)
+
+    @property
+    def _is_read(self) -> bool:
+        return self._judged_with is not None
+
     async def refresh(self, author: Author | None = None, reason: str = "", *, is_told: bool = True) -> None:
         """Look at the folder again, and load what is new; others are notified of what someone else changed."""
         async with self._one_at_a_time:
             await self._refresh(author, reason, is_told=is_told)
 
     async def _refresh(self, author: Author | None, reason: str, *, is_told: bool) -> None:
-        functions, is_first = self._workshop.registry.snapshot().functions, self._judged_with is None
+        functions, is_first = self._workshop.registry.snapshot().functions, not self._is_read
         try:
             stamps = await asyncio.to_thread(stamps_of, self._root / FOLDER)
         except ConfigError as error:
@@ -147,7 +163,7 @@ class HelperLibrary:
 
     async def _keep_all(self, error: ConfigError, *, is_told: bool) -> None:
         """Let all helpers stay in force, since nobody can see whether their files are there; say why, once."""
-        is_first = self._judged_with is None
+        is_first = not self._is_read
         if is_first:
             self._helpers = await self._left()
             self._workshop.registry.keep_for_helpers(frozenset(self._helpers))
@@ -295,7 +311,8 @@ class HelperLibrary:
     async def _renew(self, news: asyncio.Event) -> None:
         while await news.wait():
             news.clear()
-            await self.refresh()
+            if self._is_read:
+                await self.refresh()
 
 
 class HelperSelection:

@@ -212,6 +212,7 @@ class Workspace:
         is_behind: bool = False,
     ) -> Agent:
         self._agents.must_be_open()
+        await self.helpers.load()
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
@@ -462,10 +463,10 @@ class Workspace:
 
     @asynccontextmanager
     async def _following(self) -> AsyncIterator[None]:
-        """Load the functions and the helpers, follow their files, and close the agents at the end."""
+        """Load the functions, follow their files and those of helpers, and close the agents at the end."""
         await self.workshop.start()
         await self.workshop.quarantine.refresh()
-        await self.helpers.refresh(is_told=False)
+        await self.helpers.reserve()
         reviews = self.workshop.second_look.at_work()
         async with (
             aclosing(self._idle_models),

@@ -21,16 +21,27 @@ DEEPEST: Final = 64
 DEEPEST_ROW: Final = 500  # of what this program wrote: values of calls have up to 202 levels, and stand in something
 MOST: Final = 64 << 20  # characters, or bytes
 _MOST_TOML: Final = 256 << 10
+_MOST_OF_TOML: Final = 20_000  # keys and values
+OF_A_FILE: Final = 1_000  # keys and values that a file needs which people write
 Code: TypeAlias = Literal["size", "syntax", "depth", "digits", "number", "key", "character"]
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_BEGINNINGS: Final = (b"[", b"{", b",")
+_PIECE: Final = 32 << 10
+_MARKS: Final = "=,[{."  # one stands at each key, value and part of a key
 _PASSES: Final = 8
 _PART: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _IS_ESCAPE: Final = re.compile(r"""\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})""")
 _NAME: Final = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
+_NOT_PLAIN: Final = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\Z)|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'''(?:[^']++|'(?!''))*+(?:'''|\Z)|'[^'\n]*+'?|#[^\n]*+",
+    re.DOTALL,
+)
+_KEY: Final = re.compile(rf"(?:^[ \t]*+(?:\[++[ \t]*+)?|[{{,][ \t]*+)({_NAME})[ \t]*+[=\]]", re.MULTILINE)
 _LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{{DEEPEST},}}+")
 
 
@@ -113,13 +124,34 @@ def read_next(
     return value, end
 
 
+def has_more_values(text: bytes, most: int) -> bool:
+    """Check whether JSON may hold more values, by what stands outside of its strings; nothing is made of it.
+
+    Piece by piece, so that other threads get their turn, and no further than to the one too many.
+    """
+    if sum(map(text.count, _BEGINNINGS)) < most:
+        return False
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    inside, count = 0, 1
+    for start in range(0, len(plain), _PIECE):
+        quoted = plain[start : start + _PIECE].split(b'"')
+        outside = b"".join(quoted[inside::2])
+        count += sum(map(outside.count, _BEGINNINGS))
+        inside ^= (len(quoted) - 1) & 1
+        if count > most:
+            return True
+    return False
+
+
 def with_plain_escapes(text: str) -> str:
     """Return JSON with invalid escapes, such as those of regular expressions, changed to stand for what they show."""
     return _ESCAPE.sub(lambda match: match[0] if _IS_ESCAPE.fullmatch(match[0]) else f"\\{match[0]}", text)
 
 
-def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPEST) -> dict[str, Any]:  # Any: TOML
-    """Return the table that a text holds.
+def read_toml(
+    text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPEST, values: int = _MOST_OF_TOML
+) -> dict[str, Any]:  # Any: TOML
+    """Return the table that a text holds, of at most so many keys and values: they are counted before it is read.
 
     Raises:
         Malformed: it holds none within these bounds.
@@ -127,6 +159,8 @@ def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPE
     import tomllib  # noqa: PLC0415  (no worker reads TOML, and most ways to the prompt do not)
 
     text = _text(text, most)
+    if _has_more_of_toml(text, values):
+        raise Malformed(f"expected at most {values:,} keys and values, got more", "size")
     if (place := _long_key(text)) >= 0:  # the parser takes the square of their number
         raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", place, text)
     try:
@@ -140,6 +174,22 @@ def read_toml(text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPE
     if _is_deeper(value, deepest):
         raise Malformed(f"expected at most {deepest} levels, got more", "depth")
     return value
+
+
+def lines_of_keys(text: str) -> dict[str, int]:
+    """Return the line on which each key of a TOML text stands first, counted from 1."""
+    lines: dict[str, int] = {}
+    number, counted = 1, 0
+    for match in _KEY.finditer(text):
+        number, counted = number + text.count("\n", counted, match.start(1)), match.start(1)
+        lines.setdefault(match[1].strip("\"'"), number)
+    return lines
+
+
+def _has_more_of_toml(text: str, most: int) -> bool:
+    if sum(map(text.count, _MARKS)) <= most:
+        return False
+    return sum(map(_NOT_PLAIN.sub("", text).count, _MARKS)) > most
 
 
 def _long_key(text: str) -> int:

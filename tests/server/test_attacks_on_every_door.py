@@ -11,7 +11,7 @@ import httpx2
 import openai
 import pytest
 
-from agent_core.interfaces.server import agent_host, guard
+from agent_core.interfaces.server import guard
 from tests.kit import Ask, Expect, Repeat, Say, Wanted
 
 from .conftest import Serve, Served, end_of
@@ -183,7 +183,7 @@ async def test_a_body_that_breaks_off_says_nothing(served: Serve) -> None:
 async def test_a_listener_who_vanishes_or_never_reads_holds_up_nothing(
     served: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent_host, "MOST_STREAMS", 2)
+    monkeypatch.setattr(guard, "MOST_STREAMS", 2)
     server = await served([Repeat(Say("word " * 2_000))])
     listens = head(server, path=f"{AGENTS}/main/events")
     for _ in range(4):  # more than a token may have at once
@@ -297,7 +297,7 @@ async def test_a_response_of_another_agent_cannot_be_continued(served: Serve) ->
 
 
 async def test_streams_of_chats_are_counted_too(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_host, "MOST_STREAMS", 1)
+    monkeypatch.setattr(guard, "MOST_STREAMS", 1)
     server = await served([Repeat(Say("One two three four five.", pause_s=0.2))])
     async with client(server) as program:
         stream = await program.chat.completions.create(model="main", messages=[user("a")], stream=True)

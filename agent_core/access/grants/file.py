@@ -18,7 +18,7 @@ from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence, visible
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.foreign import Malformed, lines_of_keys, read_toml
 from sandbox.wire.lines import bare_lines
 
 from .items import KINDS, name, oddity, written
@@ -27,6 +27,7 @@ from .value import NOTHING, Grants
 NAME = "grants.toml"
 PATH = f"functions/{NAME}"
 _LIMIT = 256 << 10
+_MOST_PROBLEMS = 20
 _HEAD = """\
 # What the functions of this folder may reach. Knapper alone writes it, after a human's yes:
 # `knapper functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
@@ -157,15 +158,17 @@ def _grants(text: str) -> dict[str, Grants] | None:
 
 def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # Any: TOML
     entries, problems = dict[str, GrantEntry](), list[Problem]()
+    lines = lines_of_keys(text)
     for function, table in data.items():
         result = _entry(function, table)
         if isinstance(result, GrantEntry):
             entries[function] = result
         else:
-            line = text[: max(text.find(f"[{function}]"), 0)].count("\n") + 1
-            problems.append(
-                _problem(f"{result} in the entry {fence(function, 60)}, which therefore grants nothing", line)
-            )
+            message = f"{result} in the entry {fence(function, 60)}, which therefore grants nothing"
+            problems.append(_problem(message, lines.get(function, 1)))
+            if len(problems) == _MOST_PROBLEMS:
+                problems.append(_problem("may have more that is not understood: what follows grants nothing, too"))
+                break
     return Listing(entries, tuple(problems), text, stamp)
 
 

@@ -22,7 +22,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.module_file import save_text
 from agent_core.registry.source import hash_of
 from agent_core.storage import prepare_state_dir
-from sandbox.wire.foreign import Malformed, read_json, read_toml
+from sandbox.wire.foreign import OF_A_FILE, Malformed, read_json, read_toml
 
 FILE: Final = "mcp.toml"
 _APPROVED: Final = ".knapper/mcp.json"
@@ -183,7 +183,7 @@ class ServerBook:
 
     def _tables(self) -> dict[str, Any]:  # Any: TOML
         try:
-            return read_toml(self._text() or "")
+            return read_toml(self._text() or "", values=OF_A_FILE)
         except Malformed as error:
             raise WorkspaceError(f"{FILE} is not valid TOML: {error}.", fix="Fix it and try again.") from error
 

@@ -15,7 +15,7 @@ import click
 from agent_core.base.errors import NoModel, NoWorkspace, UsageError
 from agent_core.base.plain_files import read_named_text, read_plain
 from agent_core.base.workspace_folder import SETTINGS
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
 from ..cli_context import CliContext, loading, scene
 from ..debug_log import debug_file
@@ -201,7 +201,7 @@ def _plainly(options: RunOptions) -> int:
 def _names_address(root: Path) -> bool:
     """Check whether the file names an address, without reading all settings, which would delay the prompt."""
     try:
-        file = read_toml(read_plain(root / SETTINGS, 1 << 20))
+        file = read_toml(read_plain(root / SETTINGS, 1 << 20), values=OF_A_FILE)
     except (OSError, Malformed):
         return False  # problems in it are reported where the settings are read
     named = file.get("models")

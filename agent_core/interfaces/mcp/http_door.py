@@ -38,6 +38,7 @@ class HttpDoor:
             refused = error_response(404, "no-mcp", "This server has no MCP: the package mcp is missing.", fix)
             await refused(scope, receive, send)
             return
+        scope["open_stream"]()  # what it answers with
         if self._app is None:
             self._app = asyncio.get_running_loop().create_future()
             self._work = asyncio.create_task(self._serve(self._app))

@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_core.base.plain_files import read_plain
 from agent_core.base.workspace_folder import SETTINGS
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
 _TABLE, _PREFIX = "repl", "KNAPPER_REPL_"
 _MOST_BYTES = 256 << 10  # as the settings have it
@@ -57,7 +57,7 @@ def _table(path: Path) -> dict[str, Any]:
     if _TABLE not in text:
         return {}
     try:
-        table = read_toml(text).get(_TABLE)
+        table = read_toml(text, values=OF_A_FILE).get(_TABLE)
     except Malformed:
         return {}
     return dict(table) if isinstance(table, dict) else {}

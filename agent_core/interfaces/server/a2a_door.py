@@ -77,8 +77,10 @@ class A2aDoor:
         try:
             identity.needs("chat")
             agent = await self._agent(request, identity)
-            asked = read_request(await request.body())
+            asked = await read_request(await request.body())
             id = asked.id
+            if asked.verb in ("stream", "follow"):
+                request.scope["open_stream"]()
             return await self._answered(agent, asked, identity)
         except RpcError as error:
             return json_response(

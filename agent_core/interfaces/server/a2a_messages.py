@@ -7,12 +7,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from agent_core.base.errors import KnapperError
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+
+from .parts import Misfit, Open, read_part
 
 Json = dict[str, Any]  # Any: JSON
 _METHODS: Final = {
@@ -28,6 +29,7 @@ _METHODS: Final = {
     "tasks/resubscribe": ("follow", False),
 }
 REPLY: Final = "reply"
+_MOST_PARTS: Final = 1_000  # of a message
 
 
 class TaskState(Enum):
@@ -75,29 +77,25 @@ class RpcError(KnapperError):
         self.number = number
 
 
-class _Open(BaseModel):
-    model_config = ConfigDict(extra="allow")  # what clients send besides is theirs
-
-
-class _Sent(_Open):
+class _Sent(Open):
     messageId: str = Field(default="", max_length=200)
     contextId: str = Field(default="", pattern="^[A-Za-z0-9_-]{0,40}$")
     taskId: str = Field(default="", max_length=200)
-    parts: list[Json] = Field(min_length=1)
+    parts: Annotated[list[Json], Field(min_length=1, max_length=_MOST_PARTS, fail_fast=True)]
 
 
-class _Configuration(_Open):
+class _Configuration(Open):
     returnImmediately: bool = False
     blocking: bool = True
 
 
-class _Params(_Open):
+class _Params(Open):
     id: str = Field(default="", max_length=200)
     message: _Sent | None = None
     configuration: _Configuration = Field(default_factory=_Configuration)
 
 
-class _Body(_Open):
+class _Body(Open):
     id: str | int | None = None
     method: str
     params: _Params = Field(default_factory=_Params)
@@ -117,22 +115,19 @@ class RpcRequest:
     waits: bool
 
 
-def read_request(body: bytes) -> RpcRequest:
+async def read_request(body: bytes) -> RpcRequest:
     """Return what a client asks for.
 
     Raises:
         RpcError: it is no request, asks for what there is not, or holds what cannot be read.
     """
     try:
-        value = read_json(body, MESSAGE)
-    except Malformed as error:
-        raise RpcError(-32700, f"This is not JSON: {error}.") from error
-    try:
-        asked = _Body.model_validate(value)
-    except ValidationError as error:
-        row = error.errors()[0]
-        is_whole = isinstance(value, dict) and row["loc"][:1] == ("params",)
-        raise RpcError(-32602 if is_whole else -32600, f"{'.'.join(map(str, row['loc']))}: {row['msg']}") from error
+        asked = await read_part(_Body, body)
+    except Misfit as error:
+        if not error.is_json:
+            raise RpcError(-32700, f"This is not JSON: {error.message}.") from error
+        is_of_params = error.problems[0][0][:1] == ("params",)
+        raise RpcError(-32602 if is_of_params else -32600, error.message) from error
     if asked.method not in _METHODS:
         raise RpcError(-32601, f"There is no method `{asked.method[:80]}`. There are: {', '.join(_METHODS)}.")
     verb, is_v1 = _METHODS[asked.method]

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -31,7 +31,6 @@ _LAST_ENTRIES: Final = 100
 _USED_S: Final = 5.0
 _LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
-MOST_STREAMS: Final = 64  # at once, of one token
 
 
 @dataclass(eq=False, slots=True)
@@ -94,32 +93,6 @@ def _joined(last: Event, event: Event, longest: int) -> Event | None:
             return None
 
 
-class OpenStreams:
-    """The event streams that are open, by token."""
-
-    def __init__(self) -> None:
-        self._open = Counter[str]()
-
-    def must_be_free(self, name: str) -> None:
-        """Do nothing if a token may open another one.
-
-        Raises:
-            ApiRefusal: it has as many as it may.
-        """
-        if self._open[name] >= MOST_STREAMS:
-            raise ApiRefusal(429, "too-many", f"A token may have {MOST_STREAMS} streams at once.")
-
-    async def counted(self, name: str, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Yield the frames, and count the stream as open meanwhile."""
-        self._open[name] += 1
-        try:
-            async with aclosing(frames):
-                async for frame in frames:
-                    yield frame
-        finally:
-            self._open[name] -= 1
-
-
 class AgentHost:
     """Opens agents on demand, lets the runner take their turns, and lets everybody listen."""
 
@@ -148,7 +121,6 @@ class AgentHost:
         self._leaving: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
-        self.streams = OpenStreams()
         self.hearers: list[Callable[[Event], None]] = []  # of each event of each turn that runs here
         self.ends: deque[events.TurnEnded] = deque(maxlen=_MOST_ENDS)
         """The last ends of turns, with what the journal does not have of them."""

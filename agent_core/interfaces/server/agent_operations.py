@@ -16,7 +16,8 @@ from ..render.memory_view import found_document, history_document, memory_docume
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
-from .operations import API, Asked, Operation, Part, Stream
+from .operations import API, Asked, Operation, Stream
+from .parts import Part
 
 MOST_TEXT: Final = 1_000_000
 _MOST_SEQ: Final = (1 << 63) - 1
@@ -183,11 +184,10 @@ async def interrupt(asked: Asked) -> object:
 
 async def events(asked: Asked) -> object:
     """Stream the agent's events, beginning after a number. `Last-Event-ID` goes before `after`."""
-    name, rooms, slots = await known(asked), asked.rooms, asked.rooms.host.streams
+    name, rooms = await known(asked), asked.rooms
     last = asked.last_event
     after = min(int(last), _MOST_SEQ) if last.isdecimal() and len(last) < 20 else asked.query.after
-    slots.must_be_free(asked.identity.name)
-    return Stream(slots.counted(asked.identity.name, event_stream(rooms.host, rooms.state.store, name, after)))
+    return Stream(event_stream(rooms.host, rooms.state.store, name, after))
 
 
 async def messages(asked: Asked) -> object:

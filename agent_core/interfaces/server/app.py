@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import h11
 import uvicorn
@@ -55,6 +55,10 @@ _POLICY: Final = (
 )
 _HEADERS: Final = 32 << 10  # bytes of a request's head
 _HEAD_S: Final = 15.0  # for the head of a request, from its first byte or from the connection
+_MOST_CONNECTIONS: Final = 1_000
+_MOST_STRANGERS: Final = 500  # of these, without a good token so far
+_OF_AN_ADDRESS: Final = 100  # of the strangers
+_NETWORK_BITS: Final = 64  # of an IPv6 address: the rest is its owner's to choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,7 @@ async def serve(
     async with opened_doors(workspace, options, sock.getsockname()[1]) as doors:
         config = uvicorn.Config(
             doors.app,
-            http=_PatientProtocol,
+            http=partial(_PatientProtocol, None if options.is_behind_proxy else Strangers()),  # type: ignore[arg-type]  # it is only called
             ws="none",
             lifespan="off",
             log_config=None,
@@ -168,7 +172,7 @@ async def serve(
             proxy_headers=options.is_behind_proxy,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=int(_GRACE_S),
-            limit_concurrency=1_000,
+            limit_concurrency=_MOST_CONNECTIONS,
             h11_max_incomplete_event_size=_HEADERS,
             ssl_certfile=options.certificate or None,
             ssl_keyfile=options.key or None,
@@ -191,15 +195,66 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _BoundedHead(h11.Connection):
+    """What a client sends, read with a bound on each head: h11 bounds only one that is not whole yet."""
+
+    def next_event(self) -> Any:  # Any: as in h11
+        """Return what comes next."""
+        is_head = self.their_state is h11.IDLE
+        before = len(self.trailing_data[0]) if is_head else 0
+        event = super().next_event()
+        if is_head and before - len(self.trailing_data[0]) > _HEADERS:
+            raise h11.RemoteProtocolError("The head is too long.", error_status_hint=431)
+        return event
+
+
+class Strangers:
+    """The connections on which no good token was shown yet. Where there are too many the oldest one ends.
+
+    So a newcomer is always heard, and those who do not say who they are keep out only each other.
+    """
+
+    def __init__(self) -> None:
+        self._by_address: dict[str, dict[_PatientProtocol, None]] = {}
+
+    def add(self, connection: "_PatientProtocol") -> None:
+        """Take a new connection."""
+        own = self._by_address.setdefault(connection.address, {})
+        own[connection] = None
+        if len(own) > _OF_AN_ADDRESS or sum(map(len, self._by_address.values())) > _MOST_STRANGERS:
+            crowd = own if len(own) > _OF_AN_ADDRESS else max(self._by_address.values(), key=len)
+            oldest = next(iter(crowd))
+            self.drop(oldest)
+            oldest.transport.abort()
+
+    def drop(self, connection: "_PatientProtocol") -> None:
+        """Forget a connection: it has ended, or is no stranger's."""
+        own = self._by_address.get(connection.address, {})
+        own.pop(connection, None)
+        if not own:
+            self._by_address.pop(connection.address, None)
+
+
 class _PatientProtocol(H11Protocol):
     """One connection, closed if the head of a request does not come: uvicorn itself would wait for it forever."""
 
     _ends: asyncio.TimerHandle | None = None
 
+    def __init__(self, strangers: Strangers | None, *given: Any, **named: Any) -> None:  # Any: as in uvicorn
+        super().__init__(*given, **named)
+        self.conn = _BoundedHead(h11.SERVER, _HEADERS)
+        self.address = ""
+        self._strangers = strangers
+        if strangers is not None:
+            self.app_state = {**self.app_state, "known": partial(strangers.drop, self)}
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Begin to wait."""
         super().connection_made(transport)
+        self.address = _network(self.client[0] if self.client else "")
         self._watch()
+        if self._strangers is not None:
+            self._strangers.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Take what came, and go on waiting if it is no whole head."""
@@ -210,6 +265,8 @@ class _PatientProtocol(H11Protocol):
         """Stop waiting."""
         super().connection_lost(exc)
         self._stop()
+        if self._strangers is not None:
+            self._strangers.drop(self)
 
     def _watch(self) -> None:
         if self.conn.their_state is not h11.IDLE:
@@ -221,6 +278,17 @@ class _PatientProtocol(H11Protocol):
         if self._ends is not None:
             self._ends.cancel()
             self._ends = None
+
+
+def _network(address: str) -> str:
+    """Return what one sender has of addresses: an IPv4 address, or the network that an IPv6 address is in."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(ip, ipaddress.IPv4Address) or ip.ipv4_mapped:
+        return str(getattr(ip, "ipv4_mapped", None) or ip)
+    return str(ipaddress.ip_network((ip, _NETWORK_BITS), strict=False))
 
 
 async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:

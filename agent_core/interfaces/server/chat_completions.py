@@ -3,25 +3,29 @@
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.workspace.group_file import is_group
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
 from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import ClientMessage
-from .client_tools import MOST_TOOLS, Choice, ClientTool, Json, Open, Tools, offered
+from .client_history import PER_MESSAGE, ClientMessage
+from .client_tools import MOST_TOOLS, Choice, ClientTool, Json, Tools, offered
 from .failures import NotThere, status_of
 from .identity import CONVERSATION, Identity
+from .parts import Misfit, Open, read_part
 from .responses import STREAM, json_response
 from .rooms import Rooms
+
+MOST_MESSAGES: Final = 10_000
+_MOST_PARTS: Final = 1_000  # of a message
 
 
 class TextPart(Open):
@@ -29,6 +33,9 @@ class TextPart(Open):
 
     type: Literal["text", "input_text", "output_text"]
     text: str
+
+
+Parts: TypeAlias = Annotated[list[TextPart], Field(max_length=_MOST_PARTS, fail_fast=True)]
 
 
 class CalledFunction(Open):
@@ -49,8 +56,8 @@ class ChatMessage(Open):
     """A message as clients send it."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = None
-    tool_calls: Annotated[list[ToolCall] | None, Field(max_length=MOST_TOOLS)] = None
+    content: str | Parts | None = None
+    tool_calls: Annotated[list[ToolCall], Field(max_length=MOST_TOOLS, fail_fast=True)] | None = None
     tool_call_id: Annotated[str | None, Field(max_length=200)] = None
 
     @property
@@ -76,14 +83,18 @@ class ChatRequest(Open):
     """A request for a reply. `model` is an agent, or `AGENT@CONVERSATION`."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=10_000)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES, fail_fast=True)]
     stream: bool = False
     stream_options: StreamOptions | None = None
     tools: Tools | None = None
     tool_choice: Choice = None
     parallel_tool_calls: bool | None = None
-    functions: Annotated[list[Json] | None, Field(max_length=0, description="Use `tools`.")] = None
+    functions: Annotated[list[Json], Field(max_length=0, fail_fast=True, description="Use `tools`.")] | None = None
     n: int | None = None
+
+    def read(self) -> list[ClientMessage]:
+        """Return the messages."""
+        return [message.read() for message in self.messages]
 
 
 class ChatDoor:
@@ -104,10 +115,12 @@ class ChatDoor:
     async def complete(self, request: Request) -> Response:
         """Let an agent reply to the last message of a conversation."""
         try:
-            asked = ChatRequest.model_validate(read_json(await request.body(), MESSAGE))
-        except (Malformed, ValidationError) as error:
-            return client_error(400, misfit(error), "invalid_request_error")
+            asked = await read_part(ChatRequest, await request.body())
+        except Misfit as error:
+            return misfit(error)
         try:
+            if asked.stream:
+                request.scope["open_stream"]()
             return await self._reply(asked, request.scope["identity"])
         except KnapperError as error:
             return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
@@ -122,14 +135,11 @@ class ChatDoor:
         client = await client_functions(
             self._rooms, agent, asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls
         )
-        messages = [message.read() for message in asked.messages]
-        streams = self._rooms.host.streams
-        streams.must_be_free(identity.name)
+        messages = await aside(len(asked.messages) * PER_MESSAGE, asked.read)
         thread = await self._threads.take_up(identity.name, asked.model, messages, client)
         turn = _Completion(self._threads, thread, asked)
         if asked.stream:
-            frames = streams.counted(identity.name, turn.stream())
-            return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
+            return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
         return await turn.whole()
 
 
@@ -257,12 +267,10 @@ def _error_of(message: str, code: str) -> Json:
     return {"error": {"message": message, "type": code, "param": None, "code": code}}
 
 
-def misfit(error: Malformed | ValidationError) -> str:
-    """Return a sentence about a request that is not as it must be."""
-    if isinstance(error, Malformed):
-        return f"The request is not JSON: {error}."
-    row = error.errors()[0]
-    return f"{'.'.join(map(str, row['loc']))}: {row['msg']}"
+def misfit(error: Misfit) -> Response:
+    """Return the answer to a request that is not as it must be."""
+    message = error.message if error.is_json else f"The request is not JSON: {error.message}."
+    return client_error(400, message, "invalid_request_error")
 
 
 def client_error(status: int, message: str, code: str) -> Response:

@@ -7,6 +7,7 @@ before its message is posted: one that comes again, after a crash or because its
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from agent_core.base import events
@@ -14,11 +15,12 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
+from agent_core.base.offload import aside
 from agent_core.storage import AGENT, AttachBlock, TurnStore, WholeAgent
 from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
-from .client_history import ClientHistory, ClientMessage, forms
+from .client_history import PER_MESSAGE, ClientHistory, ClientMessage, forms
 from .client_tools import Json
 from .identity import CONVERSATION
 from .journal_events import JournalReader
@@ -143,7 +145,7 @@ class ChatThreads:
         async with self._one_at_a_time:
             await self._index.load()
             if is_group(self._rooms.workspace.root, agent):
-                name, history = agent, _of_group(conversation, messages, by)
+                name, history = agent, await _of_group(conversation, messages, by)
             else:
                 name, history = await self._found(by, model, messages, response)
             settings = await self._index.settings(name) or {}
@@ -209,7 +211,8 @@ class ChatThreads:
         """Note how a client will send this conversation next time, and the id of the response that it got."""
         if not reply.is_whole or reply.ended is None:
             return
-        sent = forms(thread.history, (reply.text, reply.ended.reply), reply.calls)
+        history, texts = thread.history, (reply.text, reply.ended.reply)
+        sent = await aside(len(history.before) * PER_MESSAGE, forms, history, texts, reply.calls)
         settings = await self._index.settings(thread.name)
         if settings is not None:
             asked = "" if settings.get("chat_asked") == thread.history.asked else settings.get("chat_asked", "")
@@ -233,7 +236,7 @@ class ChatThreads:
         else:
             name = self.name_of(agent, conversation) if conversation else ""
         settings = await self._index.settings(name) if name else None
-        history = ClientHistory.read(messages, by, goes_on=settings is not None)
+        history = await _read(messages, by, goes_on=settings is not None)
         if not name:
             return await self._known(agent, history) or await self._new(agent, history), history
         await self._make_sure(agent, conversation, name, history)
@@ -320,7 +323,8 @@ class ChatThreads:
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
             await done(blocks, blocks.share(row.label, HUMAN))
-        await store.write_agent(WholeAgent(name, settings, turns=history.turns()))
+        turns = await aside(len(history.before) * PER_MESSAGE, history.turns)
+        await store.write_agent(WholeAgent(name, settings, turns=turns))
         await store.apply([AttachBlock(name, row.id, row.position) for row in blocks.rows])
         await self._index.save(name, settings)
 
@@ -333,11 +337,16 @@ class ChatThreads:
             await sections.drop(_SECTION)
 
 
-def _of_group(conversation: str, messages: Sequence[ClientMessage], by: str) -> ClientHistory:
+async def _read(messages: Sequence[ClientMessage], by: str, *, goes_on: bool) -> ClientHistory:
+    read = partial(ClientHistory.read, messages, by, goes_on=goes_on)
+    return await aside(len(messages) * PER_MESSAGE, read)
+
+
+async def _of_group(conversation: str, messages: Sequence[ClientMessage], by: str) -> ClientHistory:
     """Return what is new to a group, which has one conversation: its members have one memory each."""
     if conversation:
         raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
-    return ClientHistory.read(messages, by, goes_on=True)
+    return await _read(messages, by, goes_on=True)
 
 
 def _must_be_open(history: ClientHistory, settings: Settings) -> None:

@@ -7,7 +7,9 @@ several steps, cut them into parts, or leave them out where there are calls.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Final
 
 from agent_core.base.errors import UsageError
@@ -16,6 +18,8 @@ from agent_core.runtime.client_calls import answered
 from agent_core.runtime.turn import assistant, user
 from agent_core.storage import Entry, WholeEvent, WholeTurn
 
+MOST_CALLS: Final = 128  # that follow each other: they become one message
+PER_MESSAGE: Final = 40  # what one costs, in characters of `base/offload.py`
 _SYSTEM: Final = ("system", "developer")
 
 
@@ -38,6 +42,10 @@ class ClientHistory:
     answers: tuple[ClientMessage, ...]
     text: str
     by: str
+    sent: str = ""
+    """What that is known by which was said before."""
+    asked: str = ""
+    """What the whole of it is known by."""
 
     @classmethod
     def read(cls, messages: Iterable[ClientMessage], by: str, *, goes_on: bool = False) -> "ClientHistory":
@@ -58,23 +66,15 @@ class ClientHistory:
             _check_answers(said)
         answers = tuple(row for row in new if row.role == "tool")
         text = "\n\n".join(row.text for row in new if row.role == "user")
-        return cls(system, tuple(said[:begin]), answers, text, by)
+        history = cls(system, tuple(said[:begin]), answers, text, by)
+        sent, asked = digest(by, history.before), digest(by, (*history.before, *history.new))
+        return replace(history, sent=sent, asked=asked)
 
     @property
     def new(self) -> tuple[ClientMessage, ...]:
         """What is new, as one message each."""
         said = (ClientMessage("user", self.text),) if any(self.text) or not self.answers else ()
         return (*self.answers, *said)
-
-    @property
-    def sent(self) -> str:
-        """What that is known by which was said before."""
-        return digest(self.by, self.before)
-
-    @property
-    def asked(self) -> str:
-        """What the whole of it is known by."""
-        return digest(self.by, (*self.before, *self.new))
 
     def turns(self) -> list[WholeTurn]:
         """Return what was said before as finished turns, one for each message of the user."""
@@ -83,7 +83,8 @@ class ClientHistory:
         for place, row in enumerate(self.before):
             if row.role == "user" or not turns:
                 turns.append((row.text, []))
-            turns[-1][1].extend(_entries(row, self.before[place + 1 :], names))
+            following = self.before[place + 1 : place + 1 + max(len(row.calls), 1)]
+            turns[-1][1].extend(_entries(row, following, names))
         return [
             WholeTurn(f"before-{place}", "done", 0.0, 0.0, [WholeEvent("message", {"text": text}, 0.0)], entries)
             for place, (text, entries) in enumerate(turns)
@@ -111,11 +112,12 @@ def _known_by(message: ClientMessage) -> list[str]:
 def _merged(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
     """Return the messages, those of the assistant that follow each other as one."""
     merged: list[ClientMessage] = []
-    for row in messages:
-        if merged and row.role == "assistant" == merged[-1].role:
-            last = merged.pop()
-            row = ClientMessage("assistant", f"{last.text}\n\n{row.text}".strip(), (*last.calls, *row.calls))
-        merged.append(row)
+    for role, group in groupby(messages, key=attrgetter("role")):
+        rows = [*group]
+        if role == "assistant" and len(rows) > 1:
+            text = "\n\n".join(row.text.rstrip() for row in rows if row.text.strip())
+            rows = [ClientMessage(role, text.strip(), tuple(chain.from_iterable(row.calls for row in rows)))]
+        merged += rows
     return merged
 
 
@@ -124,6 +126,9 @@ def _check_answers(said: Sequence[ClientMessage]) -> None:
     waiting = set[str]()
     for row in said:
         if row.role == "assistant":
+            if len(row.calls) > MOST_CALLS:
+                what = f"An answer of the assistant has more than {MOST_CALLS} calls."
+                raise UsageError(what, fix="Send what answers them with them, or leave them out.")
             waiting = {call.id for call in row.calls}
             if len(waiting) < len(row.calls):
                 raise UsageError("Two calls of one message have the same id.", fix="Send them as they came.")
@@ -146,6 +151,6 @@ def _entries(row: ClientMessage, after: Sequence[ClientMessage], names: Mapping[
     if row.role == "tool":
         return [answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text)]
     entries = [assistant(Assistant(row.text, row.calls))]
-    following = [other.answers for other in after[: len(row.calls)]]
+    following = {other.answers for other in after}
     entries += [answered(call, None) for call in row.calls if after and call.id not in following]
     return entries

@@ -5,10 +5,12 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
+
+from .parts import Open
 
 Json: TypeAlias = dict[str, Any]  # Any: JSON
 MOST_TOOLS: Final = 128
@@ -17,12 +19,6 @@ _MOST_IN_ALL: Final = 96 << 10
 _DEEPEST: Final = 16
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOTHING: Final[Json] = {"type": "object", "properties": {}}
-
-
-class Open(BaseModel):
-    """A part of a client's request; what is not known here is left alone."""
-
-    model_config = ConfigDict(extra="allow")  # sampling and the like are the server's own
 
 
 class ToolFunction(Open):
@@ -56,7 +52,8 @@ class ClientTool(Open):
         return self.function or flat
 
 
-Tools: TypeAlias = Annotated[list[ClientTool], Field(max_length=MOST_TOOLS)]
+Tools: TypeAlias = Annotated[list[ClientTool], Field(max_length=MOST_TOOLS, fail_fast=True)]
+NamedTools: TypeAlias = Annotated[list["NamedTool"], Field(max_length=MOST_TOOLS, fail_fast=True)]
 
 
 class NamedTool(Open):
@@ -76,14 +73,14 @@ class AllowedTools(Open):
     """The tools that may be called now, and whether one must be."""
 
     mode: Literal["auto", "required"] = "auto"
-    tools: list[NamedTool] = []
+    tools: NamedTools = Field(default_factory=list)
 
 
 class ToolChoice(NamedTool):
     """A choice of one tool, or of those that are allowed."""
 
     mode: Literal["auto", "required"] = "auto"
-    tools: list[NamedTool] = []
+    tools: NamedTools = Field(default_factory=list)
     allowed_tools: AllowedTools | None = None
 
     @property

@@ -19,7 +19,8 @@ from ..commands.verb import Result, Verb
 from .command_door import ServerDoor
 from .failures import NotThere
 from .identity import SCOPES, Scope
-from .operations import API, Asked, Operation, Part
+from .operations import API, Asked, Operation
+from .parts import Part
 
 _NOUNS: Final[Mapping[str, click.Group]] = {
     "functions": functions,
@@ -60,7 +61,7 @@ class CommandLine(Part):
     question if they are `is_sure`.
     """
 
-    words: Annotated[list[_Word], Field(min_length=2, max_length=200)]
+    words: Annotated[list[_Word], Field(min_length=2, max_length=200, fail_fast=True)]
     texts: Annotated[dict[str, _Word], Field(default_factory=dict, max_length=10)]
     agent: Annotated[str, Field(max_length=64)] = ""
     at_prompt: bool = False

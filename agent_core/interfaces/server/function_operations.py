@@ -14,11 +14,13 @@ from agent_core.functions.service.judgment import Judgment
 
 from ..render.grant_question import title_of
 from .failures import ApiRefusal, NotThere
-from .operations import API, Asked, Operation, Part
+from .operations import API, Asked, Operation
+from .parts import Part
 
 _MOST_SOURCE: Final = 200_000
 _Source = Annotated[str, Field(min_length=1, max_length=_MOST_SOURCE)]
 _Reason = Annotated[str, Field(max_length=2_000)]
+_Expected = Annotated[str, Field(max_length=10_000)]
 
 
 class FunctionFilter(Part):
@@ -83,7 +85,7 @@ class VersionChoice(Part):
 class Expected(Part):
     """What the calls must return that were asked about, as Python writes it, or nothing: as they returned."""
 
-    expected: Annotated[list[Annotated[str, Field(max_length=10_000)]], Field(default_factory=list, max_length=100)]
+    expected: Annotated[list[_Expected], Field(default_factory=list, max_length=100, fail_fast=True)]
     reason: _Reason = ""
 
 

@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging.handlers
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,7 +22,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
+from sandbox.wire.foreign import has_more_values
 
 from .failures import ApiRefusal
 from .identity import LINKER, Identity, Sessions, TokenBook
@@ -31,10 +33,12 @@ from .responses import failure
 KEY: Final = "Knapper-Key"
 """The header with which the page proves that it is the one that was logged in: every port gets the cookie."""
 MOST_BODY: Final = 2 << 20
+MOST_VALUES: Final = 100_000  # of its JSON: each is made before it can be looked at
 _BODY_S: Final = 15.0  # for the whole body of a request
 _LOOK_S: Final = 15.0  # after which an open stream must still be its token's
 _READS: Final = frozenset({"GET", "HEAD"})
 _PER_SECOND, _AT_ONCE = 100.0, 400.0  # requests of one identity
+MOST_STREAMS: Final = 64  # at once, of one token
 _WRONG_TOKENS: Final = 20  # a minute, of one address
 _MOST_ADDRESSES: Final = 1_000
 _OPEN: Final = ("/", "/login", "/page/", "/favicon.ico")  # what a browser may load before it is logged in
@@ -84,11 +88,6 @@ class Buckets:
             self._buckets.popitem(last=False)
         return bucket.take(now, self._per_second, self._most)
 
-    def is_empty(self, name: str) -> bool:
-        """Return whether there is nothing to take, without taking."""
-        bucket = self._buckets.get(name)
-        return bucket is not None and bucket.level + (time.monotonic() - bucket.at) * self._per_second < 1
-
 
 @dataclass(slots=True)
 class _Seen:
@@ -100,6 +99,34 @@ class _Seen:
     began: float = field(default_factory=time.monotonic)
 
 
+class OpenStreams:
+    """The event streams that are open, by token."""
+
+    def __init__(self) -> None:
+        self._open = Counter[str]()
+
+    @contextmanager
+    def of_request(self, name: str) -> Iterator[Callable[[], None]]:
+        """Give a request of a token what opens its stream: it counts from then until the request has ended.
+
+        What it gives raises ApiRefusal if the token has as many as it may.
+        """
+        is_open = False
+
+        def open_stream() -> None:
+            nonlocal is_open
+            if self._open[name] >= MOST_STREAMS:
+                raise ApiRefusal(429, "too-many", f"A token may have {MOST_STREAMS} streams at once.")
+            self._open[name] += 1
+            is_open = True
+
+        try:
+            yield open_stream
+        finally:
+            if is_open:
+                self._open[name] -= 1
+
+
 class Guard:
     """The outermost application."""
 
@@ -108,6 +135,7 @@ class Guard:
     ) -> None:
         """Create the guard. `hosts` are the names, with ports where they are not the usual ones, that clients use."""
         self._app = app
+        self._streams = OpenStreams()
         self._tokens = tokens
         self._sessions = sessions
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -147,7 +175,8 @@ class Guard:
         headers, identity = Headers(scope=scope), await self._checked(scope)
         scope["identity"], seen.name = identity, identity.name if identity else "-"
         heard = _Heard(await _body(headers, receive), receive, partial(self._is_still, headers, identity))
-        await self._app(scope, heard, send)
+        with self._streams.of_request(seen.name) as scope["open_stream"]:
+            await self._app(scope, heard, send)
         if heard.is_cut_off and seen.status and not seen.is_over:
             await send({"type": "http.response.body"})
 
@@ -168,6 +197,8 @@ class Guard:
         address = (scope.get("client") or ("-", 0))[0]
         identity = await self._identity(headers, scope["method"], origin, address)
         path = scope["path"]
+        if identity is not None and (known := scope.get("state", {}).get("known")):
+            known()  # the connection is no stranger's
         if identity is None and not (path in _OPEN or path.startswith("/page/")):
             fix = "Send the header Authorization: Bearer TOKEN; make one with: knapper tokens add NAME --scope chat"
             raise ApiRefusal(401, "no-token", "This needs a token.", fix)
@@ -180,11 +211,10 @@ class Guard:
     async def _identity(self, headers: Headers, method: str, origin: str | None, address: str) -> Identity | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind:
-            if self._wrong.is_empty(address):
-                raise ApiRefusal(429, "too-many", "Too many wrong tokens from this address.", "Wait a minute.")
             identity = await self._of_token(kind, token)
             if identity is None:
-                self._wrong.take(address)
+                if not self._wrong.take(address):
+                    raise ApiRefusal(429, "too-many", "Too many wrong tokens from this address.", "Wait a minute.")
                 raise ApiRefusal(401, "wrong-token", "The token is wrong, expired or revoked.", "knapper tokens list")
             return identity
         # A browser says where a request comes from: one that changes something must come from our own page.
@@ -260,7 +290,10 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
                     raise _too_large()
     except TimeoutError:
         raise ApiRefusal(408, "slow", f"The body took longer than {_BODY_S:g} s.") from None
-    return b"".join(parts)
+    body = b"".join(parts)
+    if await aside(size, has_more_values, body, MOST_VALUES):
+        raise ApiRefusal(413, "too-large", f"A request may have {MOST_VALUES:,} values.")
+    return body
 
 
 def _too_large() -> ApiRefusal:

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from agent_core import __version__
 
-from .operations import Nothing, Operation
+from .operations import Operation
+from .parts import Nothing
 
 Json = dict[str, Any]  # Any: JSON
 _REFS: Final = "#/components/schemas/{model}"

@@ -6,29 +6,15 @@ It knows nothing of HTTP: the server and the client in the same process run the 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar
-
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+from typing import Any, Final, TypeAlias
 
 from .failures import misfits
 from .identity import Identity, Scope
+from .parts import Misfit, Nothing, Part, checked, read_part
 from .rooms import Rooms
 
 API: Final = "/api/v1"
 _PLACES: Final = re.compile(r"{(\w+)}")
-B = TypeVar("B", bound=BaseModel)
-
-
-class Part(BaseModel):
-    """A part of a request: what is unknown in it is an error, told with its name."""
-
-    model_config = ConfigDict(extra="forbid", strict=False, str_max_length=1 << 20)
-
-
-class Nothing(Part):
-    """No fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +77,12 @@ class Operation:
             KnapperError: it is refused, or failed as one may.
         """
         identity.needs(*self.scopes)
-        query = _checked(self.query, dict(sent.query), "query")
-        body = _body(self.body, sent.body)
+        where = "query"
+        try:
+            query = checked(self.query, dict(sent.query))
+            where = "body"
+            is_empty = self.body is Nothing and not sent.body.strip()
+            body = await read_part(self.body, b"{}" if is_empty else sent.body or b"{}")
+        except Misfit as error:
+            raise misfits([*error.listed(where)]) from error
         return await self.handler(Asked(rooms, identity, sent.path, body, query, sent.last_event, sent.trace))
-
-
-def _checked(kind: type[B], values: object, place: str) -> B:
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        raise misfits([_problem(row["loc"], row["msg"], place) for row in error.errors()]) from error
-
-
-def _body(kind: type[B], text: bytes) -> B:
-    if kind is Nothing and not text.strip():
-        return kind()
-    try:
-        value = read_json(text or b"{}", MESSAGE)
-    except Malformed as error:
-        raise misfits([_problem((), f"{error}", "body")]) from error
-    return _checked(kind, value, "body")
-
-
-def _problem(places: tuple[int | str, ...], message: str, where: str) -> dict[str, Any]:  # Any: JSON
-    return {"where": ".".join(map(str, (where, *places))), "message": message}

@@ -17,7 +17,8 @@ from .agent_operations import known
 from .failures import NotThere
 from .function_operations import Arguments, known_function
 from .growth_feed import KINDS, growth
-from .operations import API, Asked, Operation, Part
+from .operations import API, Asked, Operation
+from .parts import Part
 from .step_parts import step_parts, steps
 
 _MOST_TURNS: Final = 500

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 
-from .operations import API, Asked, Operation, Part
+from .operations import API, Asked, Operation
+from .parts import Part
 
 
 class OfFunction(Part):

@@ -42,6 +42,8 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
         last = request.headers.get("last-event-id", "")
         trace = request.headers.get("traceparent", "")
         trace = trace if _TRACE.fullmatch(trace) else ""
+        if operation.streams:
+            request.scope["open_stream"]()
         sent = Sent(request.path_params, request.query_params, await request.body(), last, trace)
         result = await operation.run(rooms, request.scope["identity"], sent)
     except KnapperError as error:

@@ -7,20 +7,30 @@ import time
 from collections.abc import AsyncGenerator, Iterator
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, ValidationError
+from pydantic import Discriminator, Field, Tag
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Call
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+from agent_core.base.offload import aside
 
-from .chat_completions import ChatMessage, TextPart, client_error, client_functions, ended_badly, misfit, model_agent
+from .chat_completions import (
+    MOST_MESSAGES,
+    ChatMessage,
+    Parts,
+    client_error,
+    client_functions,
+    ended_badly,
+    misfit,
+    model_agent,
+)
 from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import ClientMessage
-from .client_tools import Choice, Json, Open, Tools
+from .client_history import PER_MESSAGE, ClientMessage
+from .client_tools import Choice, Json, Tools
 from .failures import status_of
 from .identity import Identity
+from .parts import Misfit, Open, read_part
 from .responses import STREAM, json_response
 from .rooms import Rooms
 
@@ -45,7 +55,7 @@ class OutputItem(Open):
 
     type: Literal["function_call_output"]
     call_id: Annotated[str, Field(min_length=1, max_length=200)]
-    output: str | list[TextPart]
+    output: str | Parts
 
     def read(self) -> ClientMessage:
         """Return it as the conversation knows it."""
@@ -80,7 +90,10 @@ class ResponsesRequest(Open):
     """A request for a response. `input` is a text, or the items of a conversation."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
-    input: Annotated[str, Field(min_length=1, max_length=_MOST)] | Annotated[list[Item], Field(max_length=10_000)]
+    input: (
+        Annotated[str, Field(min_length=1, max_length=_MOST)]
+        | Annotated[list[Item], Field(max_length=MOST_MESSAGES, fail_fast=True)]
+    )
     instructions: str | None = None
     previous_response_id: Annotated[str | None, Field(max_length=200)] = None
     stream: bool = False
@@ -107,12 +120,14 @@ class ResponsesDoor:
     async def create(self, request: Request) -> Response:
         """Let an agent respond."""
         try:
-            asked = ResponsesRequest.model_validate(read_json(await request.body(), MESSAGE))
-        except (Malformed, ValidationError) as error:
-            return client_error(400, misfit(error), "invalid_request_error")
+            asked = await read_part(ResponsesRequest, await request.body())
+        except Misfit as error:
+            return misfit(error)
         identity: Identity = request.scope["identity"]
         try:
             identity.needs("chat")
+            if asked.stream:
+                request.scope["open_stream"]()
             thread = await self._thread(asked, identity)
         except KnapperError as error:
             return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
@@ -120,17 +135,17 @@ class ResponsesDoor:
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
         response = _Response(self._threads, thread, asked)
         if asked.stream:
-            frames = self._rooms.host.streams.counted(identity.name, response.stream())
-            return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
+            return StreamingResponse(response.stream(), media_type="text/event-stream", headers=STREAM)
         return await response.whole()
 
     async def _thread(self, asked: ResponsesRequest, identity: Identity) -> Thread:
         agent = await model_agent(self._rooms, identity, asked.model)
         parallel, choice = asked.parallel_tool_calls, asked.tool_choice
         client = await client_functions(self._rooms, agent, asked.tools, choice, parallel=parallel)
-        self._rooms.host.streams.must_be_free(identity.name)
+        size = PER_MESSAGE * (1 if isinstance(asked.input, str) else len(asked.input))
+        messages = await aside(size, asked.read)
         previous = asked.previous_response_id or ""
-        return await self._threads.take_up(identity.name, asked.model, asked.read(), client, response=previous)
+        return await self._threads.take_up(identity.name, asked.model, messages, client, response=previous)
 
 
 class _Response:

@@ -18,7 +18,8 @@ from agent_core.storage import prepare_state_dir
 from ..render.source_reports import report_json, source_json
 from .agent_operations import known
 from .failures import ApiRefusal
-from .operations import API, Asked, Operation, Part
+from .operations import API, Asked, Operation
+from .parts import Part
 
 MOST_BYTES: Final = 32 << 20
 _MOST_PART: Final = 1_400_000  # characters of base64

@@ -17,7 +17,8 @@ from agent_core.workspace.helper_changes import HelperVerdict
 
 from ..render.helper_view import helper_document, helpers_document
 from .failures import ApiRefusal, NotThere
-from .operations import API, Asked, Operation, Part
+from .operations import API, Asked, Operation
+from .parts import Part
 
 _Reason = Annotated[str, Field(max_length=2_000)]
 

@@ -15,10 +15,13 @@ from typing import Any, Final, Literal, TypeAlias
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
+from agent_core.base.untrusted import one_line
 from agent_core.context import INSTRUCTIONS
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.runtime.message_protocol import MessageProtocol, StyleName
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
+
+from ..agent_files import stamps_of
 
 Kind: TypeAlias = Literal["persona", "human"]
 
@@ -114,15 +117,14 @@ def _optional() -> frozenset[str]:
 
 def _names(root: Path) -> list[str]:
     own = _own(root, "presets")
-    files = [file.name[:-5] for file in own.iterdir() if file.name.endswith(".toml")] if own else []
-    return sorted({*_shipped()["presets"], *files})
+    return sorted({*_shipped()["presets"], *(stamps_of(own) if own else ())})
 
 
 def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # Any: TOML
     own = _own(root, "presets")
     if own is not None and _NAME.fullmatch(name) and (file := own / f"{name}.toml").is_file():
         try:
-            return read_toml(_text(root, file)), own
+            return read_toml(_text(root, file), values=OF_A_FILE), own
         except Malformed as error:
             raise SettingsError(f"presets/{name}.toml is not valid TOML: {error}.") from error
     if name not in _shipped()["presets"]:
@@ -159,10 +161,10 @@ def _functions(preset: str, names: list[str]) -> frozenset[str]:
 def _check(name: str, definition: Mapping[str, Any]) -> None:  # Any: TOML
     for key, value in definition.items():
         if key not in _TYPES:
-            message = f"The preset `{name}` has a key `{key}`, which no preset has."
+            message = f"The preset `{name}` has a key `{one_line(key, 80)}`, which no preset has."
             raise SettingsError(message, fix=f"Known are: {', '.join(_TYPES)}.")
         if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
-            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {value!r}.")
+            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {one_line(repr(value), 80)}.")
 
 
 def _instructions(folder: Traversable, file: str, functions: str) -> str:

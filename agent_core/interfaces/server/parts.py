@@ -1,0 +1,126 @@
+"""The parts of which requests consist, and the one way in which the body of any door becomes them.
+
+A list or mapping is bounded before its elements are looked at, so that a request has a few problems however many of its
+elements are wrong; a body that is not small is read in a thread.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final, TypeVar
+
+from annotated_types import MaxLen
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from agent_core.base.errors import KnapperError
+from agent_core.base.offload import aside
+from agent_core.base.untrusted import one_line
+from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+
+from .failures import Json
+
+MOST_KEYS: Final = 64  # of one object whose keys are known
+MOST_PROBLEMS: Final = 20
+_LONGEST_KEY: Final = 80  # as it is shown
+P = TypeVar("P", bound="_Bounded")
+
+
+class _Bounded(BaseModel):
+    """A part that is refused whole if it has too many keys, or if a field with a `max_length` has too many elements."""
+
+    _longest: ClassVar[dict[str, int]]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:  # Any: as in pydantic
+        cls._longest = {
+            name: length.max_length
+            for name, field in cls.model_fields.items()
+            for length in field.metadata
+            if isinstance(length, MaxLen)
+        }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_small(cls, values: object) -> object:
+        if isinstance(values, dict):
+            _check_length("", len(values), MOST_KEYS)
+            for name, most in cls._longest.items():
+                if isinstance(value := values.get(name), list | dict):
+                    _check_length(name, len(value), most)
+        return values
+
+
+class Part(_Bounded):
+    """A part of a request: what is unknown in it is an error, told with its name."""
+
+    model_config = ConfigDict(extra="forbid", strict=False, str_max_length=1 << 20)
+
+
+class Nothing(Part):
+    """No fields."""
+
+
+class Open(_Bounded):
+    """A part of a request of another protocol; what is not known here is left alone."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Misfit(KnapperError):
+    """The values in a request are not as they must be. `is_json`: it could be read at all.
+
+    `problems` are the first of them, each with the places on the way to it.
+    """
+
+    code = "invalid"
+
+    def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]], *, is_json: bool = True) -> None:
+        self.problems = [(tuple(map(_shown, places)), message) for places, message in problems[:MOST_PROBLEMS]]
+        self.is_json = is_json
+        places, message = self.problems[0]
+        super().__init__(f"{'.'.join(places)}: {message}" if places else message)
+
+    def listed(self, where: str) -> Iterator[Json]:
+        """Yield the problems as an answer has them; `where` is the part of the request."""
+        for places, message in self.problems:
+            yield {"where": ".".join((where, *places)), "message": message}
+
+
+async def read_part(kind: type[P], body: bytes) -> P:
+    """Return what a body holds.
+
+    Raises:
+        Misfit: it is no JSON, or does not hold what it must.
+    """
+    return await aside(len(body), _read, kind, body)
+
+
+def checked(kind: type[P], values: object) -> P:
+    """Return the part that consists of these values.
+
+    Raises:
+        Misfit: they do not fit.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        rows = error.errors(include_url=False, include_context=False, include_input=False)
+        raise Misfit([(row["loc"], row["msg"]) for row in rows]) from error
+
+
+def _read(kind: type[P], body: bytes) -> P:
+    try:
+        value = read_json(body, MESSAGE)
+    except Malformed as error:
+        raise Misfit([((), f"{error}")], is_json=False) from error
+    return checked(kind, value)
+
+
+def _check_length(name: str, length: int, most: int) -> None:
+    if length > most:
+        what = f"`{name}` may have" if name else "An object here may have"
+        context = {"most": most, "length": length}
+        raise PydanticCustomError("too_long", f"{what} {{most}} entries, not {{length}}", context)
+
+
+def _shown(place: int | str) -> str:
+    return one_line(str(place), _LONGEST_KEY)

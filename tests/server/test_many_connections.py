@@ -1,0 +1,149 @@
+"""Who opens many connections, sends long heads or guesses tokens keeps out only themselves."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from agent_core.interfaces.server import app, guard
+from tests.kit import Repeat, Say
+
+from .conftest import Serve, Served
+
+AGENTS = "/api/v1/agents"
+CHAT = "/v1/chat/completions"
+EVENTS = f"{AGENTS}/main/events"
+
+
+def place(server: Served) -> tuple[str, int]:
+    """Where it listens."""
+    url = urlsplit(server.url)
+    assert url.hostname is not None
+    assert url.port is not None
+    return url.hostname, url.port
+
+
+async def status_of(server: Served, head: bytes) -> int:
+    """The status that answers a head."""
+    reader, writer = await asyncio.open_connection(*place(server))
+    try:
+        async with asyncio.timeout(60):
+            writer.write(head)
+            return int((await reader.readline()).split(b" ")[1])
+    finally:
+        writer.close()
+
+
+def head_of(server: Served, size: int, path: str = "/api/v1/status", fill: bytes = b"a") -> bytes:
+    """A request with the right token whose head has so many bytes."""
+    lines = f"GET {path} HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\nAuthorization: Bearer {server.key}\r\n"
+    begun = lines.encode() + b"X-Long: "
+    count, rest = divmod(size - len(begun) - 5, len(fill))
+    return begun + fill * count + b"a" * rest + b"b\r\n\r\n"
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: ", b"POST /login HTTP/1.1\r\nContent-Length: 9\r\n"])
+async def test_a_thousand_connections_without_a_token_keep_nobody_out(served: Serve, begun: bytes) -> None:
+    server = await served([])
+    crowd = [await asyncio.open_connection(*place(server)) for _ in range(300)]
+    for _, writer in crowd:
+        writer.write(begun)
+    crowd += [await asyncio.open_connection(*place(server)) for _ in range(700)]
+    async with httpx2.AsyncClient(base_url=server.url, timeout=5) as newcomer:
+        assert (await newcomer.get("/openapi.json")).status_code == 401
+        right = {"Authorization": f"Bearer {server.key}"}
+        assert (await newcomer.get("/api/v1/status", headers=right)).status_code == 200
+    open_ones = [reader for reader, _ in crowd if not reader.at_eof()]
+    assert len(open_ones) <= app._OF_AN_ADDRESS
+    for _, writer in crowd:
+        writer.close()
+
+
+async def test_a_connection_that_showed_a_good_token_stays_however_many_come_without_one(served: Serve) -> None:
+    server = await served([])
+    assert (await server.client.get("/api/v1/status")).status_code == 200
+    reader, writer = await asyncio.open_connection(*place(server))
+    writer.write(head_of(server, 400))
+    await reader.readuntil(b"}")
+    crowd = [await asyncio.open_connection(*place(server)) for _ in range(2 * app._OF_AN_ADDRESS)]
+    writer.write(head_of(server, 400))
+    async with asyncio.timeout(30):
+        assert b" 200 " in await reader.readuntil(b"\r\n")
+    for _, other in [*crowd, (reader, writer)]:
+        other.close()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("192.0.2.1", "::ffff:192.0.2.1"),
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::7"),
+    ],
+)
+def test_addresses_that_one_sender_has_share_what_an_address_has(one: str, other: str) -> None:
+    assert app._network(one) == app._network(other)
+    assert app._network("192.0.2.2") != app._network(one)
+    assert app._network("2001:db8:0:2::1") != app._network(one)
+
+
+@pytest.mark.parametrize("fill", [b"a", b" ", b"\r\nX: a"])
+async def test_a_head_may_have_32_kib_and_no_byte_more(served: Serve, fill: bytes) -> None:
+    server = await served([])
+    for size, status in ((32 << 10, 200), (40_000, 400), (70_000, 400)):
+        head = head_of(server, size, fill=fill)
+        assert await status_of(server, head) == status, size
+    assert await status_of(server, head_of(server, (32 << 10) + 1)) == 400
+
+
+async def test_the_head_of_a_request_behind_another_is_bounded_too(served: Serve) -> None:
+    server = await served([])
+    reader, writer = await asyncio.open_connection(*place(server))
+    writer.write(head_of(server, 300) + head_of(server, 40_000))
+    async with asyncio.timeout(30):
+        answers = await reader.read()
+    assert answers.count(b"HTTP/1.1 200 ") == 1
+    assert answers.count(b"HTTP/1.1 400 ") == 1
+    writer.close()
+
+
+async def test_an_address_in_32_kib_is_bounded_with_the_rest_of_its_head(served: Serve) -> None:
+    server = await served([])
+    assert await status_of(server, head_of(server, 40_000, "/api/v1/status?" + "a" * 39_000)) == 400
+
+
+async def test_wrong_tokens_brake_only_wrong_tokens(served: Serve) -> None:
+    server = await served([])
+    async with httpx2.AsyncClient(base_url=server.url) as stranger:
+        answers = [await stranger.get(AGENTS, headers={"Authorization": f"Bearer tw_{n:08x}_x"}) for n in range(40)]
+        assert [answer.status_code for answer in answers[:20]] == [401] * 20
+        assert answers[-1].status_code == 429
+        right = {"Authorization": f"Bearer {server.key}"}
+        assert (await stranger.get(AGENTS, headers=right)).status_code == 200
+        assert (await stranger.get(AGENTS, headers={"Authorization": "Bearer tw_0_x"})).status_code == 429
+
+
+@pytest.mark.parametrize("kind", ["events", "chat", "responses", "a2a"])
+async def test_a_token_has_no_more_streams_than_it_may_even_if_all_begin_at_once(
+    served: Serve, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(guard, "MOST_STREAMS", 4)
+    server = await served([Repeat(Say("One two three four five six seven.", pause_s=0.3))])
+    said = {"role": "user", "content": "a"}
+    parts = {"message": {"messageId": "%d", "role": "user", "parts": [{"kind": "text", "text": "a"}]}}
+    asked = {
+        "events": ("GET", EVENTS, None),
+        "chat": ("POST", CHAT, {"model": "main", "messages": [said], "stream": True}),
+        "responses": ("POST", "/v1/responses", {"model": "main", "input": "a", "stream": True}),
+        "a2a": ("POST", "/a2a/main", {"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": parts}),
+    }
+    method, path, body = asked[kind]
+    async with AsyncExitStack() as stack:
+        streams = await asyncio.gather(
+            *(stack.enter_async_context(server.client.stream(method, path, json=body)) for _ in range(9))
+        )
+        statuses = sorted(answer.status_code for answer in streams)
+    assert statuses == [200] * 4 + [429] * 5
+    async with server.client.stream("GET", EVENTS) as again:
+        assert again.status_code == 200
