@@ -26,6 +26,7 @@ from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
 from agent_core.interfaces.server.catalog import OPERATIONS  # noqa: E402
+from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, SentOn  # noqa: E402
 from agent_core.interfaces.server.openapi import openapi  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
@@ -47,7 +48,17 @@ with `was_handled`, while that was handled), and one `event` per line for `run -
 def page() -> str:
     """Return the whole page."""
     return "\n".join(
-        [HEAD, *commands(), *slash_commands(), *debugger(), *meta_functions(), *settings(), *told(), *operations()]
+        [
+            HEAD,
+            *commands(),
+            *slash_commands(),
+            *debugger(),
+            *meta_functions(),
+            *settings(),
+            *told(),
+            *operations(),
+            *parameters(),
+        ]
     )
 
 
@@ -132,6 +143,24 @@ def told() -> Iterator[str]:
         own = ", ".join(f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step"))
         says = " ".join(inspect.cleandoc(kind.__doc__ or "").split()).replace("|", "\\|")
         yield f"| `{kind.type}` | {own} | {says} |"
+
+
+def parameters() -> Iterator[str]:
+    """Yield what each parameter of the two OpenAI doors does."""
+    yield "## Parameters of the OpenAI doors\n"
+    yield "`null` is as if a parameter were left out. What is refused is a 400 that names the parameter, and so is one that is not listed.\n"
+    for path, effects in (("/v1/chat/completions", CHAT), ("/v1/responses", RESPONSES)):
+        yield f"`POST {path}`\n\n| parameter | what it does |\n|---|---|"
+        yield from (f"| `{name}` | {described(effect)} |" for name, effect in sorted(effects.items()))
+        yield ""
+
+
+def described(effect: Effect) -> str:
+    """Return what a parameter does, in a cell of a table."""
+    if isinstance(effect, Acts | SentOn):
+        return effect.does
+    usual = ", ".join(f"`{json.dumps(value)}`" for value in effect.usual)
+    return f"refused: it {effect.why}" + (f" Taken: {usual}" if usual else "")
 
 
 def operations() -> Iterator[str]:

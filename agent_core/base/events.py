@@ -276,7 +276,7 @@ class Usage(_Base):
 class TurnEnded(_Base):
     """The end of a turn. `reason`: replied, interrupted, steps, repeated, failed, cancelled, limits, parked (it waits
     for other agents and goes on by itself), client_calls (a client has to answer calls of its own functions),
-    handed_off (another agent goes on), stuck (a person has to decide).
+    handed_off (another agent goes on), stuck (a person has to decide), length (a client's limit cut the reply off).
 
     `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it, and blocks remembered.
     """

@@ -18,11 +18,12 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, Message
 from agent_core.base.settings import ModelSettings
 
-from .constrained import ConstrainedModel
+from .constrained import ConstrainedModel, ReplyFormState
 from .dialect import Loading, changed, dialects
 from .discover import DiscoveredModel
 from .either import EitherModel
 from .endpoint import Endpoint
+from .failures import NotTaken
 from .probe import ask
 from .profile import KnownModes, ModelProfile, find_profile, probed, root_of
 from .quirks import WindowPlace, quirks
@@ -176,6 +177,8 @@ class NativeModel:
         self._writer = RequestWriter(endpoint.dialect)
         self._shown: tuple[FunctionShown, ...] = ()
         self._is_loosened_said = False
+        self._shape_forms = ReplyFormState(endpoint.dialect.ways)
+        self._is_shape_refused = False
 
     @property
     def loosened(self) -> dict[str, str]:
@@ -199,6 +202,10 @@ class NativeModel:
                     async for piece in pieces:
                         begun = begun or not isinstance(piece, RetryPiece | ReadingPiece | CallPiece)
                         yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
+            except NotTaken as error:
+                if begun or request.shape is None or self._is_shape_refused:
+                    raise
+                self._refused_shape(error)
             except ModelError as error:
                 dialect = None if begun else changed(self._writer.dialect, error.message)
                 if dialect is None:
@@ -206,6 +213,25 @@ class NativeModel:
                 self._writer.speak(dialect)
             else:
                 return
+
+    def _refused_shape(self, error: NotTaken) -> None:
+        """Go on to the next way of enforcing a shape; after the last one the reply is only asked for in words."""
+        try:
+            self._shape_forms.next(error)
+        except ModelError:
+            self._is_shape_refused = True
+
+    def _shape(self, request: Request) -> dict[str, Any]:  # Any: JSON
+        """Return what enforces the shape of the reply; what would forbid calls only goes where there are none."""
+        if request.shape is None or self._is_shape_refused or not self._endpoint.dialect.ways:
+            return {}
+        schema = (request.shape.get("json_schema") or {}).get("schema") or {"type": "object"}
+        constraint = self._shape_forms.constrain(schema)
+        form = constraint.get("response_format")
+        if form is None:
+            return {} if request.functions else constraint
+        is_same = form["type"] == "json_schema" or request.shape["type"] == "json_object"
+        return {"response_format": request.shape} if is_same else constraint
 
     def _with_loosened(self, reply: Reply) -> Reply:
         """Add to the first reply a note that names the functions sent without strict schemas."""
@@ -251,7 +277,7 @@ class NativeModel:
             body["max_tokens"] = max_tokens
         if self._settings.temperature is not None:
             body["temperature"] = self._settings.temperature
-        return body
+        return body | self._shape(request) | dict(request.parameters)
 
     def _estimate(self, prompt_bytes: int, text: str) -> TokenUsage:
         return TokenUsage(self.estimator.tokens(prompt_bytes), self.estimator.tokens_of(text), estimated=True)

@@ -249,7 +249,8 @@ class ConstrainedModel:
 
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
         may_reply = REPLY not in request.excluded and not (request.is_apart and request.functions)
-        schema = step_schema(self._conversation.callable_now(request), may_reply=may_reply)
+        shape = None if request.shape is None else (request.shape.get("json_schema") or {}).get("schema", {})
+        schema = step_schema(self._conversation.callable_now(request), may_reply=may_reply, shape=shape)
         body: dict[str, Any] = {
             "messages": entries,
             **self._forms.constrain(schema),
@@ -259,7 +260,7 @@ class ConstrainedModel:
         }
         if self._settings.stream:
             body["stream_options"] = {"include_usage": True}
-        return body
+        return body | dict(request.parameters)
 
     def _temperature(self, request: Request) -> float:
         if self._settings.temperature is not None:

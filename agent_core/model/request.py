@@ -4,8 +4,8 @@ A model that reads slowly can read the beginning of its requests in advance. Mos
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -37,6 +37,10 @@ class Request:
     max_tokens: int | None = None
     excluded: frozenset[str] = frozenset()
     """Names that constrained mode leaves out of this step's schema; native mode ignores them."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+    """More parameters for the endpoint, such as a temperature; they take precedence over the settings."""
+    shape: Mapping[str, Any] | None = None  # Any: JSON
+    """The shape of the reply as `response_format` says it, if it has to be a JSON object."""
     is_apart: bool = False
     """A question of its own, no step of a conversation: constrained mode shows no demonstration of one, and holds the
     answer to a call of the functions, if there are any."""

@@ -34,11 +34,17 @@ class ModelStep:
     is_whole: bool = True
 
 
-def step_schema(functions: Iterable[FunctionShown], *, may_reply: bool = True) -> Schema:
-    """Return the schema of a step in which the model may call one of these functions, or reply."""
+def step_schema(
+    functions: Iterable[FunctionShown], *, may_reply: bool = True, shape: Mapping[str, Any] | None = None
+) -> Schema:
+    """Return the schema of a step in which the model may call one of these functions, or reply: with a text, or with an
+    object of this `shape`.
+    """
     calls = [_call_schema(function) for function in functions]
     thought = {"type": "string", "maxLength": THOUGHT_CHARS}
-    reply = _closed({"thought": thought, "reply": {"type": "string"}})
+    reply = _closed(
+        {"thought": thought, "reply": {"type": "string"} if shape is None else portable(shape or {"type": "object"})}
+    )
     call = _closed({"thought": thought, "call": {"anyOf": calls}})
     if not calls:
         return reply
@@ -66,6 +72,8 @@ def read_step(text: str) -> ModelStep | None:
             return ModelStep(_thought(value), name=name, arguments=_raw_arguments(text, arguments))
         case {"reply": str(reply)}:
             return ModelStep(_thought(value), reply=reply)
+        case {"reply": dict(reply)}:
+            return ModelStep(_thought(value), reply=json.dumps(reply, ensure_ascii=False))
         case _:
             return None
 

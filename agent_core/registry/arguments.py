@@ -265,6 +265,17 @@ def read(
     return result.value
 
 
+def read_exactly(raw: str, schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
+    """Return the object in a model's text if it fits as it is; or all problems with it. Nothing is coerced."""
+    try:
+        value, _ = _object_in(raw, LIMIT_CHARS)
+    except NotJson as error:
+        return (Problem("arguments-not-json", str(error), WHERE, "send one JSON object"),)
+    if raw.strip() in ("", "null"):
+        return (Problem("arguments-not-json", "expected a JSON object, got nothing", WHERE, "send one JSON object"),)
+    return misfits(value, schema, len(raw)) or value
+
+
 def _without_keys(value: Any, schema: Schema, characters: int) -> "_Read | None":  # Any: JSON
     """Return the arguments that a value without the parameters' names can only mean; None if none or several."""
     if value is None or (isinstance(value, str) and value.lstrip().startswith(("{", "["))):  # JSON, and not readable

@@ -53,7 +53,7 @@ def _why_not(schema: Any) -> str | None:
 
 
 def _reaches_out(schema: Schema) -> str | None:
-    for node in _schemas(schema):
+    for node in schemas_in(schema):
         for keyword in node.keys() & _FOREIGN:
             return f"`{keyword}` is not allowed"
         if "$ref" in node and not _is_local(node["$ref"], schema):
@@ -89,7 +89,7 @@ def _too_much(schema: Any) -> str | None:
     return f"it is more than {_DEEPEST} levels deep"
 
 
-def _schemas(schema: Any) -> Iterator[Schema]:
+def schemas_in(schema: Any) -> Iterator[Schema]:
     """Yield every object in a schema that is a schema itself."""
     pending = [schema]
     while pending:
@@ -116,7 +116,7 @@ def _is_local(reference: Any, schema: Schema) -> bool:
 
 def _has_empty_cycle(schema: Schema) -> bool:
     """Check whether references lead back to themselves without entering a part of the value."""
-    return any(_reaches(node, schema, set()) for node in _schemas(schema) if "$ref" in node)
+    return any(_reaches(node, schema, set()) for node in schemas_in(schema) if "$ref" in node)
 
 
 def _reaches(node: Any, root: Schema, open_references: set[str]) -> bool:

@@ -4,15 +4,18 @@ A step that calls one ends the turn; its journal keeps the call as open. The nex
 the word that there is none, so that no request has a call without an answer.
 """
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Call
+from agent_core.base.problem import Problem
 from agent_core.functions.answers import Skipped, Unknown, answer, word
-from agent_core.model.request import FunctionShown
+from agent_core.model.request import FunctionShown, Request
+from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
 
 CLIENT: Final = "client"
@@ -29,23 +32,57 @@ _UNANSWERED: Final = (
 class ClientFunctions:
     """What a client offers in one turn. `required`: the turn has to call one of them before it may end.
 
-    `one_at_a_time`: the client takes one call in a step. `is_client`: it talks in turns of its own.
+    `one_at_a_time`: the client takes one call in a step. `is_client`: it talks in turns of its own. `parameters` go
+    with each request to the model, `max_tokens` bounds each of its replies, and `shape` is what the reply of the turn
+    has to be, as `response_format` says it.
     """
 
     table: Sequence[Mapping[str, Any]] = ()  # Any: JSON; rows of `name`, `description` and `parameters`
     required: bool = False
     one_at_a_time: bool = False
     is_client: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+    max_tokens: int | None = None
+    shape: Mapping[str, Any] | None = None  # Any: JSON
 
     @classmethod
     def of(cls, event: Inbound) -> "ClientFunctions":
         """Return what came with an event."""
         offered = event.payload.get("client")
-        if not isinstance(offered, dict):
-            return NO_CLIENT
+        return cls.read(offered) if isinstance(offered, dict) else NO_CLIENT
+
+    @classmethod
+    def read(cls, offered: Mapping[str, Any]) -> "ClientFunctions":  # Any: JSON
+        """Return what a door noted of a client's request."""
         return cls(
-            offered.get("functions") or (), bool(offered.get("required")), bool(offered.get("one_at_a_time")), True
+            offered.get("functions") or (),
+            bool(offered.get("required")),
+            bool(offered.get("one_at_a_time")),
+            is_client=True,
+            parameters=offered.get("parameters") or {},
+            max_tokens=offered.get("max_tokens"),
+            shape=offered.get("shape"),
         )
+
+    def request(self, request: Request) -> Request:
+        """Return a request to the model with what the client asks of it."""
+        caps = [cap for cap in (request.max_tokens, self.max_tokens) if cap]
+        cap = min(caps, default=None)
+        return replace(request, max_tokens=cap, parameters=self.parameters, shape=self.shape)
+
+    def shaped(self, text: str) -> str | tuple[Problem, ...]:
+        """Return a reply in the shape that the client wants, as JSON text; or what keeps it from that."""
+        if self.shape is None:
+            return text
+        value = read_exactly(text, self.schema)
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:  # Any: JSON Schema
+        """The schema of the reply, if it has to have a shape."""
+        shape = self.shape or {}
+        schema: dict[str, Any] = (shape.get("json_schema") or {}).get("schema") or {"type": "object"}
+        return schema
 
     @cached_property
     def shown(self) -> tuple[FunctionShown, ...]:
@@ -102,14 +139,23 @@ def handed_over(calls: Sequence[Call]) -> list[Entry]:
 
 def beginning(event: Inbound, open_calls: Sequence[Call], opening: Sequence[Entry]) -> list[Entry]:
     """Return the first entries of a turn: answers to the calls that were open, then what else `opening` says."""
-    given = _given(event)
+    given, shape = _given(event), _shape_notice(ClientFunctions.of(event))
     if not open_calls and not given:
-        return [*opening]
+        return [*opening, *shape]
     is_silent = bool(given) and not event.payload.get("text")  # the client says nothing besides
     began = Entry(CLIENT, {"text": str(event.payload.get("text", "")), "event": event.kind})
     answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
     late = [Entry("notice", {"text": _late(id, text)}) for id, text in given.items()]
-    return [began, *answers, *late, *(opening[:-1] if is_silent else opening)]
+    return [began, *answers, *late, *(opening[:-1] if is_silent else opening), *shape]
+
+
+def _shape_notice(client: ClientFunctions) -> list[Entry]:
+    """Return the entry that tells the model which shape its reply has to have: not every endpoint does."""
+    if client.shape is None:
+        return []
+    schema = "" if client.shape["type"] == "json_object" else f" of this schema: {json.dumps(client.schema)}"
+    text = "A program reads your reply to this message: when you are done, reply with one JSON object and nothing else"
+    return [Entry("notice", {"text": f"{text}{schema or '.'}"})]
 
 
 def _given(event: Inbound) -> dict[str, str]:

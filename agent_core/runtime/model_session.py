@@ -380,7 +380,7 @@ class ModelSession:
         return reply
 
     async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, offer: Exclusions) -> Reply:
-        request = offer.request(prompt, self._settings.model.max_tokens, model.mode)
+        request = turn.client.request(offer.request(prompt, self._settings.model.max_tokens, model.mode))
         shown = ReplyKeeper(turn)
         kind = events.Thought if self.style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)

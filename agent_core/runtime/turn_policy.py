@@ -24,7 +24,17 @@ from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
 Reason: TypeAlias = Literal[
-    "replied", "interrupted", "steps", "repeated", "failed", "limits", "parked", "client_calls", "handed_off", "stuck"
+    "replied",
+    "interrupted",
+    "steps",
+    "repeated",
+    "failed",
+    "limits",
+    "parked",
+    "client_calls",
+    "handed_off",
+    "stuck",
+    "length",
 ]
 
 MAX_SAME_FAILURES = 3
@@ -104,6 +114,8 @@ class DirectReplyPolicy:
             follows = GoOn()
         if self.turn.client.required and isinstance(follows, Ended) and follows.reason == "replied":
             follows = self._after_no_call()
+        elif self.turn.client.shape and isinstance(follows, Ended) and follows.reason == "replied":
+            follows = self._shaped(follows.reply)
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._let_out()
             warning = f"The turn was ended after {self.max_steps} steps."
@@ -147,6 +159,20 @@ class DirectReplyPolicy:
             return Ended("replied", text, warning=f"{claim.denial}.")
         warning = announced_work(text, self.turn)
         return Ended("replied", text, warning=warning, fix="“go on” takes it up again." if warning else "")
+
+    def _shaped(self, text: str) -> GoOn | Ended:
+        """Decide where the turn would end with a reply that has to have a shape; the model may mend it once."""
+        read = self.turn.client.shaped(text)
+        if isinstance(read, str):
+            return Ended("replied", read)
+        faults = "; ".join(problem.message for problem in read)
+        if "shape" in self._advised:
+            return Ended("failed", warning=f"The reply does not have the shape that the client asked for: {faults}.")
+        self._advised.add("shape")
+        self.turn.function_messages.clear()  # the client has seen nothing yet
+        return GoOn(
+            f"Your reply does not have the shape that was asked for: {faults}. Send the whole JSON object again."
+        )
 
     def _after_no_call(self) -> GoOn | Ended:
         """Decide where the turn would end without a call that the client requires."""
@@ -207,6 +233,8 @@ class DirectReplyPolicy:
         return None
 
     def _after_cut(self, reply: Reply) -> GoOn | Ended:
+        if self.turn.client.max_tokens:
+            return Ended("length", reply.text)
         self._cuts += 1
         if reply.text and self._cuts > 1:
             return self._replied(f"{reply.text} […]")

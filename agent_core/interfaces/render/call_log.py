@@ -45,6 +45,7 @@ _ENDINGS = {
     "limits": "A limit was reached.",
     "parked": "It waits for the answer, and goes on by itself.",
     "client_calls": "A program that talks to it has calls to answer.",
+    "length": "The reply was cut off at the length that a client asked for.",
     "handed_off": "Another agent goes on with it.",
     "stuck": "A person has to decide: /agents shows who waits.",
 }

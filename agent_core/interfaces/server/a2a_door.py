@@ -23,8 +23,7 @@ from agent_core.storage import AGAIN
 
 from .a2a_messages import Json, ReplyPiece, RpcError, RpcRequest, TaskDialect, TaskState, TaskView, card, read_request
 from .agent_host import Listening
-from .chat_completions import ended_badly
-from .chat_threads import ChatThreads
+from .chat_threads import ChatThreads, no_reply
 from .failures import NotThere
 from .identity import Identity
 from .journal_events import JournalReader
@@ -194,8 +193,8 @@ class A2aDoor:
             case "interrupted" | "cancelled":
                 return self._as(place, TaskState.CANCELED)
             case _:
-                told = [{"type": "warning", "message": row.text} for row in self._warnings(ended.turn)]
-                return self._as(place, TaskState.FAILED, ended_badly(ended, told))
+                warnings = [row.text for row in self._warnings(ended.turn)]
+                return self._as(place, TaskState.FAILED, no_reply(ended, "".join(warnings[-1:])))
 
     def _warnings(self, turn: str) -> list[events.Warned]:
         return [row for row in self._rooms.host.warnings if row.turn == turn]

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
@@ -17,9 +17,10 @@ from agent_core.workspace.group_file import is_group
 
 from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import PER_MESSAGE, ClientMessage
-from .client_tools import MOST_TOOLS, Choice, ClientTool, Json, Tools, offered
+from .client_tools import MOST_TOOLS, Json, offered
 from .failures import NotThere, status_of
 from .identity import CONVERSATION, Identity
+from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Unsupported, Verbosity, only_known, sent_on
 from .parts import Misfit, Open, read_part
 from .responses import STREAM, json_response
 from .rooms import Rooms
@@ -77,20 +78,37 @@ class StreamOptions(Open):
     """What a stream holds besides."""
 
     include_usage: bool = False
+    include_obfuscation: Literal[False] = False
 
 
-class ChatRequest(Open):
+class ChatRequest(Shared):
     """A request for a reply. `model` is an agent, or `AGENT@CONVERSATION`."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES, fail_fast=True)]
     stream: bool = False
     stream_options: StreamOptions | None = None
-    tools: Tools | None = None
-    tool_choice: Choice = None
-    parallel_tool_calls: bool | None = None
-    functions: Annotated[list[Json], Field(max_length=0, fail_fast=True, description="Use `tools`.")] | None = None
-    n: int | None = None
+    max_tokens: Tokens | None = None
+    max_completion_tokens: Tokens | None = None
+    response_format: ResponseFormat | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    reasoning_effort: Effort | None = None
+    verbosity: Verbosity | None = None
+
+    def terms(self) -> Json:
+        """Return what the client asks of the turn besides its tools.
+
+        Raises:
+            UsageError: a parameter has no effect here.
+        """
+        parameters = sent_on(self, CHAT)
+        if self.stream_options is not None:
+            only_known(self.stream_options, "stream_options")
+        caps = [cap for cap in (self.max_tokens, self.max_completion_tokens) if cap]
+        shape = self.response_format.read("response_format") if self.response_format else None
+        return {"parameters": parameters, "max_tokens": min(caps, default=None), "shape": shape}
 
     def read(self) -> list[ClientMessage]:
         """Return the messages."""
@@ -123,20 +141,16 @@ class ChatDoor:
                 request.scope["open_stream"]()
             return await self._reply(asked, request.scope["identity"])
         except KnapperError as error:
-            return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
+            return refusal(error)
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
     async def _reply(self, asked: ChatRequest, identity: Identity) -> Response:
         identity.needs("chat")
         agent = await model_agent(self._rooms, identity, asked.model)
-        if (asked.n or 1) != 1:
-            return client_error(400, "One reply at a time: leave `n` out.", "unsupported_parameter")
-        client = await client_functions(
-            self._rooms, agent, asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls
-        )
+        client = await client_terms(self._rooms, agent, asked)
         messages = await aside(len(asked.messages) * PER_MESSAGE, asked.read)
-        thread = await self._threads.take_up(identity.name, asked.model, messages, client)
+        thread = await self._threads.take_up(asked.owner(identity.name), asked.model, messages, client)
         turn = _Completion(self._threads, thread, asked)
         if asked.stream:
             return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
@@ -155,20 +169,19 @@ async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
     return agent
 
 
-async def client_functions(
-    rooms: Rooms, agent: str, tools: Sequence[ClientTool] | None, choice: Choice, *, parallel: bool | None
-) -> Json:
-    """Return what the agent's turn is told of a client's functions.
+async def client_terms(rooms: Rooms, agent: str, asked: Shared) -> Json:
+    """Return what the agent's turn is told of a client's functions and of what else it asks for.
 
     Raises:
-        UsageError: they cannot be passed on.
+        UsageError: it cannot be passed on.
     """
-    if not tools:
-        return offered(tools, choice, parallel=parallel, taken=())
-    if is_group(rooms.workspace.root, agent):
-        what = f"`{agent}` is a group: its members have functions of their own."
-        raise UsageError(what, fix="Leave `tools` out, or name one agent.")
-    return offered(tools, choice, parallel=parallel, taken=(await rooms.host.agent(agent)).taken_names())
+    terms = {name: value for name, value in asked.terms().items() if value}
+    if (asked.tools or terms) and is_group(rooms.workspace.root, agent):
+        what = f"`{agent}` is a group: each of its members has functions and a model of its own."
+        raise UsageError(what, fix="Leave out `tools` and all that is meant for one model, or name one agent.")
+    taken = (await rooms.host.agent(agent)).taken_names() if asked.tools else ()
+    functions = offered(asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls, taken=taken)
+    return {**functions, **terms}
 
 
 class _Completion:
@@ -190,11 +203,11 @@ class _Completion:
         await self._threads.remember(self._thread, self._reply)
         ended, calls = self._reply.ended, self._reply.calls
         if ended is None or not self._reply.is_whole:
-            return client_error(502, ended_badly(ended, happened), "turn_failed")
+            return client_error(502, self._reply.failure(), "turn_failed")
         message: Json = {"role": "assistant", "content": ended.reply}
         if calls:
             message = {**message, "content": ended.reply or None, "tool_calls": [_called(call) for call in calls]}
-        choice = {"message": message, "finish_reason": "tool_calls" if calls else "stop"}
+        choice = {"message": message, "finish_reason": self._finish(), "logprobs": None}
         return json_response({**self._frame("chat.completion", choice, happened), "usage": _usage(ended)})
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
@@ -216,13 +229,16 @@ class _Completion:
     def _last(self) -> Iterator[bytes]:
         ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
-            yield _data(_error_of(ended_badly(ended), "turn_failed"))
+            yield _data(_error_of(self._reply.failure(), "turn_failed"))
             return
         for place, call in enumerate(self._reply.calls):
             yield self._chunk({"tool_calls": [{"index": place, **_called(call)}]})
-        yield self._chunk({}, finish="tool_calls" if self._reply.calls else "stop")
+        yield self._chunk({}, finish=self._finish())
         if self._asked.stream_options and self._asked.stream_options.include_usage:
             yield _data({**self._frame("chat.completion.chunk", None, []), "usage": _usage(ended)})
+
+    def _finish(self) -> str:
+        return "tool_calls" if self._reply.calls else "length" if self._reply.is_cut else "stop"
 
     def _turn(self) -> AsyncIterator[events.Event | None]:
         return self._threads.turn(self._thread)
@@ -235,13 +251,6 @@ class _Completion:
         frame: Json = {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
         frame["choices"] = [{"index": 0, **choice}] if choice is not None else []
         return {**frame, "knapper": {"events": happened}} if happened else frame
-
-
-def ended_badly(ended: events.TurnEnded | None, happened: Iterable[Json] = ()) -> str:
-    """Return a sentence about a turn that gave no reply."""
-    warnings = [f"{row['message']} {row.get('fix', '')}".strip() for row in happened if row["type"] == "warning"]
-    reason = ended.reason if ended else "the server stopped"
-    return " ".join([f"The turn ended without a reply ({reason}).", *warnings[-1:]])
 
 
 def _called(call: Call) -> Json:
@@ -263,8 +272,15 @@ def _data(value: Json) -> bytes:
     return f"data: {json.dumps(value, default=str)}\n\n".encode()
 
 
-def _error_of(message: str, code: str) -> Json:
-    return {"error": {"message": message, "type": code, "param": None, "code": code}}
+def _error_of(message: str, code: str, parameter: str | None = None) -> Json:
+    return {"error": {"message": message, "type": code, "param": parameter, "code": code}}
+
+
+def refusal(error: KnapperError) -> Response:
+    """Return the answer to a request that is refused; a parameter that is to blame is named."""
+    parameter = error.parameter if isinstance(error, Unsupported) else None
+    body = _error_of(f"{error.message} {error.fix}".strip(), error.code, parameter)
+    return json_response(body, status_of(error))
 
 
 def misfit(error: Misfit) -> Response:

@@ -6,7 +6,7 @@ before its message is posted: one that comes again, after a crash or because its
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -16,6 +16,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
+from agent_core.runtime.client_calls import ClientFunctions
 from agent_core.storage import AGENT, AttachBlock, TurnStore, WholeAgent
 from agent_core.workspace.group_file import is_group
 
@@ -32,8 +33,8 @@ _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
 _SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
 _WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
-_ANSWERED: Final = ("done", "client_calls")  # states of turns that gave the client something
-_WELL: Final = ("replied", "client_calls")  # the same as reasons of their ends
+_ANSWERED: Final = ("done", "client_calls", "length")  # states of turns that gave the client something
+_WELL: Final = ("replied", "client_calls", "length")  # the same as reasons of their ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,13 @@ class ClientReply:
     text: str = ""
     calls: list[Call] = field(default_factory=list)
     ended: events.TurnEnded | None = None
+    warning: str = ""
     _step: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the reply ends where the client's limit of tokens cut it off."""
+        return self.ended is not None and self.ended.reason == "length"
 
     @property
     def is_whole(self) -> bool:
@@ -68,19 +75,33 @@ class ClientReply:
 
     def take(self, event: events.Event) -> str:
         """Take an event of the turn, and return the piece of text that the client is to be sent now."""
+        has_shape = bool(self.client.get("shape"))
         match event:
+            case events.Text() if has_shape:
+                pass  # it is judged when it is whole
             case events.Text():
                 parts, self._step = event.step != self._step and self.text.strip(), event.step
                 return self._add(event.text, apart=bool(parts))
             case events.CallStarted() if self.is_clients(event):
                 self.calls.append(Call(event.call_id, event.name, event.arguments))
+            case events.Warned():
+                self.warning = event.text
             case events.TurnEnded():
                 self.ended = event
+                if has_shape and event.reason == "replied":
+                    shaped = ClientFunctions.read(self.client).shaped(event.reply)
+                    reply = shaped if isinstance(shaped, str) else event.reply
+                    self.ended = replace(event, reply=reply)
+                    return self._add(reply, apart=False)
                 if event.reason in _WELL and _bare(event.reply) not in _bare(self.text):
                     return self._add(event.reply, apart=bool(self.text.strip()))
             case _:
                 pass
         return ""
+
+    def failure(self) -> str:
+        """Return a sentence about a turn that gave no reply."""
+        return no_reply(self.ended, self.warning)
 
     def shown(self, event: events.Event) -> list[Json]:
         """Return what the vendor's field says of an event: of calls, only those that run here."""
@@ -95,6 +116,12 @@ class ClientReply:
         piece = f"\n\n{text}" if apart and not text.startswith("\n") else text
         self.text += piece
         return piece
+
+
+def no_reply(ended: events.TurnEnded | None, warning: str) -> str:
+    """Return a sentence about a turn that gave no reply, with the last warning in it."""
+    reason = ended.reason if ended else "the server stopped"
+    return f"The turn ended without a reply ({reason}). {warning}".rstrip()
 
 
 @dataclass(slots=True)

@@ -182,18 +182,7 @@ class Guard:
 
     async def _checked(self, scope: Scope) -> Identity | None:
         headers = Headers(scope=scope)
-        host = headers.get("host", "").lower()
-        if host not in self._hosts:
-            message = f"This server does not answer to the name `{one_line(host, 100)}`."
-            raise ApiRefusal(421, "wrong-host", message, "Use its address, or start it with --allow-host NAME.")
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host:
-            raise ApiRefusal(403, "wrong-origin", "Pages of other sites cannot use this server.")
-        if _is_from_elsewhere(headers, scope["path"]):
-            raise ApiRefusal(403, "wrong-origin", "Pages of other sites, or of other ports, cannot use this server.")
-        if b"token=" in scope.get("query_string", b"").lower():
-            fix = "Send it as a header: Authorization: Bearer TOKEN"
-            raise ApiRefusal(400, "token-in-address", "A token in an address ends up in logs: revoke it.", fix)
+        origin = self._origin_of(scope, headers)
         address = (scope.get("client") or ("-", 0))[0]
         identity = await self._identity(headers, scope["method"], origin, address)
         path = scope["path"]
@@ -207,6 +196,26 @@ class Guard:
         if not self._requests.take(identity.name if identity else address):
             raise ApiRefusal(429, "too-many", "Too many requests at once.", "Wait a second.")
         return identity
+
+    def _origin_of(self, scope: Scope, headers: Headers) -> str | None:
+        """Return the page that a request says it comes from, which is one of ours, or none.
+
+        Raises:
+            ApiRefusal: it comes from another page, asks for another server, or has a token in its address.
+        """
+        host = headers.get("host", "").lower()
+        if host not in self._hosts:
+            message = f"This server does not answer to the name `{one_line(host, 100)}`."
+            raise ApiRefusal(421, "wrong-host", message, "Use its address, or start it with --allow-host NAME.")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != host:
+            raise ApiRefusal(403, "wrong-origin", "Pages of other sites cannot use this server.")
+        if _is_from_elsewhere(headers, scope["path"]):
+            raise ApiRefusal(403, "wrong-origin", "Pages of other sites, or of other ports, cannot use this server.")
+        if b"token=" in scope.get("query_string", b"").lower():
+            fix = "Send it as a header: Authorization: Bearer TOKEN"
+            raise ApiRefusal(400, "token-in-address", "A token in an address ends up in logs: revoke it.", fix)
+        return origin
 
     async def _identity(self, headers: Headers, method: str, origin: str | None, address: str) -> Identity | None:
         kind, _, token = headers.get("authorization", "").partition(" ")

@@ -17,7 +17,7 @@ _KINDS: Final = ("user", "notice", "assistant", "call", "result", CLIENT)
 _DONE: Final = "done"
 _MOST_EVENTS: Final = 200  # that are kept for all who listen
 _ON_DISK: Final = (events.TurnStarted, events.CallStarted, events.CallAnswered, events.TurnEnded)
-_HANDED: Final = "client_calls"
+_WITH_REPLY: Final = ("client_calls", "length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class JournalReader:
             turn=row.id,
             step=self._step,
             reason="replied" if is_replied else row.state,
-            reply=self._reply if is_replied or row.state == _HANDED else "",
+            reply=self._reply if is_replied or row.state in _WITH_REPLY else "",
             steps=self._step,
             usage={},
         )

@@ -20,21 +20,32 @@ from .chat_completions import (
     ChatMessage,
     Parts,
     client_error,
-    client_functions,
-    ended_badly,
+    client_terms,
     misfit,
     model_agent,
+    refusal,
 )
 from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import PER_MESSAGE, ClientMessage
-from .client_tools import Choice, Json, Tools
-from .failures import status_of
+from .client_tools import Json
 from .identity import Identity
+from .openai_parameters import (
+    RESPONSES,
+    Effort,
+    ResponseFormat,
+    Shared,
+    Tokens,
+    Verbosity,
+    only_known,
+    sent_on,
+)
 from .parts import Misfit, Open, read_part
 from .responses import STREAM, json_response
 from .rooms import Rooms
 
 _MOST: Final = 1_000_000
+_Key: TypeAlias = Annotated[str, Field(max_length=64)]
+_Value: TypeAlias = Annotated[str, Field(max_length=512)]
 
 
 class CallItem(Open):
@@ -86,7 +97,20 @@ Item: TypeAlias = Annotated[
 ]
 
 
-class ResponsesRequest(Open):
+class TextOptions(Open):
+    """How the text of the response is written."""
+
+    format: ResponseFormat | None = None
+    verbosity: Verbosity | None = None
+
+
+class ReasoningOptions(Open):
+    """How long the model thinks."""
+
+    effort: Effort | None = None
+
+
+class ResponsesRequest(Shared):
     """A request for a response. `input` is a text, or the items of a conversation."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
@@ -97,10 +121,27 @@ class ResponsesRequest(Open):
     instructions: str | None = None
     previous_response_id: Annotated[str | None, Field(max_length=200)] = None
     stream: bool = False
-    tools: Tools | None = None
-    tool_choice: Choice = None
-    parallel_tool_calls: bool | None = None
-    background: Literal[False] | None = None
+    max_output_tokens: Tokens | None = None
+    text: TextOptions | None = None
+    reasoning: ReasoningOptions | None = None
+    metadata: Annotated[dict[_Key, _Value], Field(max_length=16)] | None = None
+    store: bool | None = None
+
+    def terms(self) -> Json:
+        """Return what the client asks of the turn besides its tools.
+
+        Raises:
+            UsageError: a parameter has no effect here.
+        """
+        parameters, shape = sent_on(self, RESPONSES), None
+        if self.reasoning is not None:
+            only_known(self.reasoning, "reasoning")
+            parameters |= {"reasoning_effort": self.reasoning.effort} if self.reasoning.effort else {}
+        if self.text is not None:
+            only_known(self.text, "text")
+            shape = self.text.format.read("text.format") if self.text.format else None
+            parameters |= {"verbosity": self.text.verbosity} if self.text.verbosity else {}
+        return {"parameters": parameters, "max_tokens": self.max_output_tokens, "shape": shape}
 
     def read(self) -> list[ClientMessage]:
         """Return the messages."""
@@ -130,7 +171,7 @@ class ResponsesDoor:
                 request.scope["open_stream"]()
             thread = await self._thread(asked, identity)
         except KnapperError as error:
-            return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code)
+            return refusal(error)
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
         response = _Response(self._threads, thread, asked)
@@ -140,12 +181,12 @@ class ResponsesDoor:
 
     async def _thread(self, asked: ResponsesRequest, identity: Identity) -> Thread:
         agent = await model_agent(self._rooms, identity, asked.model)
-        parallel, choice = asked.parallel_tool_calls, asked.tool_choice
-        client = await client_functions(self._rooms, agent, asked.tools, choice, parallel=parallel)
+        client = await client_terms(self._rooms, agent, asked)
         size = PER_MESSAGE * (1 if isinstance(asked.input, str) else len(asked.input))
         messages = await aside(size, asked.read)
         previous = asked.previous_response_id or ""
-        return await self._threads.take_up(identity.name, asked.model, messages, client, response=previous)
+        owner = asked.owner(identity.name)
+        return await self._threads.take_up(owner, asked.model, messages, client, response=previous)
 
 
 class _Response:
@@ -166,11 +207,11 @@ class _Response:
             if event is not None:
                 self._reply.take(event)
                 happened += self._reply.shown(event)
-        await self._threads.remember(self._thread, self._reply, self._id)
+        await self._remember()
         ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
-            return client_error(502, ended_badly(ended, happened), "turn_failed")
-        return json_response(self._object("completed", ended.reply) | _vendors(happened))
+            return client_error(502, self._reply.failure(), "turn_failed")
+        return json_response(self._object(self._status, ended.reply) | _vendors(happened))
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the parts of the response as they come."""
@@ -189,14 +230,22 @@ class _Response:
                 yield self._event("response.output_text.delta", **place, delta=text, logprobs=[])
             elif happened := self._reply.shown(event):
                 yield self._event("response.in_progress", response=self._object("in_progress"), **_vendors(happened))
-        await self._threads.remember(self._thread, self._reply, self._id)
+        await self._remember()
         if not self._reply.is_whole:
-            error = {"code": "server_error", "message": ended_badly(self._reply.ended)}
+            error = {"code": "server_error", "message": self._reply.failure()}
             yield self._event("response.failed", response=self._object("failed") | {"error": error})
             return
         for frame in (*(self._text_frames(place) if begun else ()), *self._call_frames(int(begun))):
             yield frame
-        yield self._event("response.completed", response=self._object("completed", self._reply.text))
+        yield self._event(f"response.{self._status}", response=self._object(self._status, self._reply.text))
+
+    @property
+    def _status(self) -> str:
+        return "incomplete" if self._reply.is_cut else "completed"
+
+    async def _remember(self) -> None:
+        """Note how the conversation goes on; a response that is not to be stored is found by its words alone."""
+        await self._threads.remember(self._thread, self._reply, "" if self._asked.store is False else self._id)
 
     def _text_frames(self, place: Json) -> Iterator[bytes]:
         text = self._reply.text
@@ -233,7 +282,7 @@ class _Response:
             "created_at": self._created,
             "status": status,
             "error": None,
-            "incomplete_details": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
             "instructions": self._asked.instructions,
             "model": self._asked.model,
             "output": [*said, *(_called(call, status) for call in self._reply.calls)] if ended else [],
@@ -242,7 +291,12 @@ class _Response:
             "tool_choice": _sent(self._asked, "tool_choice", "auto"),
             "tools": _sent(self._asked, "tools", []),
             "usage": usage if ended else None,
-            "metadata": {},
+            "metadata": self._asked.metadata or {},
+            "temperature": self._asked.temperature,
+            "top_p": self._asked.top_p,
+            "max_output_tokens": self._asked.max_output_tokens,
+            "text": _sent(self._asked, "text", {"format": {"type": "text"}}),
+            "store": self._asked.store is not False,
         }
 
     def _message(self, text: str, status: str) -> Json:

@@ -1,0 +1,296 @@
+"""Each parameter of the two OpenAI doors acts or is refused by name, and a reply has the shape that was asked for."""
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx2
+import pytest
+from openai.types.chat import completion_create_params as chat_types
+from openai.types.responses import response_create_params as response_types
+
+from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Refused, SentOn
+from tests.agents.groups import group_file
+from tests.kit import Expect, Fail, Repeat, Say, Seen
+from tests.kit.drawing import sampled
+from tests.kit.steps import Step
+
+from .conftest import Serve, Served
+from .programs import user
+
+STREAMING = {"stream"}
+DOORS: Mapping[str, tuple[Mapping[str, Effect], dict[str, Any]]] = {
+    "/v1/chat/completions": (CHAT, {"model": "main", "messages": [user("hello")]}),
+    "/v1/responses": (RESPONSES, {"model": "main", "input": "hello"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        pytest.param(CHAT, chat_types.CompletionCreateParamsBase, id="chat"),
+        pytest.param(RESPONSES, response_types.ResponseCreateParamsBase, id="responses"),
+    ],
+)
+def test_the_table_has_every_parameter_of_the_packages_types(ours: Mapping[str, Effect], theirs: type) -> None:
+    assert ours.keys() - STREAMING == {*theirs.__annotations__}
+
+
+@pytest.mark.parametrize("path", DOORS)
+async def test_what_cannot_act_is_a_400_that_names_it_and_says_why(unchanged: Served, path: str) -> None:
+    effects, body = DOORS[path]
+    refused = {name: effect for name, effect in effects.items() if isinstance(effect, Refused)}
+    assert len(refused) > 10
+    for name, effect in [*refused.items(), ("frobnicate", Refused("is not known here."))]:
+        answer = await unchanged.client.post(path, json={**body, name: {"neither": "usual"}})
+        assert answer.status_code == 400, (name, answer.text)
+        error = answer.json()["error"]
+        assert error["param"] == name
+        assert f"`{name}` {effect.why}" in error["message"]
+
+
+@pytest.mark.parametrize("path", DOORS)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", 3),
+        ("temperature", "hot"),
+        ("top_p", -1),
+        ("user", "x" * 300),
+        ("prompt_cache_key", 7),
+    ],
+)
+async def test_a_value_that_cannot_be_meant_is_refused_with_its_name(
+    unchanged: Served, path: str, name: str, value: object
+) -> None:
+    answer = await unchanged.client.post(path, json={**DOORS[path][1], name: value})
+    assert (answer.status_code, name in answer.json()["error"]["message"]) == (400, True)
+
+
+SAMPLES: Mapping[str, Any] = {
+    "temperature": 0.3,
+    "top_p": 0.9,
+    "prompt_cache_key": "k",
+    "frequency_penalty": 0.5,
+    "presence_penalty": -0.5,
+    "seed": 7,
+    "reasoning_effort": "low",
+    "verbosity": "high",
+}
+
+
+@pytest.mark.parametrize("path", DOORS)
+async def test_what_is_sent_on_reaches_the_model_and_what_asks_for_nothing_is_taken(served: Serve, path: str) -> None:
+    effects, body = DOORS[path]
+    sent = {name: SAMPLES[name] for name, effect in effects.items() if isinstance(effect, SentOn)}
+    usual = {name: effect.usual[0] for name, effect in effects.items() if isinstance(effect, Refused) and effect.usual}
+    nulls = {name: None for name, effect in effects.items() if isinstance(effect, Refused) and not effect.usual}
+
+    def has_them(seen: Seen) -> str | None:
+        found = {name: seen.body.get(name) for name in sent}
+        return None if found == sent else f"the model was sent {found}"
+
+    server = await served([Expect(Say("Hello."), has_them)])
+    answer = await server.client.post(path, json={**body, **sent, **usual, **nulls})
+    assert answer.status_code == 200, answer.text
+
+
+async def test_options_of_responses_act_under_their_own_names(served: Serve) -> None:
+    def has_them(seen: Seen) -> str | None:
+        found = [seen.body.get(name) for name in ("reasoning_effort", "verbosity", "max_tokens")]
+        return None if found == ["high", "low", 50] else f"the model was sent {found}"
+
+    server = await served([Expect(Say("Hello."), has_them)])
+    options = {"reasoning": {"effort": "high"}, "text": {"verbosity": "low"}, "max_output_tokens": 50}
+    more = {"metadata": {"order": "7"}, "store": False}
+    answer = await server.client.post("/v1/responses", json={"model": "main", "input": "a", **options, **more})
+    assert answer.json()["metadata"] == {"order": "7"}
+    again = {"model": "main", "input": "b", "previous_response_id": answer.json()["id"]}
+    assert (await server.client.post("/v1/responses", json=again)).status_code == 400  # it was not to be stored
+
+
+async def test_a_reply_that_the_clients_limit_cuts_off_ends_as_length(served: Serve) -> None:
+    server = await served([Say("Once upon a", finish="length")] * 2)
+    body = {"model": "main", "messages": [user("Tell me a story")], "max_completion_tokens": 3}
+    answer = (await server.client.post("/v1/chat/completions", json=body)).json()
+    assert answer["choices"][0]["finish_reason"] == "length"
+    assert answer["choices"][0]["message"]["content"] == "Once upon a"
+    body = {"model": "main", "input": "Tell me another", "max_output_tokens": 3}
+    response = (await server.client.post("/v1/responses", json=body)).json()
+    assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+
+
+async def test_users_of_one_token_have_conversations_of_their_own(served: Serve) -> None:
+    server = await served([Say("Hello."), Say("Twice."), Say("New.")])
+    chat = "/v1/chat/completions"
+    body: dict[str, Any] = {"model": "main", "messages": [user("first")]}
+    await server.client.post(chat, json={**body, "user": "ada"})
+    body["messages"] += [{"role": "assistant", "content": "Hello."}, user("second")]
+    await server.client.post(chat, json={**body, "user": "ada"})
+    await server.client.post(chat, json={**body, "user": "bob"})
+    names = [name for name in await server.workspace.agent_names() if "--chat-" in name]
+    assert len(names) == 2
+
+
+async def test_a_group_takes_nothing_that_is_meant_for_one_model(served: Serve) -> None:
+    server = await served([])
+    group_file(server.workspace.root)
+    body = {"model": "team", "messages": [user("a")], "response_format": {"type": "json_object"}}
+    answer = await server.client.post("/v1/chat/completions", json=body)
+    assert (answer.status_code, "group" in answer.json()["error"]["message"]) == (400, True)
+
+
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "people": {"type": "integer", "minimum": 0}},
+    "required": ["city", "people"],
+    "additionalProperties": False,
+}
+ORDER = {
+    "type": "object",
+    "properties": {
+        "items": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/item"}},
+        "paid": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+    },
+    "required": ["items"],
+    "$defs": {"item": {"type": "object", "properties": {"n": {"enum": [1, 2, 3]}}, "required": ["n"]}},
+}
+TREE = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "minLength": 1}, "parts": {"type": "array", "items": {"$ref": "#"}}},
+    "required": ["name"],
+}
+SHAPES: Mapping[str, tuple[dict[str, Any] | None, dict[str, Any], dict[str, Any]]] = {
+    "city": (CITY, {"city": "Köln", "people": 1_087_353}, {"city": "Köln", "people": "many"}),
+    "order": (ORDER, {"items": [{"n": 1}, {"n": 3}], "paid": None}, {"items": [{"n": 9}]}),
+    "tree": (TREE, {"name": "a", "parts": [{"name": "b", "parts": []}]}, {"name": "a", "parts": [{"parts": []}]}),
+    "any object": (None, {"a": [1, {"b": None}]}, {}),
+}
+Behavior = Callable[[str, str], list[Step]]
+BEHAVIORS: Mapping[str, tuple[Behavior, bool]] = {  # the model's replies, from a right and a wrong one; and how it ends
+    "rightly": (lambda right, _: [Say(right)], True),
+    "rightly in pieces": (lambda right, _: [Say(right, pause_s=0.001)], True),
+    "in a fence": (lambda right, _: [Say(f"```json\n{right}\n```")], True),
+    "with prose around": (lambda right, _: [Say(f"Here is what you want:\n\n{right}\n\nAnything else?")], True),
+    "with a thought before": (lambda right, _: [Say(right, thought="I count the people.")], True),
+    "wrongly, then rightly": (lambda right, wrong: [Say(wrong), Say(right)], True),
+    "with half a document, then rightly": (lambda right, _: [Say(right[: len(right) // 2]), Say(right)], True),
+    "in words, then rightly": (lambda right, _: [Say("About a million."), Say(right)], True),
+    "with a list, then rightly": (lambda right, _: [Say(f"[{right}]"), Say(right)], True),
+    "wrongly twice": (lambda _, wrong: [Say(wrong), Say(wrong)], False),
+    "with half a document twice": (lambda right, _: [Say(right[: len(right) // 2])] * 2, False),
+    "never": (lambda _, wrong: [Say("No."), Say("I said no.")], False),
+    "with null": (lambda _, wrong: [Say("null"), Say("null")], False),
+}
+CASES = [
+    pytest.param(
+        shape, behavior, path, streamed, id=f"{shape}-{behavior}-{path[4:]}-{'stream' if streamed else 'whole'}"
+    )
+    for shape, behavior, path, streamed in itertools.product(SHAPES, BEHAVIORS, DOORS, (False, True))
+    if not (shape == "any object" and "wrong" in behavior)
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("shape", "behavior", "path", "streamed"), sampled(CASES, 7))
+async def test_a_shaped_reply_is_the_value_or_an_error(
+    served: Serve, shape: str, behavior: str, path: str, streamed: bool
+) -> None:
+    schema, value, wrong = SHAPES[shape]
+    play, ends_well = BEHAVIORS[behavior]
+    server = await served(play(json.dumps(value), json.dumps(wrong)))
+    answer = await server.client.post(path, json=shaped_request(path, schema, streamed=streamed))
+    text, failed = read_answer(path, answer, streamed=streamed)
+    if ends_well:
+        assert (json.loads(text), failed) == (value, "")
+    else:
+        assert text == ""
+        assert "shape" in failed
+
+
+def shaped_request(path: str, schema: dict[str, Any] | None, *, streamed: bool) -> dict[str, Any]:
+    """A request for a reply of this shape, or for any object."""
+    body = {**DOORS[path][1], "stream": streamed}
+    described = {"name": "thing", "schema": schema, "strict": True}
+    if path.endswith("responses"):
+        flat = {"type": "json_schema", **described} if schema else {"type": "json_object"}
+        return {**body, "text": {"format": flat}}
+    nested = {"type": "json_schema", "json_schema": described} if schema else {"type": "json_object"}
+    return {**body, "response_format": nested}
+
+
+def read_answer(path: str, answer: httpx2.Response, *, streamed: bool) -> tuple[str, str]:
+    """The text of a reply, and its error."""
+    is_chat = path.endswith("completions")
+    if not streamed:
+        body = answer.json()
+        if answer.status_code != 200:
+            return "", body["error"]["message"]
+        return (
+            (body["choices"][0]["message"]["content"], "") if is_chat else (body["output"][0]["content"][0]["text"], "")
+        )
+    rows = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+    if is_chat:
+        failed = [row["error"]["message"] for row in rows if "error" in row]
+        parts = [row["choices"][0]["delta"].get("content") or "" for row in rows if row.get("choices")]
+    else:
+        failed = [row["response"]["error"]["message"] for row in rows if row["type"] == "response.failed"]
+        parts = [row["delta"] for row in rows if row["type"] == "response.output_text.delta"]
+    return "".join(parts), "".join(failed)
+
+
+async def test_the_format_is_sent_on_to_an_endpoint_that_takes_it(served: Serve) -> None:
+    def is_sent(seen: Seen) -> str | None:
+        sent = seen.body.get("response_format") or {}
+        is_whole = sent.get("json_schema", {}).get("schema") == CITY and sent["json_schema"]["name"] == "thing"
+        return None if is_whole and seen.functions else f"it was sent {sent}"
+
+    server = await served([Expect(Say('{"city": "Bonn", "people": 1}'), is_sent)])
+    path = "/v1/chat/completions"
+    answer = await server.client.post(path, json=shaped_request(path, CITY, streamed=False))
+    assert read_answer(path, answer, streamed=False) == ('{"city": "Bonn", "people": 1}', "")
+
+
+async def test_an_endpoint_that_refuses_every_format_is_asked_in_words(served: Serve) -> None:
+    def take(seen: Seen) -> Step:
+        if "response_format" in seen.body:
+            return Fail(400, "response_format is not supported by this model")
+        return Say('{"city": "Bonn", "people": 1}') if '"minimum": 0' in seen.text else Say("Which schema?")
+
+    server = await served([Repeat(take)])
+    path = "/v1/chat/completions"
+    answer = await server.client.post(path, json=shaped_request(path, CITY, streamed=False))
+    assert read_answer(path, answer, streamed=False) == ('{"city": "Bonn", "people": 1}', "")
+
+
+async def test_a_model_in_constrained_mode_writes_the_shape_as_its_reply(served: Serve) -> None:
+    def step(seen: Seen) -> Step:
+        schema = json.dumps(seen.body["response_format"])
+        assert '"people"' in schema, schema
+        return Say(json.dumps({"thought": "I know it.", "reply": {"city": "Bonn", "people": 1}}))
+
+    server = await served([Repeat(step)], model__mode="constrained")
+    path = "/v1/chat/completions"
+    answer = await server.client.post(path, json=shaped_request(path, CITY, streamed=False))
+    assert json.loads(read_answer(path, answer, streamed=False)[0]) == {"city": "Bonn", "people": 1}
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        pytest.param({"type": "array"}, "object", id="no-object"),
+        pytest.param({"type": "object", "properties": {"a": {"pattern": "(a+)+$"}}}, "pattern", id="pattern"),
+        pytest.param({"type": "object", "properties": {"a": {"$ref": "http://x/"}}}, "$ref", id="reference"),
+        pytest.param({"type": "object", "properties": 7}, "schema", id="broken"),
+        pytest.param({"type": "object", "description": "x" * 70_000}, "64 KiB", id="large"),
+    ],
+)
+async def test_a_schema_that_cannot_be_checked_is_refused(unchanged: Served, schema: Any, says: str) -> None:
+    for path in DOORS:
+        answer = await unchanged.client.post(path, json=shaped_request(path, schema, streamed=False))
+        assert (answer.status_code, says in answer.json()["error"]["message"]) == (400, True), answer.text
+
+
+def test_what_acts_says_how() -> None:
+    assert all(effect.does for effect in {**CHAT, **RESPONSES}.values() if isinstance(effect, Acts))
