@@ -43,7 +43,7 @@ async def ask_agents(self: Agent, agents: list[str], question: str, minutes: flo
     return self.colleagues.ask(self.turn_now, agents, question, minutes)
 
 
-async def hand_off(  # noqa: PLR0913, PLR0917 - what a brief has
+async def hand_off(
     self: Agent,
     to: str,
     goal: str,

@@ -159,7 +159,7 @@ async def test_function(self: Agent, function_name: str, arguments: dict[str, An
     return presentation.tested(await self.workshop.test(function_name, arguments, self.author))
 
 
-async def debugger(  # noqa: PLR0913, PLR0917 - what a breakpoint has
+async def debugger(  # noqa: PLR0913 - what a breakpoint has
     self: Agent,
     function_name: str,
     line: int = 0,

@@ -57,7 +57,7 @@ class Permits(Protocol):
 class PathPermits(Protocol):
     """The access rules of files that a running function opens."""
 
-    async def want_path(  # noqa: PLR0913 - the question's parts
+    async def want_path(
         self, function: str, snapshot: Snapshot, grants: Grants, folder: str, doubt: str, *, caller: str = ""
     ) -> tuple[Grants, str]:
         """Ask whether a running function may open a file. Return what was given, or why nothing was."""

@@ -170,7 +170,7 @@ class ConstrainedModel:
 
     mode: Literal["constrained"] = "constrained"
 
-    def __init__(  # noqa: PLR0913 - what it is made of
+    def __init__(
         self,
         completions: Completions,
         name: str,

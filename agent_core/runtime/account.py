@@ -13,7 +13,7 @@ _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"
 class Account:
     """The account of one turn."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - whose it is, and what limits it
+    def __init__(
         self,
         agent: str,
         thread: str,

@@ -174,7 +174,7 @@ class Colleagues:
         text = f"`{name}` has it now and goes on in your place. Your turn ends here."
         return PlannedMessage(text, (send,), brief={"to": name, **brief})
 
-    def _send(  # noqa: PLR0913 - what a message has
+    def _send(
         self, turn: Turn, kind: str, name: str, text: str, *, due: float | None = None, key: str = ""
     ) -> SendMessage:
         self._check(name, text)

@@ -44,7 +44,7 @@ class AgentLoop:
 
     is_group: Final = False
 
-    def __init__(  # noqa: PLR0913 - what it is made of
+    def __init__(
         self,
         asker: ModelSession,
         dispatcher: Dispatcher,

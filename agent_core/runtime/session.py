@@ -94,7 +94,7 @@ class AgentSession:
     With `verify`, a first reply must have a thought and a message where the style wants that.
     """
 
-    def __init__(  # noqa: PLR0913 - what it is made of
+    def __init__(
         self,
         agent: str,
         store: Store,

@@ -24,7 +24,7 @@ _NOTHING_JOINED: Final[tuple[object, tuple[FunctionShown, ...]]] = (None, ())
 class StepFunctions:
     """The functions of one agent as its model is shown them. Unchanged ones give the same object."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it is made of
+    def __init__(
         self,
         shown: Shown,
         models: AgentModels,

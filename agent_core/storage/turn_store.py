@@ -157,7 +157,7 @@ class TurnStore(Subject, Protocol):
     async def load(self, turn: str) -> list[Entry]:
         """Return the journal of one turn, all kinds, in order."""
 
-    async def append(  # noqa: PLR0913 the one method of the journal: a place, and all that happens there at once
+    async def append(
         self,
         turn: str,
         attempt: int,

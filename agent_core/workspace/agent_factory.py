@@ -206,7 +206,7 @@ class _AgentParts:
         return AgentLoop(asker, self.dispatcher(host), workshop, most_steps, self.memory, sees=sees)
 
 
-async def build_agent(  # noqa: PLR0913 - what differs from agent to agent
+async def build_agent(
     deps: WorkspaceDeps,
     name: str,
     memory: Memory | None = None,

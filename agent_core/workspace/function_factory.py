@@ -53,7 +53,7 @@ def sandbox_client(
     )
 
 
-def function_service(  # noqa: PLR0913, PLR0917 - what it is made of
+def function_service(
     root: Path,
     settings: Settings,
     store: Store,
@@ -84,7 +84,7 @@ def function_service(  # noqa: PLR0913, PLR0917 - what it is made of
     )
 
 
-def _granting(  # noqa: PLR0913, PLR0917 - what it is made of
+def _granting(
     root: Path,
     settings: Settings,
     store: Store,

@@ -61,7 +61,7 @@ _LOOK_S = 5.0  # between looks for functions that were changed elsewhere, and no
 class Workspace:
     """An open folder with `functions/` and its state."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what it is made of
+    def __init__(
         self,
         root: Path,
         settings: Settings,

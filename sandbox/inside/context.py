@@ -184,7 +184,7 @@ def _inflated(pieces: Iterator[bytes], bits: int) -> Iterator[bytes]:
         yield plain
 
 
-def fetch(  # noqa: PLR0913 - the channel, and what self.fetch takes
+def fetch(
     channel: Channel,
     url: str,
     *,

@@ -70,7 +70,7 @@ async def arrives(condition: Any) -> None:  # Any: a callable that returns a boo
 
 @pytest.mark.parametrize("era", ["auto", "legacy"])
 @pytest.mark.parametrize("way", ["pipe", "http"])
-async def test_clients_see_call_and_follow_the_functions(served: Served, era: Era, way: str) -> None:  # noqa: PLR0915 - one function's life
+async def test_clients_see_call_and_follow_the_functions(served: Served, era: Era, way: str) -> None:
     workspace = served.workspace
     token = await served.token("peer", "read", "chat")
     notices: list[object] = []

@@ -1,4 +1,4 @@
-"""Requests of at most 2 MiB that cost a server far more than their sender: each by a name, with its path and its body."""
+"""Requests of at most 2 MiB that cost a server far more than their sender, each with a name, its path and its body."""
 
 import json
 from collections.abc import Iterator

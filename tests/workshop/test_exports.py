@@ -116,7 +116,7 @@ async def test_named_functions_come_with_what_they_need_and_nothing_else(here: R
         pytest.param((), "no-name", "", "cannot be called", id="no-identifier"),
     ],
 )
-async def test_a_folder_is_not_written_over_and_a_wrong_name_is_told(  # noqa: PLR0917
+async def test_a_folder_is_not_written_over_and_a_wrong_name_is_told(
     here: Room, tmp_path: Path, names: tuple[str, ...], package: str, held: str, said: str
 ) -> None:
     await a_workspace(here)

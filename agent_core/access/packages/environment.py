@@ -200,7 +200,7 @@ Alone = Callable[[], AbstractAsyncContextManager[None]]
 class Environment:
     """A resolver, installer and finder of packages; `listed` are the packages that every function already sees."""
 
-    def __init__(  # noqa: PLR0913 - what it works with
+    def __init__(
         self,
         root: Path,
         alone: Alone,

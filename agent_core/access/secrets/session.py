@@ -212,7 +212,7 @@ class Curtain:
     Without a broker nothing is reached, as in a replay: then the handler answers for the broker and the vault.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - who answers what
+    def __init__(
         self,
         secrets: CallSecrets,
         handler: RequestHandler,

@@ -112,7 +112,7 @@ FILE_STAGES: tuple[Stage[SavedFile], ...] = (
 class Gate:
     """Judges candidates and saved files; holds the sandbox in which they are tried, and the rules."""
 
-    def __init__(  # noqa: PLR0913 - what it works with
+    def __init__(
         self,
         sandbox: Workers,
         *,

@@ -221,7 +221,7 @@ def _stuffed(function: Function) -> AuditFinding:
     return _finding(function, "stuffed-description", message, "say in a sentence what it does", "reword")
 
 
-def _finding(  # noqa: PLR0913, PLR0917 - what a finding is made of
+def _finding(
     function: Function,
     code: str,
     message: str,

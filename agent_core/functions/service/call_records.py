@@ -41,7 +41,7 @@ def recorded(
     return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message, *measured)
 
 
-def noted(  # noqa: PLR0913 - what a call was, one thing each
+def noted(
     watch: Watch,
     function: Function,
     snapshot: Snapshot,

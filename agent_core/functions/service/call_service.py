@@ -62,7 +62,7 @@ class CallService:
         self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
         self.debugging = cage.debugging
 
-    async def made(  # noqa: PLR0913, PLR0917 - one call and all that goes with it
+    async def made(
         self,
         function: Function,
         snapshot: Snapshot,

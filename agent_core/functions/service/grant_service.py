@@ -68,7 +68,7 @@ class CandidateGrants:
 class GrantService:
     """Service that asks for grants and decides what a call may use."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the rooms that it joins
+    def __init__(
         self,
         packing: PackageGrants,
         reach: AccessResolver,
@@ -268,7 +268,7 @@ class GrantService:
         """Ask during a call for a grant that it turned out to need. Return whether the call may go on with it."""
         return not (await self.want_path(function, snapshot, grants, "", "", caller=caller))[1]
 
-    async def want_path(  # noqa: PLR0913 - the question's parts
+    async def want_path(
         self, function: str, snapshot: Snapshot, grants: Grants, folder: str, doubt: str, *, caller: str = ""
     ) -> tuple[Grants, str]:
         """Ask during a call for a file that is being opened. Return what was given, or why nothing was."""

@@ -193,9 +193,7 @@ async def show(door: Door, name: str, is_brief: bool) -> Result:  # noqa: FBT001
     "--module", default="grown", show_default=True, help="The module to add it to; created if it does not exist."
 )
 @click.option("--reason", default="", help="The reason, for the history.")
-async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
-    door: Door, name: str, source: str | None, file: str | None, module: str, reason: str
-) -> Result:
+async def create(door: Door, name: str, source: str | None, file: str | None, module: str, reason: str) -> Result:
     """Create the function in FILE. It goes through the gate; without FILE, it is read from standard input."""
     if name.endswith(".py"):
         fix = f"Next: knapper functions create NAME {name}"
@@ -210,9 +208,7 @@ async def create(  # noqa: PLR0913, PLR0917  (click hands them in)
 @click.option("--old", help="The text to replace; it must occur exactly once.")
 @click.option("--new", help="The replacement.")
 @click.option("--reason", default="", help="The reason, for the history.")
-async def edit(  # noqa: PLR0913, PLR0917  (click hands them in)
-    door: Door, name: str, file: str | None, old: str | None, new: str | None, reason: str
-) -> Result:
+async def edit(door: Door, name: str, file: str | None, old: str | None, new: str | None, reason: str) -> Result:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
     shop = door.shop
     if old is not None and new is not None:

@@ -67,7 +67,7 @@ class PassageTables(Tables):
         return [_said_of(row) for row in rows]
 
     @query
-    def messages_between(  # noqa: PLR0913, PLR0917 as in `MemoryStore`
+    def messages_between(
         self, session: SqlSession, agent: str, start: float, end: float, offset: int, limit: int
     ) -> tuple[int, list[RecallMessage]]:
         """Return messages by time."""
@@ -141,14 +141,14 @@ class PassageTables(Tables):
         return searching.words(session, shelf, agent, words, limit)
 
     @query
-    def search_vector(  # noqa: PLR0913, PLR0917 as in `MemoryStore`
+    def search_vector(
         self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, limit: int
     ) -> list[Hit]:
         """Return the best rows by meaning."""
         return session.vectors.nearest(session, Key(agent, shelf, space), vector, limit)
 
     @query
-    def cosines(  # noqa: PLR0913, PLR0917 as in `MemoryStore`
+    def cosines(
         self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
     ) -> dict[int, float]:
         """Return the cosines of given rows."""

@@ -125,7 +125,7 @@ class TurnTables(Tables):
         return [Entry(STREAMED, {"text": text}, *place) for text, *place in session.all(sql, agent)]
 
     @change
-    def finish(  # noqa: PLR0913 as in `TurnStore`
+    def finish(
         self,
         session: SqlSession,
         turn: str,
@@ -170,7 +170,7 @@ class TurnTables(Tables):
         return _load(session, turn)
 
     @query
-    def history(  # noqa: PLR0913 as in `TurnStore`
+    def history(
         self,
         session: SqlSession,
         agent: str,
