@@ -73,7 +73,7 @@ def agree(screen: Terminal, key: str = "y") -> None:
 
 def agree_with_code(screen: Terminal, key: str = "y") -> None:
     """Type a yes with the code that the last question shows, which a fold may have put on the next row."""
-    asks = re.compile(rf"\b{key}\s+(\d[a-z])\b")
+    asks = re.compile(rf"(?<!“)\b{key}\s+(\d[a-z])\b")  # “y 4f” is what was said of an earlier one
     screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
     screen.line(f"{key} {asks.findall(screen.scrolled())[-1]}")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.asking import agree
+from tests.interfaces.asking import agree, agree_with_code
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, contains
 from tests.kit.desk import another
-from tests.kit.terminal import ALT_ENTER, CTRL_C
+from tests.kit.terminal import ALT_ENTER, CTRL_C, ENTER
 
 SLEEPY = '''import time
 
@@ -61,6 +61,22 @@ def test_ctrl_c_ends_a_test_that_takes_long(tmp_path: Path, arguments: str) -> N
         screen.wait_for("not sent")
         screen.line("are you there now?")
         screen.wait_for("Here.")
+
+
+def test_a_line_begun_ahead_of_a_question_is_put_aside_and_a_yes_needs_its_code_once(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.type(f"/delete count_vowels{ENTER}y")
+        screen.wait_for("something was typed")
+        screen.line("y")
+        screen.wait_for("“y” is not “y ")
+        screen.wait_for("Nothing was deleted.")
+        screen.wait_for("› y")
+        assert "count_vowels" in (grown / "functions" / "words.py").read_text()
+        screen.type(CTRL_C)
+        screen.type(f"/delete count_vowels{ENTER}half")
+        agree_with_code(screen)
+        screen.wait_for("✓ deleted count_vowels from words")
+        screen.wait_for("› half")
 
 
 def test_delete_asks_first_and_only_yes_deletes(grown: Path) -> None:
