@@ -59,7 +59,9 @@ class ModelOpener:
             await listed(chosen)
             self._is_unchecked = False
         found_out = prepare_state_dir(self._root) / "models.jsonl"
-        return OpenedModel(await open_model(chosen, settings.model, found_out=found_out), chosen.why, name or "")
+        usual = self._settings
+        table = name if name and (name in usual.models or name != usual.model.name) else ""
+        return OpenedModel(await open_model(chosen, settings.model, found_out=found_out), chosen.why, table)
 
     async def choose(self, settings: ModelSettings) -> DiscoveredModel:
         """Return the model that these settings mean here."""
