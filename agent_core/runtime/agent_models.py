@@ -8,11 +8,11 @@ from agent_core.model.reply import Mode, Model
 
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """An open model, the line that says which one it is and why, and the name that the settings have for it, if any."""
+    """An open model, the line that says which one it is and why, and its table in the settings, if it has its own."""
 
     model: Model
     line: str
-    name: str = ""
+    table: str = ""
     endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
     """Asks its endpoint for the names of its models."""
 
@@ -71,7 +71,7 @@ class AgentModels:
         opened = await self._open(name)
         await self.aclose()
         self.usual, self.line, self._opened_for = opened.model, opened.line, named
-        self.window_warning = opened.model.window.warning(opened.model.name, opened.name)
+        self.window_warning = opened.model.window.warning(opened.model.name, opened.table)
         self.endpoint_names = opened.endpoint_names
 
     async def other(self, name: str) -> Model:

@@ -59,9 +59,11 @@ class ModelOpener:
             await listed(chosen)
             self._is_unchecked = False
         found_out = prepare_state_dir(self._root) / "models.jsonl"
+        usual = self._settings
+        table = name if name and (name in usual.models or name != usual.model.name) else ""
         model = await open_model(chosen, settings.model, found_out=found_out)
         names = partial(endpoint_names, chosen) if chosen.kind == "endpoint" else None
-        return OpenedModel(model, chosen.why, name or "", names)
+        return OpenedModel(model, chosen.why, table, names)
 
     async def choose(self, settings: ModelSettings) -> DiscoveredModel:
         """Return the model that these settings mean here."""

@@ -88,6 +88,8 @@ def test_it_asks_how_new_agents_begin(tmp_path: Path) -> None:
         screen.wait_for("What new agents know of you")
         screen.line("My name is Sam.")
         screen.wait_for("answers (")
+        screen.wait_for("The size of its window in tokens [as the endpoint says, else 16,384]:")
+        screen.line("")
         assert screen.exit_code() == 0
     written = (tmp_path / "knapper.toml").read_text()
     assert 'preset = "memgpt"\nhuman = "My name is Sam."' in written
@@ -124,6 +126,8 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
             screen.wait_for(question)
         screen.line("")
         screen.wait_for("answers (")
+        screen.wait_for("The size of its window in tokens")
+        screen.line("")
         assert screen.exit_code() == 0
     assert "max_steps = 12" in (tmp_path / "knapper.toml").read_text()
     assert "wall_s" not in (tmp_path / "knapper.toml").read_text()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import programs
 from agent_core.base.errors import KnapperError
-from agent_core.base.untrusted import block, fence, one_line
+from agent_core.base.untrusted import block, fence, one_line, shorten
 from sandbox.wire.lines import bare_lines
 
 from .entry import ServerEntry
@@ -46,7 +46,7 @@ _MOST_LISTED: Final = 8 << 20  # characters of all pages
 _MOST_ERRORS: Final = 16 << 10  # bytes of standard error that are kept, its end
 _HEARING_S: Final = 0.01
 _NOWHERE: Final = logging.NullHandler()
-_LAST_LINES, _MOST_SHOWN = 8, 1_200
+_LAST_LINES, _MOST_IN_LINE, _MOST_SHOWN = 8, 200, 1_600
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _SYSTEM: Final = (
     "/usr",
@@ -163,7 +163,7 @@ class ServerConnection:
         except TimeoutError:
             why = f"it did not answer in {_CALL_S:g} s."
         except _errors() as error:
-            why = self._reason(error)
+            why, _ = self._reason(error)
             if _CLOSED in str(error) or (self._intake and self._intake.trouble):
                 self._lost.set()  # its process may live on, with nobody who reads what it says
                 with suppress(TimeoutError):
@@ -190,8 +190,8 @@ class ServerConnection:
                 failure = error
             finally:
                 self._client = None
-            self._trouble = self._reason(failure)
-            self._place.note(one_line(self._trouble, 300))
+            self._trouble, short = self._reason(failure)
+            self._place.note(short)
             self._is_up.set()
             self._over.set()
             self._over = asyncio.Event()
@@ -199,16 +199,16 @@ class ServerConnection:
             pause = min(pause * 2, _LONGEST_PAUSE_S)
             self._trouble = ""
 
-    def _reason(self, failure: BaseException | None) -> str:
-        """Return why there is no connection, with the end of what a program wrote to standard error, as a block."""
+    def _reason(self, failure: BaseException | None) -> tuple[str, str]:
+        """Return why there is no connection, with the end of what a program wrote to standard error; and on one line."""
         why = (self._intake.trouble if self._intake else "") or self._ending.why or self._cause(failure)
         said = self._place.mask(self._ending.errors.decode("utf-8", "replace"))
-        lines = [one_line(text) for text in bare_lines(_COLORS.sub("", said)) if text.strip()]
-        why = f"{one_line(self._place.mask(why), 300).rstrip('.')}."
+        lines = [shorten(text, _MOST_IN_LINE) for text in bare_lines(_COLORS.sub("", said)) if text.strip()]
+        why = f"{one_line(self._place.mask(why)).rstrip('.')}."
         if not lines:
-            return why
+            return why, why
         last = block("\n".join(lines[-_LAST_LINES:]), _MOST_SHOWN)
-        return f"{why} Its last lines on standard error:\n{last}"
+        return f"{why} Its last lines on standard error:\n{last}", f"{why} {fence(lines[-1], 200)}"
 
     def _cause(self, failure: BaseException | None) -> str:
         while isinstance(failure, BaseExceptionGroup):

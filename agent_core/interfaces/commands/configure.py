@@ -239,8 +239,11 @@ def _current(key: str, value: Any) -> tuple[str, str]:
 
 
 def _shown(key: str, value: Any) -> str:
+    from agent_core.model.quirks import quirks
+
     unset = "as the preset says" if key.startswith("memory.") else "found automatically"
-    unset = "as the endpoint says" if key == _WINDOW else unset
+    if key == _WINDOW:
+        unset = f"as the endpoint says, else {quirks().assumed_window:,}"
     return unset if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
