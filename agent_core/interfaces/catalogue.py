@@ -100,7 +100,12 @@ ENTRIES = (
         shows=NEVER,
     ),
     CommandEntry(
-        "show", "[N]", "Show call number N in full; by default, the last one.", _CALL, in_turn=True, shows=ALWAYS
+        "show",
+        "[N]",
+        "Open call N, by default the last one: verdict, arguments, answer, source.",
+        _CALL,
+        in_turn=True,
+        shows=ALWAYS,
     ),
     CommandEntry(
         "create",

@@ -233,13 +233,16 @@ def verdict_part(call: ShownCall, known: Collection[Problem] = ()) -> list[Line]
 
 
 def laid_open(call: ShownCall) -> list[Line]:
-    """Return everything about one call: the arguments as they came, the answer as the model read it."""
+    """Return everything about one call: the arguments as they came, but for a source that is shown below, and the
+    answer as the model read it.
+    """
+    given = compact_call(call.name, call.arguments) if call.source else call.arguments
     return [
         line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
         *verdict_part(call),
         *indented(stage_lines(call.verdict) if call.verdict else []),
         line(("dim", "arguments")),
-        *indented(line(text) for text in bare_lines(call.arguments)),
+        *indented(line(text) for text in bare_lines(given)),
         line(("dim", "answer, as the model reads it")),
         *indented(line(text) for text in bare_lines(call.text)),
         *printed_lines(call.detail.get("output") or ""),
