@@ -100,7 +100,7 @@ PARTS = (
             Picture(
                 "begin",
                 "The prompt is `›`; the line below shows who answers and how functions are confined.",
-                "$ tool",
+                "$ knapper run",
             ),
         ),
     ),
