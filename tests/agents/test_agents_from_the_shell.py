@@ -19,6 +19,7 @@ PARTS: dict[str, Part] = {"main": asking, "editor": lambda _: Say("It is `teh`."
 def workspace(root: Path) -> Path:
     """A folder with an editor."""
     (root / "functions").mkdir()
+    (root / "knapper.toml").touch()
     describe(root, "editor", 'purpose = "Edits texts."\n')
     return root
 

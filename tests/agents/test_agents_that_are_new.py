@@ -17,6 +17,7 @@ from .test_messages_between_agents import calling
 def talk_to(root: Path, model: ScriptedModel, *options: str) -> CompletedProcess[str]:
     """One message to an agent of a workspace."""
     (root / "functions").mkdir(exist_ok=True)
+    (root / "knapper.toml").touch()
     return knapper("run", *flags(model), "--message", "Go.", *options, cwd=root)
 
 

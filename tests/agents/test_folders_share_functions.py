@@ -32,6 +32,7 @@ async def both(database: str, tmp_path: Path) -> AsyncIterator[tuple[Workspace, 
         for name in ("one", "two"):
             root = tmp_path / name
             (root / "functions").mkdir(parents=True)
+            (root / "knapper.toml").touch()
             if opened:
                 join(root, database)
             opened.append(await stack.enter_async_context(Workspace.open(root, flags=flags)))
@@ -42,6 +43,7 @@ def two_folders(tmp_path: Path) -> list[Path]:
     roots = [tmp_path / name for name in ("one", "two")]
     for root in roots:
         (root / "functions").mkdir(parents=True)
+        (root / "knapper.toml").touch()
     return roots
 
 
@@ -194,6 +196,7 @@ async def test_a_folder_that_has_not_joined_is_refused(database: str, tmp_path: 
     async with open_store(database, clock=Clock(), workspace="another"):
         pass
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with pytest.raises(StorageError, match="another folder") as refusal:
         async with Workspace.open(tmp_path, flags={"storage.url": database}):
             pass
@@ -208,10 +211,12 @@ async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(
 
     here, there = tmp_path / "here", tmp_path / "there"
     (here / "functions").mkdir(parents=True)
+    (here / "knapper.toml").touch()
     flags = {"storage.url": database, "memory.embedding": "none"}
     with scripted([Repeat(play)]) as model:
         async with Workspace.open(here, flags=flags) as workspace, cluster(database, model) as made:
             (there / "functions").mkdir(parents=True)
+            (there / "knapper.toml").touch()
             join(there, database)
             made.start(there)
             await made.at_work(1)
@@ -231,6 +236,7 @@ async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_a
     assert [await granted(one), await granted(two)] == [Grants(read=("data/",)), Grants()]
     one.root.rename(tmp_path / "the other machine")  # in whose place a machine begins that has none of it
     (one.root / "functions").mkdir(parents=True)
+    (one.root / "knapper.toml").touch()
     shutil.copy(file(two, "grants.toml"), file(one, "grants.toml"))
     join(one.root, database)
     async with Workspace.open(one.root, flags={"storage.url": database, "memory.embedding": "none"}) as again:
@@ -254,6 +260,7 @@ async def test_a_package_comes_to_a_folder_that_joins_as_a_package(
     await one.workshop.reload()
     root = tmp_path / "three"
     (root / "functions").mkdir(parents=True)
+    (root / "knapper.toml").touch()
     join(root, database)
     flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
     async with Workspace.open(root, flags=flags) as three:
@@ -271,6 +278,7 @@ async def test_a_folder_that_was_emptied_and_joins_again_gets_the_functions_back
     root = tmp_path / "three"
     flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
     (root / "functions").mkdir(parents=True)
+    (root / "knapper.toml").touch()
     for _ in range(2):
         join(root, database)
         async with Workspace.open(root, flags=flags) as three:
@@ -286,6 +294,7 @@ async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_
     one, _two = both
     root, names, texts = tmp_path / "three", ["count_a", "count_b", "count_c", "count_d"], list[str]()
     (root / "functions").mkdir(parents=True)
+    (root / "knapper.toml").touch()
     join(root, database)
     flags = {"storage.url": database, "memory.embedding": "none"}
     for place, name in enumerate(names):
@@ -324,6 +333,7 @@ async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_
     one, _two = both
     root, flags = tmp_path / "three", {"storage.url": database, "memory.embedding": "none"}
     (root / "functions").mkdir(parents=True)
+    (root / "knapper.toml").touch()
     join(root, database)
     assert (await one.workshop.create("count_vowels", VOWELS)).admitted
     async with Workspace.open(root, flags=flags):

@@ -157,6 +157,7 @@ def is_agreed(said: list[str]) -> bool:
 
 async def test_a_grown_function_says_when_it_is_over(tmp_path: Path, scripted: START) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "policy.py").write_text(AGREED)
     cast = Cast(lambda name, number: f"Speech {number} of {name}.")
     text = 'rules = ["round_robin"]\nstop = { function = "function is_agreed", turns = 9 }'
@@ -178,6 +179,7 @@ async def test_a_grown_function_chooses_in_the_sandbox(
     tmp_path: Path, scripted: START, body: str, expected: list[str], rule: str
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     code = POLICY.replace("names[-1]\n", f"{body}\n").partition("\n    >>>")
     (tmp_path / "functions" / "policy.py").write_text(f'{code[0]}\n    """\n    return {body}\n')
     cast = Cast(lambda name, number: f"Speech {number} of {name}.")
@@ -208,6 +210,7 @@ def test_a_group_answers_on_the_command_line(tmp_path: Path, scripted: START) ->
     model = scripted(playing(cast))
     group_file(tmp_path, 'stop = { text = "DONE" }')
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     flags = ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team", "--message", "Plan it.")
     shown = knapper(*flags, cwd=tmp_path)
     assert shown.stdout.splitlines() == [f"{name}: {text}" for name, text in LINES.items()]
@@ -227,6 +230,7 @@ def test_a_handoff_within_a_group_gives_the_floor_and_the_brief(tmp_path: Path, 
     model = scripted(playing(cast))
     group_file(tmp_path, 'stop = { text = "DONE" }')
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     flags = ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team", "--json")
     done = knapper(*flags, "--message", "A secret. Planner, begin.", cwd=tmp_path)
     told = [json.loads(row) for row in done.stdout.splitlines()]
@@ -250,6 +254,7 @@ def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(tmp_
     model = scripted(playing(cast))
     group_file(tmp_path, 'choose = "model"\nstop = { text = "DONE" }')
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     flags = ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team")
     reading, writing = os.pipe()
     killed = Program((*flags, "--message", "Talk."), [0, writing, 2], cwd=tmp_path, environment=surroundings({}))

@@ -43,6 +43,7 @@ async def test_what_a_worker_takes_over_from_a_killed_one_is_counted(database: s
 
 def test_a_place_that_is_none_is_refused(tmp_path: Path, database: str) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     for place in ("9700", "127.0.0.1:x", "127.0.0.1:99999", ":9700"):
         environment = {"KNAPPER_STORAGE_URL": database}
         done = knapper("worker", "--metrics", place, cwd=tmp_path, environment=environment)

@@ -48,6 +48,7 @@ def slow(seen: Seen) -> Step:
 async def in_a_call(made: Cluster, root: Path, *options: str, first: str = "a0") -> Program:
     """The worker, of two, that runs a long call of an agent, since a message to the first one."""
     (root / "functions").mkdir()
+    (root / "knapper.toml").touch()
     (root / "functions" / "waiting.py").write_text(WAIT)
     for _ in range(2):
         made.start(root, *options)
@@ -224,6 +225,7 @@ async def test_a_worker_that_the_network_cuts_off_ends_with_75_and_its_turn_goes
     database: str, tmp_path: Path, postgres: Server
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "waiting.py").write_text(WAIT)
     with scripted([Repeat(slow)]) as model:
         async with link(postgres, database) as (way, address), cluster(database, model) as made:
@@ -351,6 +353,7 @@ async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database:
         return Ask(Wanted("wait", {"seconds": 1 + len(seen.messages) % 3}))
 
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "waiting.py").write_text(WAIT)
     flags = {"storage.url": database, "memory.embedding": "none"}
     with scripted([Repeat(play)]) as model:
@@ -397,6 +400,7 @@ def test_a_conversation_whose_agent_was_taken_over_says_so_and_loses_nothing(
         return Say("hello")
 
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     environment = {"KNAPPER_STORAGE_URL": database, "KNAPPER_MEMORY_EMBEDDING": "none"}
     with scripted([Say("Good day."), taken]) as model:
         options = ("--base-url", model.base_url, "--model", "scripted", *options)
@@ -412,6 +416,7 @@ def test_a_conversation_whose_agent_was_taken_over_says_so_and_loses_nothing(
 
 def test_a_worker_needs_a_database(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     done = knapper("worker", cwd=tmp_path)
     assert done.returncode == 2
     assert "the state is in a file" in done.stderr

@@ -43,6 +43,7 @@ class Cluster:
         self, root: Path, *arguments: str, given: str = "", environment: Mapping[str, str] = MappingProxyType({})
     ) -> Program:
         (root / "functions").mkdir(parents=True, exist_ok=True)
+        (root / "knapper.toml").touch()
         environment = {
             "KNAPPER_STORAGE_URL": self.database,
             "KNAPPER_MODEL_BASE_URL": self.model.base_url,

@@ -43,6 +43,7 @@ def test_the_log_has_what_was_shown_of_a_reply_before_the_agent_is_opened_again(
     tmp_path: Path, storage: dict[str, str]
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with scripted([Say(WORDS, pause_s=0.05)]) as model:
         shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
     log = knapper("log", cwd=tmp_path, environment=storage).stdout
@@ -59,6 +60,7 @@ def test_what_was_shown_of_a_reply_is_kept_and_the_conversation_goes_on_with_it(
     tmp_path: Path, storage: dict[str, str]
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     script: Script = [Say(WORDS, pause_s=0.05), Expect(Say("I go on."), contains("word3 "), contains("[…]"))]
     with scripted(script) as model:
         shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)

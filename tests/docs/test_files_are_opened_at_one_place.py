@@ -24,12 +24,12 @@ ALLOWED = {
         memory/embedding/choose model/local/fetch model/local/sources model/local/weights
         workspace/reading_copy""",
     "a file of the system": """
-        __main__ base/own_environment functions/foreign/confined interfaces/cli interfaces/repl/prompt
+        __main__ base/own_environment base/own_installation functions/foreign/confined interfaces/cli interfaces/repl/prompt
         model/discover model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/files access/grants/permit access/grants/record access/packages/environment
-        access/secrets/vault base/seal registry/folder_access registry/module_file storage/folder
+        access/secrets/vault base/old_name base/seal registry/folder_access registry/module_file storage/folder
         storage/sqlite/recovery workspace/forgetting""",
     "the one place": "base/plain_files",
 }

@@ -58,6 +58,7 @@ def do_anything(text: str) -> str:
 
 def library(root: Path, **modules: str) -> Path:
     (root / "functions").mkdir(exist_ok=True)
+    (root / "knapper.toml").touch()
     for name, text in modules.items():
         (root / "functions" / f"{name}.py").write_text(text)
     return root

@@ -38,6 +38,7 @@ def water_plan(days: int) -> list:
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "pages.py").write_text(PAGES)
     (tmp_path / "functions" / "plants.py").write_text(PLANTS)
     return tmp_path

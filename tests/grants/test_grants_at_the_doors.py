@@ -18,6 +18,7 @@ from .support import FETCHES, PLAIN, human
 def sky(tmp_path: Path, host: str) -> Path:
     """A workspace with a function that needs a host."""
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "sky.py").write_text(FETCHES.replace("{HOST}", host))
     return tmp_path
 

@@ -71,6 +71,7 @@ async def test_an_agent_gets_no_version_past_the_file_that_nobody_reviewed(there
 
 def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_path: Path, host: str) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "sky.py").write_text(FETCHES.replace("{HOST}/{city}", f"{host}/{{int(city)}}"))
     (tmp_path / "functions" / "grants.toml").write_text(f'[weather]\nnetwork = ["{host}"]\n')
     call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')

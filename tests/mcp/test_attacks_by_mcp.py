@@ -129,6 +129,7 @@ def test_an_address_in_clear_text_or_with_a_login_is_none(
     tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     assert main(["mcp", "add", "strange", url, "--json", "-C", str(tmp_path)]) != 0
     captured = capsys.readouterr()
     assert "https://" in captured.out + captured.err
@@ -175,6 +176,7 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
     entry = ServerEntry(url=f"{served.url}/mcp", bearer="PEER")
     book = ServerBook(tmp_path / "other")
     (tmp_path / "other" / "functions").mkdir(parents=True)
+    (tmp_path / "other" / "knapper.toml").touch()
     book.put("ours", entry)
     book.approve("ours", entry, {"count_vowels": shown})
     async with Workspace.open(tmp_path / "other") as other:

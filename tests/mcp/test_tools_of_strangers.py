@@ -193,6 +193,7 @@ def test_a_server_of_a_pulled_file_starts_nothing_before_it_is_approved(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     mark = tmp_path / "started"
     (tmp_path / "mcp.toml").write_text(f'[strange]\ncommand = ["touch", {json.dumps(str(mark))}]\nconfined = false\n')
 
@@ -212,6 +213,7 @@ def test_a_server_of_a_pulled_file_starts_nothing_before_it_is_approved(
 
 def test_a_user_adds_looks_at_and_approves_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     command = [sys.executable, str(STRANGER), str(does(tmp_path, tool("echo")))]
     where = ["--json", "-C", str(tmp_path)]
 

@@ -50,5 +50,6 @@ async def test_a_language_that_is_set_reads_lines_whose_words_do_not_tell(
 
 def test_a_language_that_is_none_of_the_known_is_refused(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     done = knapper("memory", "show", cwd=tmp_path, environment={"KNAPPER_MEMORY_LANGUAGE": "klingon"})
     assert (done.returncode, "memory.language" in done.stderr) == (2, True), done.stderr

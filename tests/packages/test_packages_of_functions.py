@@ -254,6 +254,7 @@ async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and
     index: Path, root: Path
 ) -> None:
     (root / "functions").mkdir()
+    (root / "knapper.toml").touch()
     (root / "functions/sums.py").write_text(COUNTS)
     async with Workspace.open(root) as workspace:
         shop = workspace.workshop
@@ -369,6 +370,7 @@ async def test_a_neighbor_of_what_is_used_elsewhere_asks_for_nothing(index: Path
 
 def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root: Path) -> None:
     (root / "functions").mkdir()
+    (root / "knapper.toml").touch()
     given = {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}
     call = Ask(Wanted("create_function", {"function_name": "count", "function_code_with_docstring": COUNTS}))
     with prompt([call, DONE], root, environment={**home(root), **given}) as (screen, _):
@@ -383,6 +385,7 @@ def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root
 
 def test_packages_are_granted_listed_and_removed_by_the_command_line(index: Path, root: Path) -> None:
     (root / "functions").mkdir()
+    (root / "knapper.toml").touch()
     (root / "functions/sums.py").write_text(COUNTS)
 
     def run(*arguments: str) -> str:

@@ -66,6 +66,7 @@ FREE = [
 def saved(root: Path, text: str, name: str = "sounds") -> Path:
     """A file that a human saved."""
     (root / "functions").mkdir(exist_ok=True)
+    (root / "knapper.toml").touch()
     file = root / "functions" / f"{name}.py"
     file.write_text(text)
     return file

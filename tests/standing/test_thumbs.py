@@ -59,6 +59,7 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
 
 def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
     bad = knapper("functions", "bad", "count_vowels", WRONG, "--json", cwd=tmp_path)
     expected = {"name": "count_vowels", "thumb": "bad", "standing": "draft", "doubts": []}
@@ -75,6 +76,7 @@ def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) 
 
 def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
     with prompt([COUNT, Say("Once."), Expect(Say("Fine."), contains("takes that back: they are right"))], tmp_path) as (
         screen,
@@ -95,6 +97,7 @@ def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
 
 def test_at_the_prompt_a_call_that_the_user_typed_is_rated_if_it_was_the_last(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them"))
     with prompt([COUNT, Say("Once.")], tmp_path) as (screen, _model):
         screen.line('/call count_them("aha")')

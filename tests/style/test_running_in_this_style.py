@@ -23,6 +23,7 @@ def knapper(*arguments: str, cwd: Path, **given: Any) -> CompletedProcess[str]: 
 
 def test_a_preset_is_chosen_at_first_use_and_stays(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with scripted([HELLO, send("Again.")]) as model:
         first = knapper("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
         again = knapper("run", *flags(model), "--message", "Hi.", cwd=tmp_path)
@@ -32,6 +33,7 @@ def test_a_preset_is_chosen_at_first_use_and_stays(tmp_path: Path) -> None:
 
 def test_another_preset_for_an_agent_that_has_one_is_refused_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with scripted([HELLO]) as model:
         knapper("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
         done = knapper("run", *flags(model), "--preset", "direct", "--message", "Hi.", cwd=tmp_path)
@@ -48,6 +50,7 @@ def test_another_preset_for_an_agent_that_has_one_is_refused_with_the_way_out(tm
 )
 def test_what_is_not_there_is_said_with_exit_code_two(tmp_path: Path, given: tuple[str, str], says: str) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with scripted([]) as model:
         done = knapper("run", *flags(model), *given, "--message", "Hi.", cwd=tmp_path)
     assert done.returncode == 2
@@ -56,6 +59,7 @@ def test_what_is_not_there_is_said_with_exit_code_two(tmp_path: Path, given: tup
 
 def test_the_first_reply_is_taken_as_it_is_when_asked_for(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with scripted([send("Hello.")]) as model:
         options = ("--preset", "memgpt", "--no-verify", "--message", "Hi.")
         done = knapper("run", *flags(model), *options, cwd=tmp_path)
@@ -64,6 +68,7 @@ def test_the_first_reply_is_taken_as_it_is_when_asked_for(tmp_path: Path) -> Non
 
 def test_a_first_reply_that_stays_unusable_is_an_error_with_exit_code_one(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with scripted([Repeat(send("Hello."), 4)]) as model:
         done = knapper("run", *flags(model), "--preset", "memgpt", "--message", "Hi.", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
@@ -72,6 +77,7 @@ def test_a_first_reply_that_stays_unusable_is_an_error_with_exit_code_one(tmp_pa
 
 def test_the_agent_speaks_first_and_then_hears_the_message(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with scripted([HELLO, send("Fine.")]) as model:
         options = ("--preset", "memgpt", "--greet", "--message", "How are you?", "--json")
         done = knapper("run", *flags(model), *options, cwd=tmp_path)
@@ -92,6 +98,7 @@ def test_a_workspace_is_made_without_asking_when_told_so(tmp_path: Path) -> None
 
 def test_a_heartbeat_wakes_the_agent_while_a_pipe_is_open(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     with scripted([HELLO]) as model:
         environment = {"KNAPPER_HEARTBEAT_EVERY_MINUTES": "60"}
         options = ("--preset", "memgpt")

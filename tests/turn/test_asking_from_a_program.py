@@ -206,6 +206,7 @@ def test_the_guide_shows_how_ask_is_called() -> None:
 
 async def test_an_agent_and_its_workspace_show_what_they_are_in_a_notebook(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     code = 'def shout(text: str) -> str:\n    """Shout."""\n    return text.upper()\n'
     (tmp_path / "functions" / "text.py").write_text(code)
     with scripted([Say("Good day.")]) as model:

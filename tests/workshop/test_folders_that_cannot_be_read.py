@@ -89,6 +89,7 @@ def test_a_list_names_the_folder_and_fails_and_nothing_is_deleted(
 def test_an_empty_folder_is_one_whose_functions_were_deleted(root: Path) -> None:
     moved(root)
     (root / "functions").mkdir()
+    (root / "knapper.toml").touch()
     code, text = run(root, "functions", "list")
     assert (code, "No function matches" in text) == (0, True)
     assert "the file was removed" in run(root, "functions", "history", "count_vowels")[1]

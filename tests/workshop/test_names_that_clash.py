@@ -235,6 +235,7 @@ async def test_a_move_while_no_program_runs_keeps_the_name_from_the_refused_one(
 async def test_the_history_of_the_command_line_has_no_refused_version(tmp_path: Path) -> None:
     functions = tmp_path / "functions"
     functions.mkdir()
+    (tmp_path / "knapper.toml").touch()
     (functions / "one.py").write_text(VOWELS)
     knapper("functions", "list", cwd=tmp_path)
     (functions / "alone.py").write_text(OTHER)
