@@ -103,7 +103,9 @@ def tried(task: Task, folder: Path) -> Trial:
 
 def _seen(task: Task, root: Path, called: subprocess.CompletedProcess[str]) -> tuple[str, tuple[str, ...]]:
     """What is wrong with a call, and what was shown besides its value."""
-    report: dict[str, Any] = json.loads(called.stdout) if called.stdout else {"outcome": "nothing", "error": called.stderr}
+    report: dict[str, Any] = (
+        json.loads(called.stdout) if called.stdout else {"outcome": "nothing", "error": called.stderr}
+    )
     if task.fails and report["error"] and report["error"]["type"] == task.fails:
         return "", ()
     if report["outcome"] != "returned":
