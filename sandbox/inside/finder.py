@@ -144,3 +144,8 @@ def is_package(frame: FrameType | None) -> bool:
             return False
         frame = frame.f_back
     return False
+
+
+def is_of_package(module: ModuleType) -> bool:
+    """Return whether a module lies in the folder of a package."""
+    return str(getattr(module, "__file__", None) or "").startswith(tuple(_folders))

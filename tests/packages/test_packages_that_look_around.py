@@ -11,7 +11,7 @@ from agent_core import Workspace
 from agent_core.access.grants import Grants
 from agent_core.functions.answers import CallReport
 from tests.grants.support import Human, human
-from tests.packages.support import placed
+from tests.packages.support import placed, wheel
 
 LOOKS = '''
 import glob
@@ -220,4 +220,20 @@ async def test_a_person_is_asked_for_what_a_package_looks_for_only_if_the_call_o
         report = await room.look(["os.path.exists", "settings"], "notes.txt")
         assert report.lacks == ""
     assert report.value == ["True", "[False, False, False, False, []]"]
+    assert [question.missing.read for question in asked.asked] == [("notes.txt",)]
+
+
+async def test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_opens(index: Path, root: Path) -> None:
+    kept = "OPENERS = {None: open}\n\n\ndef looked(way, path):\n    return OPENERS[None](path).read()\n"
+    wheel(index, "scout", "1.0", {"scout.py": kept})
+    (root / "functions").mkdir()
+    (root / "functions/look.py").write_text(FUNCTION.replace("else looked", "else str").lstrip())
+    (root / "notes.txt").write_text("mine")
+    asked = human("once")
+    async with Workspace.open(root, approver=asked) as workspace:
+        await workspace.workshop.grants.grant("look", Grants(packages=("scout",)))
+        arguments = {"who": "package", "ways": ["open"], "paths": ["notes.txt"]}
+        report = await workspace.workshop.call("look", arguments)
+        assert (await workspace.workshop.granting.packing.listing()).packages[0].ahead == ("scout",)
+    assert report.value == ["mine"]
     assert [question.missing.read for question in asked.asked] == [("notes.txt",)]

@@ -110,6 +110,7 @@ class FileRequests:
             return await self._answer(name, arguments)
         except RequestRefused as refusal:
             reads = name in _LOOKS or arguments.get("mode") == "r"
+            # That a library made it is the worker's claim, and decides only whether it is told.
             is_try = reads and (isinstance(refusal, _OfTheSystem) or arguments.get("is_try") is True)
             record = self.tries if is_try else self.refusals
             if len(record) < MOST_ASKED and not self.is_typed():
