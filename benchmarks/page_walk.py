@@ -78,7 +78,7 @@ async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
         await keep(view, "asked")
         await grow(view)
         await view.set_viewport_size({"width": WIDTH, "height": TALL})
-        await view.locator("details.call .source").first.scroll_into_view_if_needed()
+        await view.locator("section.made .source").last.scroll_into_view_if_needed()
         await keep(view, "grown")
         await view.set_viewport_size({"width": WIDTH, "height": HEIGHT})
         for room in ("Growth", f"Functions/{MADE}"):
@@ -94,10 +94,10 @@ async def grow(view: Any) -> None:  # Any: playwright's page
     known = re.search(r"(\d+) functions", await view.locator("header").inner_text())
     assert known
     await view.keyboard.press("Enter")
-    await view.locator("details.call", has_text="create_function").last.locator("summary").first.wait_for()
+    await view.locator("section.made", has_text=MADE).last.wait_for()
     await view.locator("details.call", has_text=MADE).locator("summary", has_text=MADE).first.wait_for()
     await view.get_by_role("button", name="Stop", disabled=True).wait_for()
-    await view.locator("details.call summary").first.click()
+    await view.locator("section.made", has_text=MADE).last.get_by_text("Source", exact=True).click()
     await view.locator("header", has_text=f"{int(known[1]) + 1} functions").wait_for()
 
 

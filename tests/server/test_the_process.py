@@ -26,8 +26,10 @@ from .conftest import Frames, ends
 class Process:
     """A running `knapper serve`: forked from one that has imported it, or started from nothing."""
 
-    def __init__(self, root: Path, model: ScriptedModel, token: str, *, from_nothing: bool = False) -> None:
-        named = ("--base-url", model.base_url, "--model", "scripted")
+    def __init__(
+        self, root: Path, model: ScriptedModel, token: str, more: tuple[str, ...] = (), *, from_nothing: bool = False
+    ) -> None:
+        named = ("--base-url", model.base_url, "--model", "scripted", *more)
         arguments = ["-C", str(root), "serve", "--json", "--port", "0", *named]
         read_end, out = os.pipe()
         self._process: Program | subprocess.Popen[bytes]
@@ -107,6 +109,56 @@ def test_it_says_where_it_is_and_ends_with_exit_code_0(
     assert process.told["workspace"] == str(root)
     assert process.client.get("/api/v1/agents").status_code == 200
     assert process.end(signal.SIGTERM) == 0
+
+
+def test_knapper_login_prints_a_link_of_the_running_server_and_says_if_there_is_none(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
+    root, token = place
+    none = knapper("login", cwd=root)
+    assert (none.returncode, none.stdout) == (2, "")
+    assert "knapper serve" in none.stderr
+    process = Process(root, scripted([]), token)
+    links = [json.loads(knapper("login", "--json", cwd=root).stdout)["login"] for _ in range(2)]
+    links.append(knapper("login", cwd=root).stdout.strip())
+    assert len({process.told["login"], *links}) == 4
+    for link in links:
+        assert link.startswith(process.told["url"])
+        answer = httpx2.post(f"{process.told['url']}/login", json={"code": link.partition("code=")[2]})
+        assert answer.status_code == 200
+    far = knapper("--server", process.told["url"], "--token", token, "login", cwd=root)
+    assert (far.returncode, "all scopes" in far.stderr) == (1, True)
+    process.end(signal.SIGKILL)  # its file stays, and nobody is asked who has its port now
+    assert knapper("login", cwd=root).returncode == 2
+
+
+def test_knapper_login_trusts_the_servers_own_certificate_and_no_other(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel], tmp_path: Path
+) -> None:
+    root, token = place
+    for name in ("ours", "other"):
+        made = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={name}.example",
+        ]
+        files = ["-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.pem")]
+        subprocess.run([*made, *files], check=True, capture_output=True)
+    tls = ("--tls-cert", str(tmp_path / "ours.pem"), "--tls-key", str(tmp_path / "ours.key"))
+    with ended(Process(root, scripted([]), token, tls)):
+        done = knapper("login", cwd=root)
+        assert done.stdout.startswith("https://127.0.0.1:")
+        (tmp_path / "ours.pem").write_text((tmp_path / "other.pem").read_text())
+        refused = knapper("login", cwd=root)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "certificate" in refused.stderr.lower()
 
 
 def test_an_answer_does_not_wait_until_its_head_is_acknowledged(

@@ -76,7 +76,7 @@ function Arguments({ text }) {
 // A call in one line: what it was given, and what came of it.
 function inShort({ args, detail, text, outcome }) {
   const value = read(args), given = value ? Object.entries(value).filter(([name]) => !CODE.includes(name)).map(([name, one]) => `${name}=${cut(flat(JSON.stringify(one)), LONGEST_WORD)}`).join(", ") : flat(args || "");
-  const result = !outcome ? "" : detail && detail.value !== undefined ? JSON.stringify(detail.value) : (text || "").split("\n").find((row) => row.trim()) || "";
+  const result = !outcome ? "" : outcome === "returned" && detail && detail.value !== undefined ? JSON.stringify(detail.value) : (text || "").split("\n").find((row) => row.trim()) || "";
   return [cut(given, LONGEST_LINE), cut(flat(result), LONGEST_LINE)];
 }
 

@@ -17,7 +17,7 @@ export function Steps({ agent, beat }) {
   const [chosen, setChosen] = useState(0);
   const rows = listed ? [...listed.steps].reverse() : [], seq = chosen || (rows[0] && rows[0].seq);
   const [seen, trouble] = useLoaded(seq ? `/agents/${part(agent)}/steps/${seq}` : "");
-  const name = (one) => (one.part === "section" ? plain(one.text.split("\n").find((row) => row.trim()) || "").replace(/^[#\s]+/, "").slice(0, 60) || "section" : one.part);
+  const name = (one) => (one.part === "section" ? (/^\s*<(\w+)/.exec(one.text) || [])[1] || `${plain(one.text.trim().split("\n", 1)[0]).slice(0, 40)}…` : one.part);
   const title = (row) => `${when(row.at)} · ${row.calls.length ? row.calls.join(", ") : plain(row.text) || "a reply"}`;
   const most = seen ? Math.max(1, seen.window, seen.tokens) : 1;
   return html`<${Fault} text=${fault || trouble} />${listed && rows.length === 0 && html`<p class="dim">The model was not asked anything yet.</p>`}
