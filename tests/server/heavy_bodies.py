@@ -1,4 +1,4 @@
-"""Requests of at most 2 MiB that cost a server far more than their sender, each with a name, its path and its body."""
+"""Requests of at most 2 MiB that would cost a server far more than their sender."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _MOST: Final = 2 << 20
 
 @dataclass(frozen=True)
 class Heavy:
-    """One request; `status` are the answers that it may have."""
+    """One request."""
 
     name: str
     path: str
@@ -132,6 +132,24 @@ def others() -> Iterator[Heavy]:
     yield Heavy("not JSON, at its end", CHAT, cut('{"model":"main","messages":[', "{},", ""))
     yield Heavy("spaces", CHAT, b"{" + b" " * (_MOST - 2) + b"}")
     yield Heavy("line breaks, then an error", CHAT, b"\n" * (_MOST - 1) + b"!")
+    yield Heavy("a file of base64 that is none", "/api/v1/agents/main/sources",
+                cut('{"name":"a","data":"', "=", '"}'))  # fmt: skip
+
+
+def heads() -> Iterator[Heavy]:
+    """Requests whose heads are as long as they may be, and one whose body is a form."""
+    query = "&".join(f"k{n}=" for n in range(4_000))
+    yield Heavy("parameters in an address", f"/api/v1/agents?{query}", b"", "GET")
+    yield Heavy("headers", "/api/v1/agents", b"", "GET", tuple(f"x{n}: a" for n in range(3_000)))
+    yield Heavy("cookies", "/api/v1/agents", b"", "GET", ("Cookie: " + "; ".join(f"a{n}=b" for n in range(3_400)),))
+    yield Heavy("a quoted cookie", "/api/v1/agents", b"", "GET", ('Cookie: a="' + "\\\\" * 15_000 + '"',))
+    form = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
+    many = form * (_MOST // len(form))
+    yield Heavy("a form of many parts", MESSAGES, many, headers=("Content-Type: multipart/form-data; boundary=x",))
+
+
+def tools() -> Iterator[Heavy]:
+    """Functions of clients with schemas of any size."""
     begin = '{"model":"main","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":'
     properties = '{"name":"f","parameters":{"type":"object","properties":{'
     yield Heavy("tools: a schema of 100,000 properties", CHAT, keys(begin + properties, "}}}}]}", "{}"))
@@ -139,6 +157,10 @@ def others() -> Iterator[Heavy]:
     yield Heavy("tools: an enum", CHAT, cut(begin + properties + '"a":{"enum":[', "1,", "]}}}}}]}"))
     deep = '{"anyOf":[' * 25 + "{}" + "]}" * 25
     yield Heavy("tools: deep schemas", CHAT, cut(begin + properties + '"a":{"anyOf":[', deep + ",", "]}}}}}]}"))
+
+
+def conversations() -> Iterator[Heavy]:
+    """Histories of clients, as long as they may be."""
     pairs = '{"role":"assistant","content":"' + "a" * 160 + '"},'
     yield Heavy("an assistant that said much", CHAT, _conversation([pairs] * 9_999))
     pairs = '{"role":"user","content":"a"},{"role":"assistant","content":"b"},'
@@ -149,16 +171,6 @@ def others() -> Iterator[Heavy]:
     yield Heavy("open calls", CHAT, _conversation([call % n for n in range(9_900)]))
     parts = '{"role":"user","content":[' + ",".join(['{"type":"text","text":""}'] * 7) + "]},"
     yield Heavy("a conversation in parts", CHAT, _conversation([parts] * 9_999))
-    yield Heavy("a file of base64 that is none", "/api/v1/agents/main/sources",
-                cut('{"name":"a","data":"', "=", '"}'))  # fmt: skip
-    query = "&".join(f"k{n}=" for n in range(4_000))
-    yield Heavy("parameters in an address", f"/api/v1/agents?{query}", b"", "GET")
-    yield Heavy("headers", "/api/v1/agents", b"", "GET", tuple(f"x{n}: a" for n in range(3_000)))
-    yield Heavy("cookies", "/api/v1/agents", b"", "GET", ("Cookie: " + "; ".join(f"a{n}=b" for n in range(3_400)),))
-    yield Heavy("a quoted cookie", "/api/v1/agents", b"", "GET", ('Cookie: a="' + "\\\\" * 15_000 + '"',))
-    form = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
-    many = form * (_MOST // len(form))
-    yield Heavy("a form of many parts", MESSAGES, many, headers=("Content-Type: multipart/form-data; boundary=x",))
 
 
 def _conversation(rows: list[str]) -> bytes:
@@ -173,4 +185,12 @@ def _conversation(rows: list[str]) -> bytes:
 
 def all_of_them() -> list[Heavy]:
     """Every one."""
-    return [*errors_by_the_hundred_thousand(), *unknown_keys(), *documents(), *others()]
+    return [
+        *errors_by_the_hundred_thousand(),
+        *unknown_keys(),
+        *documents(),
+        *others(),
+        *heads(),
+        *tools(),
+        *conversations(),
+    ]

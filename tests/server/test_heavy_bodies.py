@@ -1,0 +1,141 @@
+"""A request of 2 MiB whose parts are wrong by the hundred thousand is refused, and others are answered meanwhile."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from pydantic import BaseModel
+
+from agent_core.interfaces.server.catalog import OPERATIONS
+from agent_core.interfaces.server.guard import MOST_VALUES
+from agent_core.interfaces.server.parts import MOST_KEYS, MOST_PROBLEMS, Open, Part
+from sandbox import Sandbox
+from tests.kit import Repeat, Say, scripted
+from tests.kit.drawing import sampled
+from tests.kit.heartbeat import stall_of
+
+from .conftest import Served, server
+from .heavy_bodies import A2A, CHAT, COMMANDS, MESSAGES, RESPONSES, Heavy, all_of_them
+
+MOST_MS = 300.0  # of processor time in a row; the least of some tries, of which most take a tenth
+MOST_ANSWER = 32 << 10
+
+
+@pytest.fixture(scope="module")
+async def willing(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Served]:
+    """A server whose model answers whatever it is asked."""
+    with scripted([Repeat(Say("done"))]) as model:
+        async with server(tmp_path_factory.mktemp("willing"), model, one_sandbox) as started:
+            yield started
+
+
+def request(served: Served, heavy: Heavy) -> bytes:
+    """The bytes of a request."""
+    lines = (
+        f"{heavy.method} {heavy.path} HTTP/1.1",
+        f"Host: {urlsplit(served.url).netloc}",
+        f"Authorization: Bearer {served.key}",
+        "Accept: application/json, text/event-stream",
+        "Connection: close",
+        f"Content-Length: {len(heavy.body)}",
+        *heavy.headers,
+    )
+    return "\r\n".join([*lines, "", ""]).encode() + heavy.body
+
+
+async def sent(served: Served, request: bytes) -> bytes:
+    """The whole answer to a request."""
+    url = urlsplit(served.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("heavy", [pytest.param(heavy, id=heavy.name) for heavy in sampled(all_of_them(), 9)])
+async def test_a_heavy_request_holds_up_nobody(willing: Served, heavy: Heavy) -> None:
+    bytes_of_it, answers = request(willing, heavy), list[bytes]()
+
+    async def asked() -> None:
+        answers.append(await sent(willing, bytes_of_it))
+
+    stall = await stall_of(asked, within_s=120)
+    assert stall.cpu_ms < MOST_MS, stall
+    assert answers[0][:12] in {b"HTTP/1.1 %d" % status for status in (200, 400, 404, 413, 422, 502)}, answers[0][:300]
+    assert len(answers[0]) < MOST_ANSWER
+
+
+@pytest.mark.parametrize("count", [1, MOST_PROBLEMS, MOST_KEYS, MOST_KEYS + 1, 20_000])
+async def test_at_most_twenty_problems_of_a_request_are_told(willing: Served, count: int) -> None:
+    body = {f"k{number}{'x' * 3_000 if count < 100 else ''}": 0 for number in range(count)}
+    problems = (await willing.client.post(MESSAGES, json=body)).json()["error"]["problems"]
+    assert 1 <= len(problems) <= MOST_PROBLEMS
+    assert all(len(problem["where"]) < 200 for problem in problems)
+    if count > MOST_KEYS:
+        assert len(problems) == 1
+        assert f"{MOST_KEYS} entries" in problems[0]["message"]
+
+
+async def test_more_values_than_a_request_may_have_are_not_read(willing: Served) -> None:
+    for path in (MESSAGES, CHAT, RESPONSES, A2A, COMMANDS, "/mcp"):
+        many = await willing.client.post(path, content=b'{"a":[' + b"0," * MOST_VALUES + b"0]}")
+        assert (many.status_code, many.json()["error"]["code"]) == (413, "too-large"), path
+    prose = {"text": ", [{" * MOST_VALUES, "text_": 0}
+    assert (await willing.client.post(MESSAGES, json=prose)).status_code == 422
+
+
+@pytest.mark.parametrize("wrong", [[0], [{}], [None]], ids=str)
+async def test_a_list_of_wrong_elements_is_refused_by_its_first_in_every_operation(
+    willing: Served, wrong: list[Any]
+) -> None:
+    for operation in OPERATIONS:
+        path = operation.path
+        for name in operation.names:
+            path = path.replace(f"{{{name}}}", "main")
+        for name in operation.body.model_fields:
+            answer = await willing.client.request(operation.method, path, json={name: wrong * 20_000})
+            assert answer.status_code in range(400, 500), (path, name)
+            problems = answer.json()["error"]["problems"]
+            assert len(problems) <= MOST_PROBLEMS, (path, name)
+
+
+def test_every_list_and_mapping_of_a_request_has_a_bound_and_stops_at_its_first_problem() -> None:
+    found = 0
+    for part in _parts(Part, Open):
+        for node in _nodes(part.__pydantic_core_schema__):
+            if node.get("type") == "list":
+                found += 1
+                assert node.get("fail_fast"), (part, node)
+                assert node.get("max_length") is not None, (part, node)
+            elif node.get("type") == "dict" and node.get("values_schema", {}).get("type") not in (None, "any"):
+                found += 1
+                assert node.get("max_length") is not None, (part, node)
+    assert found > 10
+
+
+async def test_what_stands_in_the_problem_of_a_client_of_another_protocol_is_short(willing: Served) -> None:
+    for path in (CHAT, RESPONSES, A2A):
+        answer = await willing.client.post(path, json={"messages" * 30_000: 0, "model": {"k" * 30_000: {}}})
+        assert len(answer.content) < 2_000, path
+        json.loads(answer.content)
+
+
+def _parts(*kinds: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for kind in kinds:
+        yield kind
+        yield from _parts(*kind.__subclasses__())
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:  # Any: a schema of pydantic's core
+    if isinstance(schema, dict):
+        yield schema
+        for inner in schema.values():
+            yield from _nodes(inner)
+    elif isinstance(schema, list | tuple):
+        for inner in schema:
+            yield from _nodes(inner)
