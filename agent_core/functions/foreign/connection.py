@@ -200,7 +200,7 @@ class ServerConnection:
             self._trouble = ""
 
     def _reason(self, failure: BaseException | None) -> tuple[str, str]:
-        """Return why there is no connection, with the end of the standard error of its program; and on one line."""
+        """Return why there is no connection, with the end of what a program wrote to standard error, and shortly."""
         why = (self._intake.trouble if self._intake else "") or self._ending.why or self._cause(failure)
         said = self._place.mask(self._ending.errors.decode("utf-8", "replace"))
         lines = [shorten(text, _MOST_IN_LINE) for text in bare_lines(_COLORS.sub("", said)) if text.strip()]
