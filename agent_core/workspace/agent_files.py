@@ -27,7 +27,7 @@ Stamp: TypeAlias = tuple[int, int, int]
 """What changes when a file does: its time, size and inode."""
 
 MOST_BYTES: Final = 64 << 10
-MOST_FILES: Final = 500
+MOST_FILES: Final = 2_000
 _MOST_IN_ALL: Final = 1 << 20  # bytes of the files of a folder
 _SUFFIX: Final = ".toml"
 RESERVED: Final = frozenset(
@@ -244,7 +244,7 @@ def _stamps_in(folder: Path) -> Mapping[str, Stamp]:
                 stamps[entry.name.removesuffix(_SUFFIX)] = (status.st_mtime_ns, status.st_size, status.st_ino)
                 size += min(status.st_size, MOST_BYTES + 1)  # what is larger is not read
                 if len(stamps) > MOST_FILES or size > _MOST_IN_ALL:
-                    most = f"{MOST_FILES} files of {_MOST_IN_ALL >> 20} MiB in all"
+                    most = f"{MOST_FILES:,} files of {_MOST_IN_ALL >> 20} MiB in all"
                     raise ConfigError(
                         f"The folder {folder.name}/ has more than {most}.", fix="Take out those that are not needed."
                     )

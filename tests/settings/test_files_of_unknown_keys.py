@@ -1,0 +1,144 @@
+"""A file or folder that holds far more than anybody writes costs a command next to nothing, and is one sentence."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from agent_core.access.grants.file import GrantsFile
+from agent_core.base.errors import ConfigError
+from agent_core.workspace.agent_files import MOST_FILES, stamps_of
+from agent_core.workspace.helper_file import MOST_PROBLEMS, read_helper
+from sandbox.wire.foreign import OF_A_FILE, Malformed, lines_of_keys, read_toml
+from tests.kit.drawing import sampled
+from tests.kit.pace import least_s, time_of
+
+HELPER = 'purpose = "Finds words."\nresult = "str"\n'
+UNKNOWN = "".join(f"k{number}=1\n" for number in range(8_000))
+NAMES = ", ".join(f'name{number} = "str"' for number in range(4_500))
+FOLDERS: Mapping[str, Mapping[str, str]] = {
+    "a helper of unknown keys": {"helpers/a.toml": HELPER + UNKNOWN},
+    "four helpers of unknown keys": {f"helpers/h{number}.toml": HELPER + UNKNOWN for number in range(4)},
+    "a helper of 4,500 inputs": {"helpers/a.toml": f"{HELPER}inputs = {{ {NAMES} }}\n"},
+    "10,000 helpers": {f"helpers/h{number}.toml": HELPER for number in range(10_000)},
+    "four agents of unknown keys": {f"agents/a{number}x.toml": UNKNOWN for number in range(4)},
+    "a group of unknown keys": {"groups/a.toml": UNKNOWN},
+    "a preset of unknown keys": {"presets/a.toml": UNKNOWN},
+    "grants of unknown keys": {"functions/grants.toml": "".join(f"[f{n}]\nk = 1\n" for n in range(8_000))},
+    "servers of unknown keys": {"mcp.toml": f"[a]\n{UNKNOWN}"},
+}
+COMMANDS = (("functions", "list"), ("helpers", "list"), ("agents", "list"), ("functions", "grants"))
+
+
+def processor_s(root: Path, home: Path, command: tuple[str, ...]) -> float:
+    """What a command takes of the processor."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    program = [sys.executable, "-m", "agent_core", *command]
+    subprocess.run(program, cwd=root, env=environment, capture_output=True, timeout=300, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.sampled
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("name", "command"), sampled(product(FOLDERS, COMMANDS), 13))
+def test_a_command_takes_no_longer_in_a_folder_that_is_full(
+    tmp_path: Path, name: str, command: tuple[str, ...]
+) -> None:
+    folders = {"small": dict[str, str](), "full": FOLDERS[name]}
+    for folder, files in folders.items():
+        for path, text in {"functions/a.py": "", **files}.items():
+            file = tmp_path / folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+    for folder in folders:
+        processor_s(tmp_path / folder, tmp_path / "home", command)  # what only the first one does
+    usual_s = processor_s(tmp_path / "small", tmp_path / "home", command)
+    took_s = least_s(1.5 * usual_s, lambda: processor_s(tmp_path / "full", tmp_path / "home", command))
+    assert took_s <= 1.5 * usual_s
+
+
+def test_a_helper_of_too_many_keys_is_told_in_one_sentence() -> None:
+    (problem,) = read_helper("a", HELPER + UNKNOWN)  # type: ignore[misc]  # problems
+    assert "at most 1,000 keys and values" in str(problem)
+    assert least_s(0.05, lambda: time_of(lambda: read_helper("a", HELPER + UNKNOWN))) < 0.05
+
+
+def test_of_unknown_keys_the_first_twenty_are_told_each_with_its_line() -> None:
+    text = HELPER + "".join(f"key{number} = 1\n" for number in range(300))
+    problems = read_helper("a", text)
+    assert isinstance(problems, tuple)
+    assert [problem.where.line for problem in problems] == [3 + number for number in range(MOST_PROBLEMS)]
+    assert least_s(0.2, lambda: time_of(lambda: read_helper("a", text))) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("inputs", "{ " + ", ".join(f'a{n} = "str["' for n in range(400)) + " }"),
+        ("functions", str([f"f{n}" for n in range(900)])),
+        ("helpers", str([f"f{n}" for n in range(900)])),
+        ("examples", str([0] * 900)),
+    ],
+)
+def test_a_list_of_a_helper_that_is_too_long_is_one_problem(key: str, value: str) -> None:
+    (problem,) = read_helper("a", f"{HELPER}{key} = {value}\n")  # type: ignore[misc]  # problems
+    assert problem.code == "too-many"
+    assert problem.where.line == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k = [" + "1," * OF_A_FILE + "]",
+        "[[a]]\n" * (OF_A_FILE + 1),
+        "".join(f"[a{number}]\n" for number in range(OF_A_FILE + 1)),
+        "a = { " + ", ".join(f"b{number} = 1" for number in range(OF_A_FILE)) + " }",
+        f'a = """{"=" * 5_000}"""\n' + "k = [" + "1," * OF_A_FILE + "]",
+    ],
+)
+def test_keys_and_values_are_counted_before_a_file_is_read(text: str) -> None:
+    with pytest.raises(Malformed, match="at most 1,000 keys and values"):
+        read_toml(text, values=OF_A_FILE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'a = "{"=,[{{." * 2_000}"\n',
+        f"a = '{'=,[{{.' * 2_000}'\n",
+        f'a = """\n{"x = [1], " * 2_000}\\""" "\n"""\n',
+        f"a = '''\n{'x = [1], ' * 2_000}'''\n",
+        f"a = 1 # {'=,' * 5_000}\n",
+    ],
+)
+def test_what_stands_in_a_text_or_a_comment_is_not_counted(text: str) -> None:
+    assert [*read_toml(text, values=OF_A_FILE)] == ["a"]
+
+
+def test_the_lines_of_all_keys_are_found_at_once() -> None:
+    text = "a = 1\n\"b c\" = { d = 2, e = 3 }\n\n[[f]]\n[ g ]\n'h' = 4\na = 5\n"
+    assert lines_of_keys(text) == {"a": 1, "b c": 2, "d": 2, "e": 2, "f": 4, "g": 5, "h": 6}
+
+
+def test_of_wrong_grants_the_first_twenty_are_told(tmp_path: Path) -> None:
+    (tmp_path / "grants.toml").write_text("".join(f"[f{n}]\nk = 1\n" for n in range(4_000)) + "[good]\nseconds = 5\n")
+    listing = GrantsFile(tmp_path).read()
+    assert len(listing.problems) == 21
+    assert [problem.where.line for problem in listing.problems[:3]] == [1, 3, 5]
+    assert not listing.entries
+
+
+def test_a_folder_of_too_many_files_is_told_as_one_thing(tmp_path: Path) -> None:
+    for number in range(MOST_FILES):
+        (tmp_path / f"a{number}.toml").write_text("")
+    assert len(stamps_of(tmp_path)) == MOST_FILES
+    (tmp_path / "one_more.toml").write_text("")
+    with pytest.raises(ConfigError, match="more than 2,000 files"):
+        stamps_of(tmp_path)
