@@ -66,7 +66,7 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
     values |= {"grants.ask": "always", "grants.unattended": "file"}
     values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.language": "de", "memory.warn_at": "0.5"}
     values |= {"models": '{"fast": {"name": "small"}}', "model.key_variable": "MY_API_KEY"}
-    values |= {"repl.keys": "vi", "repl.theme": "light", "mcp.standings": '["trusted"]'}
+    values |= {"repl.keys": "vi", "repl.theme": "light", "repl.show": "full", "mcp.standings": '["trusted"]'}
     monkeypatch.setenv(variable, values.get(key, "1000" if key.endswith(("tokens", "chars", "mib")) else "1"))
     found = load(root)
     section, _, name = key.rpartition(".")

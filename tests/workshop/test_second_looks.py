@@ -112,9 +112,20 @@ async def test_only_what_changed_or_uses_what_changed_is_looked_at_again(tmp_pat
     async with edited(tmp_path) as desk:
         desk.put(f"{CLAMP}\n\n{CRASH}")
         assert [*(await desk.told()).noted, *(await desk.told()).noted] == ["clamp", "initials"]
-        desk.put(f"{CLAMP}\n\n{CRASH}".replace("Give the", "Say the"))
+        desk.put(f"{CLAMP}\n\n{CRASH}".replace("else None", "else 7"))
         assert list((await desk.told()).noted) == ["initials"]
         assert all(not event.noted for event in desk.rest())
+
+
+async def test_a_hint_that_is_still_true_is_not_told_again_after_another_edit(tmp_path: Path) -> None:
+    async with edited(tmp_path) as desk:
+        desk.put(f"{CLAMP}\n\n{CRASH}")
+        assert [*(await desk.told()).noted, *(await desk.told()).noted] == ["clamp", "initials"]
+        desk.put(f"{CLAMP}\n\n{CRASH}".replace("Give the", "Say the"))
+        await desk.taken("initials")
+        desk.put(CLAMP.replace("clamp", "bound").replace("<", ">"), "other.py")  # looked at after it
+        assert list((await desk.told()).noted) == ["bound"]
+        assert RAISING in "\n".join(problem.message for problem in (await judged(desk, "initials")).problems)
 
 
 async def test_a_newer_version_takes_the_place_of_the_one_that_is_being_looked_at(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class BackgroundReview:
         self._packing = packing
         self._tell = tell
         self._waiting: dict[str, ModuleVerdict] = {}
+        self._told: dict[str, set[tuple[str, str]]] = {}  # what was found last, which is not told again after each save
         self._left: dict[str, str] = {}  # what came when too many waited, with its path
         self._news = asyncio.Event()
         self._saves = 0
@@ -109,8 +110,10 @@ class BackgroundReview:
             findings = [Problem("not-looked-at", str(error), Place(_function(request, name).path), severity="warns")]
         if self._waiting.get(name) is request:
             del self._waiting[name]
-            if findings:
-                self._tell(name, findings)
+            before = self._told.get(name, set())
+            self._told[name] = {(problem.code, problem.message) for problem in findings}
+            if news := [problem for problem in findings if (problem.code, problem.message) not in before]:
+                self._tell(name, news)
 
     async def _found(self, name: str, request: ModuleVerdict) -> Sequence[Problem]:
         snapshot = self._registry.snapshot()
