@@ -30,7 +30,7 @@ ALLOWED = {
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/files access/grants/permit access/grants/record access/packages/environment
         access/secrets/vault base/old_name base/seal registry/folder_access registry/module_file storage/folder
-        storage/sqlite/recovery workspace/forgetting""",
+        interfaces/server/serving storage/sqlite/recovery workspace/forgetting""",
     "the one place": "base/plain_files",
 }
 
