@@ -20,6 +20,7 @@ from .agent_store import (
 from .approval_store import ApprovalStore, DropYes, QuestionRow, SaveYes, YesRow
 from .call_store import (
     FAILURES,
+    CallOwners,
     CallRow,
     CallStore,
     KindRow,
@@ -163,6 +164,7 @@ __all__ = [
     "BlockChange",
     "BlockConflict",
     "BlockRow",
+    "CallOwners",
     "CallRow",
     "CallStore",
     "CircleError",

@@ -17,7 +17,7 @@ from agent_core.workspace.group_file import is_group
 from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import ClientMessage
 from .client_tools import MOST_TOOLS, Choice, ClientTool, Json, Tools, offered
-from .failures import NotThere, status_of
+from .failures import status_of
 from .identity import CONVERSATION, Identity
 from .parts import Misfit, Open, read_part
 from .responses import STREAM, json_response
@@ -102,8 +102,8 @@ class ChatDoor:
     async def models(self, request: Request) -> Response:
         """List the agents that the token may talk to."""
         identity: Identity = request.scope["identity"]
-        names = await self._rooms.workspace.agent_names()
-        shown = [name for name in names if identity.sees(name) and CONVERSATION not in name]
+        names = [name for name in await self._rooms.workspace.agent_names() if CONVERSATION not in name]
+        shown = await self._rooms.shown(names, identity)
         rows = [{"id": name, "object": "model", "created": 0, "owned_by": "knapper"} for name in shown]
         return json_response({"object": "list", "data": rows})
 
@@ -131,7 +131,7 @@ class ChatDoor:
             self._rooms, agent, asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls
         )
         messages = [message.read() for message in asked.messages]
-        thread = await self._threads.take_up(identity.name, asked.model, messages, client)
+        thread = await self._threads.take_up(identity, asked.model, messages, client)
         turn = _Completion(self._threads, thread, asked)
         if asked.stream:
             return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
@@ -144,10 +144,7 @@ async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
     Raises:
         NotThere: there is no such agent, as far as the token may see.
     """
-    agent = model.partition("@")[0]
-    if not identity.sees(agent) or not await rooms.workspace.can_be_talked_to(agent):
-        raise NotThere(f"There is no agent `{agent}`.", fix="GET /v1/models lists them.")
-    return agent
+    return await rooms.known(model.partition("@")[0], identity)
 
 
 async def client_functions(

@@ -142,7 +142,7 @@ class ResponsesDoor:
         parallel, choice = asked.parallel_tool_calls, asked.tool_choice
         client = await client_functions(self._rooms, agent, asked.tools, choice, parallel=parallel)
         previous = asked.previous_response_id or ""
-        return await self._threads.take_up(identity.name, asked.model, asked.read(), client, response=previous)
+        return await self._threads.take_up(identity, asked.model, asked.read(), client, response=previous)
 
 
 class _Response:
