@@ -26,7 +26,7 @@ async def search_functions(self: Agent, need: str, count: int = 5) -> str:
         need: What is to be done, in a few words, such as "turn a date into a weekday".
         count: How many to show at most.
     """
-    report = await self.workshop.search(need, count, self.hidden, (self.name,))
+    report = await self.workshop.search(need, count, self.hidden, owners=(self.name,))
     self.show(match.function.name for match in report.results)
     return presentation.search(report)
 

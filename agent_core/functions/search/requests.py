@@ -71,7 +71,7 @@ class ServedRequests:
         return True
 
     async def read(self, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
-        """Return functions with the requests that they served, oldest first; with `owners`, in turns of these agents."""
+        """Return functions with the requests that they served, oldest first; with `owners`, in their turns."""
         served = [] if self._store is None else await self._store.requests_served(_CALLS_READ, owners)
         return [(name, text[:NEED_CHARS]) for name, text in served]
 

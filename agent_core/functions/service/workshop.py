@@ -247,7 +247,7 @@ class FunctionService:
         )
 
     async def search(
-        self, need: str, count: int = COUNT, hidden: Collection[str] = (), owners: CallOwners = None
+        self, need: str, count: int = COUNT, hidden: Collection[str] = (), *, owners: CallOwners = None
     ) -> SearchReport:
         """Return the functions that serve a need, best first, with why, and how they differ from their neighbors.
 

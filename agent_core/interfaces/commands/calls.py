@@ -54,10 +54,8 @@ async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Resu
     """
     from ..render.replays import replay_lines
 
-    replayed = (
-        _debugged(door, call, version) if is_debugged else door.shop.replays.of(door.owners).replay(call, version)
-    )
-    result = await replayed
+    replays = door.shop.replays.of(door.owners)
+    result = await (_debugged(door, call, version) if is_debugged else replays.replay(call, version))
     return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
 
 

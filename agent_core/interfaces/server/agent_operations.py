@@ -1,5 +1,7 @@
 """The API of agents: messages, events, conversations, and what they remember."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -187,7 +189,8 @@ async def events(asked: Asked) -> object:
     name, rooms = await known(asked), asked.rooms
     last = asked.last_event
     after = min(int(last), _MOST_SEQ) if last.isdecimal() and len(last) < 20 else asked.query.after
-    return Stream(event_stream(rooms.host, rooms.state.store, name, after))
+    frames = event_stream(rooms.host, rooms.state.store, name, after)
+    return Stream(_while_shown(asked, name, frames) if asked.identity.agents else frames)
 
 
 async def messages(asked: Asked) -> object:
@@ -257,6 +260,15 @@ async def known(asked: Asked) -> str:
         NotThere: there is none, or the token may not see it.
     """
     return await asked.rooms.known(asked.path["agent"], asked.identity)
+
+
+async def _while_shown(asked: Asked, agent: str, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield the frames of an agent until it no longer exists for the token: a group may get other members."""
+    async with aclosing(frames):
+        async for frame in frames:
+            if not await asked.rooms.shows(agent, asked.identity):
+                return
+            yield frame
 
 
 async def _block(asked: Asked) -> BlockRow:
