@@ -20,10 +20,11 @@ from agent_core.interfaces.server.identity import SCOPES
 from agent_core.interfaces.server.operations import API, Operation
 from agent_core.interfaces.server.parts import Nothing, Part
 from sandbox import Sandbox
+from tests.agents.groups import group_file
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit import scripted as running
 
-from .conftest import Served, server
+from .conftest import Serve, Served, end_of, ends, server
 from .test_the_api import READS
 from .test_what_the_page_asks import DOUBLE, create
 
@@ -191,8 +192,8 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     upload = {"name": "notes.txt", "data": base64.b64encode(f"What is kept is {SECRET}.".encode()).decode()}
     assert (await server.client.post(f"{API}/agents/{OTHER}/sources", json=upload)).status_code == 200
     posted = await server.client.post(f"{API}/agents/{OTHER}/messages", json={"text": f"Read {SECRET}.txt"})
-    while not (questions := (await server.client.get(f"{API}/approvals")).json()["approvals"]):
-        await asyncio.sleep(0.02)
+    await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
+    questions = (await server.client.get(f"{API}/approvals")).json()["approvals"]
     await server.said("Look around.", agent=MINE)
     calls = (await server.client.get(f"{API}/calls")).json()["calls"]
     steps = (await server.client.get(f"{API}/agents/{OTHER}/steps")).json()["steps"]
@@ -386,3 +387,81 @@ async def _mcp(neighbors: Neighbors, method: str, params: Json) -> httpx2.Respon
     neighbors.mine.headers["Mcp-Name"] = params["name"]
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
     return await neighbors.asks("POST", "/mcp", body=body)
+
+
+async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbors: Neighbors) -> None:
+    everyone = (await neighbors.all.get(f"{API}/calls")).json()["calls"]
+    mine = (await neighbors.asks("GET", f"{API}/calls")).json()["calls"]
+    assert (len(everyone), [call["arguments"] for call in mine]) == (8, [{"text": "a"}, {"text": "mine"}])
+    shout = f"{API}/calls/{mine[1]['call']}"
+    assert (await neighbors.asks("GET", shout)).json()["arguments"] == {"text": "mine"}
+    assert (await neighbors.asks("POST", f"{shout}/replay", body={})).json()["same"]
+    for words in (["list"], ["list", "drop", "--failed"], ["show", str(mine[1]["call"])]):
+        answer = await neighbors.asks("POST", f"{API}/commands", body={"words": ["calls", *words]})
+        assert answer.status_code == 200
+        assert answer.json()["lines"]
+    called = await neighbors.asks("POST", f"{API}/functions/shout/call", body={"arguments": {"text": "b"}})
+    assert called.json()["value"] == "bb"
+    assert (await neighbors.asks("GET", f"{API}/calls")).json()["calls"] == mine  # one outside of turns is nobody's
+    assert (await neighbors.asks("GET", f"{API}/status")).json()["agent"] == GROUP  # the first of its own
+
+
+async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message(neighbors: Neighbors) -> None:
+    """The other agent let `drop` fail twice, and this one's call was the third."""
+    said = (await neighbors.asks("GET", f"{API}/agents/{MINE}/messages")).json()["messages"]
+    told = " ".join(str(row.get("text")) for row in said)
+    assert "ValueError (3 ×)" in told  # of `pick`, which only the other one called
+    assert "ValueError (2 ×)" in told
+    assert "ValueError: there is no colon in a" in told
+
+
+async def test_a_group_is_there_for_a_token_that_is_for_all_its_members(served: Serve) -> None:
+    server = await served([Repeat(Say("One. @user"))])
+    root = server.workspace.root
+    group_file(root, members=("a", "b"))
+    (root / "agents" / "c.toml").write_text('purpose = "Listens."\n')
+    whole, part = [
+        await server.as_(name, *SCOPES, agents=agents)
+        for name, agents in (("whole", ("team", "a", "b")), ("part", ("team", "a")))
+    ]
+    talk, file = f"{API}/agents/team/messages", f"{API}/groups/team"
+    assert [(await client.get(file)).status_code for client in (whole, part)] == [200, 404]
+    assert [(await client.post(talk, json={"text": "Hi."})).status_code for client in (part, whole)] == [404, 202]
+    for client, members in ((whole, '"a", "c"'), (part, '"a", "b"'), (part, '"a", "a"')):
+        refused = await client.put(file, json={"text": f"members = [{members}]"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not-allowed")
+    assert (await part.delete(file)).status_code == 404
+    assert (await whole.put(file, json={"text": 'members = ["b", "a"]'})).json() == {"name": "team", "problems": []}
+
+
+async def test_members_are_checked_when_the_turn_of_a_group_begins(served: Serve) -> None:
+    server = await served([Repeat(Say("Here I am. @user"))])
+    root = server.workspace.root
+    group_file(root, members=("a", "b"))
+    (root / "agents" / "c.toml").write_text('purpose = "Listens."\n')
+    client = await server.as_("whole", *SCOPES, agents=("team", "a", "b"))
+    await server.client.post(f"{API}/agents/team/pause", json={})
+    posted = await client.post(f"{API}/agents/team/messages", json={"text": "@c what do you know?"})
+    assert posted.status_code == 202
+    group_file(root, members=("a", "b", "c"))
+    heard = asyncio.create_task(server.frames(ends(1), agent="team"))
+    await server.client.post(f"{API}/agents/team/resume", json={})
+    frames = await heard
+    assert end_of(frames)["reason"] == "failed"
+    assert any(data and "members that this token is not for" in data.get("message", "") for _, data in frames)
+    assert not server.model.requests
+    heard = asyncio.create_task(server.frames(ends(2), agent="team"))
+    await server.client.post(f"{API}/agents/team/messages", json={"text": "@c what do you know?"})
+    assert end_of(await heard)["reason"] == "replied"
+
+
+async def test_a_stream_of_a_group_ends_when_others_join_it(served: Serve) -> None:
+    server = await served([Repeat(Say(f"I keep {SECRET}. @user"))])
+    root = server.workspace.root
+    group_file(root, members=("a", "b"))
+    client = await server.as_("whole", *SCOPES, agents=("team", "a", "b"))
+    async with asyncio.timeout(30), client.stream("GET", f"{API}/agents/team/events") as answer:
+        assert answer.status_code == 200
+        group_file(root, members=("a", "b", "c"))
+        await server.client.post(f"{API}/agents/team/messages", json={"text": "@c what do you know?"})
+        assert SECRET not in "".join([piece async for piece in answer.aiter_text()])
