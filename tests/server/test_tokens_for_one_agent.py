@@ -209,7 +209,7 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
 
 def _paths(operation: Operation, places: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """The paths of an operation: to what is the other's, to what is shared, and to what is one's own."""
-    named = "twice", "newer"
+    named: tuple[str, ...] = ("twice", "newer")
     if "/functions/" in operation.path or "/grants/" in operation.path:
         named = ("pick", "shout", "drop") if operation.method != "DELETE" else ("double",)
     elif "/groups/" in operation.path:
