@@ -13,7 +13,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -65,7 +65,7 @@ class Remembered:
         """Return the number of rows."""
         return str(len(self.rows))
 
-    async def requests_served(self, each: int) -> list[tuple[str, str]]:
+    async def requests_served(self, each: int, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
         """Return the last requests of each function."""
         served: dict[str, list[str]] = {}
         for name, text in self.rows:

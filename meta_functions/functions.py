@@ -26,7 +26,7 @@ async def search_functions(self: Agent, need: str, count: int = 5) -> str:
         need: What is to be done, in a few words, such as "turn a date into a weekday".
         count: How many to show at most.
     """
-    report = await self.workshop.search(need, count, self.hidden)
+    report = await self.workshop.search(need, count, self.hidden, owners=(self.name,))
     self.show(match.function.name for match in report.results)
     return presentation.search(report)
 
@@ -43,7 +43,7 @@ async def introspect_function(self: Agent, function_name: str) -> str:
     if pending is not None and function_name not in self.workshop.names():
         return presentation.pending(function_name, pending)
     self.author.unread.read(function_name)
-    details = await self.workshop.introspect(function_name)
+    details = await self.workshop.introspect(function_name, (self.name,))
     return presentation.introspection(details, self.schema_of(details.function))
 
 

@@ -15,6 +15,7 @@ from agent_core.functions.service import FunctionService
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
+from agent_core.storage import CallOwners
 from agent_core.workspace.reading_copy import is_read_only, reading_copy
 from agent_core.workspace.workspace import Workspace
 
@@ -52,6 +53,7 @@ class ShellDoor:
     at_prompt = False
     typed = COMMAND
     agent_name = ""
+    owners: CallOwners = None
 
     def __init__(self, scene: CliContext, workspace: Workspace | None = None) -> None:
         self._scene = scene

@@ -22,6 +22,7 @@ from agent_core.functions.service.grant_commands import GrantListing
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
+from agent_core.storage import CallOwners
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.lines import bare_lines
 
@@ -67,6 +68,7 @@ class PromptDoor:
 
     at_prompt = True
     typed = SLASH
+    owners: CallOwners = None
 
     def __init__(self, talk: Conversation) -> None:
         self._talk = talk

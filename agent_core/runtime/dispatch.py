@@ -175,9 +175,16 @@ class WorkspaceFunctions:
     """The functions of a snapshot, as far as they are not in quarantine; `parallel` of them run at the same time."""
 
     def __init__(
-        self, cage: SandboxClient, workshop: FunctionService, parallel: int, blocks: Blocks | None = None
+        self,
+        cage: SandboxClient,
+        workshop: FunctionService,
+        parallel: int,
+        blocks: Blocks | None = None,
+        agent: str = "",
     ) -> None:
+        """Create the source; what is told of failures in calls that are not of the `agent` says only their kind."""
         self.cage = cage
+        self.agent = agent
         self.workshop = workshop
         self.blocks = blocks
         self.slots = asyncio.Semaphore(parallel)
@@ -196,7 +203,7 @@ class WorkspaceFunctions:
     async def refusal(self, name: str, snapshot: Snapshot) -> str:
         """Return why a function in quarantine cannot be called."""
         function = snapshot.functions.get(name)
-        return await self.workshop.quarantine.refusal(function) if function else ""
+        return await self.workshop.quarantine.refusal(function, (self.agent,)) if function else ""
 
 
 @dataclass(frozen=True, slots=True)

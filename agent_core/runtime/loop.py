@@ -221,7 +221,7 @@ class AgentLoop:
     async def _tell_quarantined(self, done: Sequence[Done], turn: Turn) -> None:
         """Hide functions that kept failing from the model: notify the user at once, and tell the model why."""
         failed = {call.call.name for call in done if call.outcome in FAILURES}
-        for news in await self._workshop.quarantine.entered(failed) if failed else ():
+        for news in await self._workshop.quarantine.entered(failed, (turn.agent,)) if failed else ():
             turn.emit(replace(news, turn=turn.id, step=turn.step))
             await turn.append([notice(quarantine.told(news))])
 

@@ -36,7 +36,7 @@ from agent_core.storage import ClaimedTurn as Claimed
 
 from .client_calls import ClientFunctions
 from .message_protocol import DIRECT, MessageProtocol
-from .turn import Turn, assistant, cut_off, entry_of, login, notice, result, unanswered
+from .turn import ONLY, Turn, assistant, cut_off, entry_of, login, notice, result, unanswered
 from .turn_policy import Ended
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
@@ -260,6 +260,7 @@ def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             "hops": turn.hops,
             "from": turn.works_for,
             "trace": turn.trace,
+            ONLY: sorted(turn.only),
         }
         return [Post(turn.agent, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
     if not turn.owes or ended.reason in ("parked", "handed_off", "stuck"):
@@ -316,7 +317,7 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
         return [], _owed(claimed, AnswerAsk("", "The turn was ended by the user.", "failed"))
     if cuts.are_too_many:
         return [], _owed(claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed"))
-    kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace")}
+    kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace", ONLY)}
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total}
     again = Post(claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now))
     return [again], []

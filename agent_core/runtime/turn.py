@@ -35,6 +35,8 @@ from .identity import OwnName
 from .message_protocol import DIRECT, MessageProtocol, moment
 
 HEARD: Final = "heard"
+ONLY: Final = "only"
+"""The key of an event under which the agents are that whoever sent it may use, if these are not all."""
 """The kind of an event that is what another agent said."""
 Emit = Callable[[events.Event], None]
 
@@ -92,6 +94,7 @@ class Turn:
     goes_on: bool = False  # whether that holds for what the user began, too
     works_for: str = ""  # the agent that began it, or called it as a helper
     trace: str = ""  # the `traceparent` that it came with
+    only: frozenset[str] = frozenset()  # the agents that whoever began it may use; none says all
     own_name: OwnName | None = None
     company: Company | None = None
     client: ClientFunctions = NO_CLIENT

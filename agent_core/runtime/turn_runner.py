@@ -24,7 +24,7 @@ from .colleagues import Colleagues
 from .identity import OwnName
 from .model_session import ModelSession
 from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event, settle
-from .turn import HEARD, Company, Emit, Turn, messages_of, notice, said_by
+from .turn import HEARD, ONLY, Company, Emit, Turn, messages_of, notice, said_by
 from .turn_policy import Ended
 
 
@@ -168,6 +168,7 @@ class TurnRunner:
             account=self._account(thread or claimed.id, terms.spends_for) if has_account else None,
             works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
             trace=str(payload.get("trace") or ""),
+            only=frozenset(payload.get(ONLY) or ()),
             own_name=OwnName(self.name),
             queue=queue if terms.approver is None else queue.asking(terms.approver),
             seat=None if terms.debugger is None else DebuggerSeat(terms.debugger),

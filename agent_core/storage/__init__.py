@@ -22,6 +22,7 @@ from .agent_store import (
 from .approval_store import ApprovalStore, DropYes, QuestionRow, SaveYes, YesRow
 from .call_store import (
     FAILURES,
+    CallOwners,
     CallRow,
     CallStore,
     KindRow,
@@ -164,6 +165,7 @@ __all__ = [
     "BlockChange",
     "BlockConflict",
     "BlockRow",
+    "CallOwners",
     "CallRow",
     "CallStore",
     "CircleError",

@@ -1,12 +1,18 @@
 """Calls in the store: statistics of each version of a function, the newest calls, and recorded ones to make again."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from .subject import Subject, Write
 
 KEEP_CALLS = 100
 """So many calls of a function are kept one by one, unless a setting says otherwise."""
+
+CallOwners: TypeAlias = Collection[str] | None
+"""The agents whose calls somebody may see: a call belongs to the agent of its turn. None is all of them, and those
+outside of turns, too, which belong to no agent.
+"""
 
 FAILURES = frozenset({"raised", "timed_out", "killed"})
 """The outcomes that are a function's own fault."""
@@ -122,7 +128,7 @@ class CallStore(Subject, Protocol):
     async def call_kinds(self, function: str) -> list[KindRow]:
         """Return the kinds of outcomes of a function's calls that did not return, the most frequent first."""
 
-    async def recent_calls(self, function: str) -> list[CallRow]:
+    async def recent_calls(self, function: str, owners: CallOwners = None) -> list[CallRow]:
         """Return the calls of a function that are still kept one by one, newest first."""
 
     async def failing(self, failures: int) -> frozenset[tuple[str, str]]:
@@ -131,14 +137,16 @@ class CallStore(Subject, Protocol):
     async def releases(self, function: str) -> list[tuple[str, float]]:
         """Return the versions of a function that the user released, with the times, oldest first."""
 
-    async def requests_served(self, each: int) -> list[tuple[str, str]]:
+    async def requests_served(self, each: int, owners: CallOwners = None) -> list[tuple[str, str]]:
         """Return (function, request) of the turns in which its newest `each` calls returned, oldest first."""
 
     async def requests_mark(self) -> str:
         """Return a text that changes when `requests_served` may."""
 
-    async def recorded_call(self, n: int) -> RecordedRow | None:
-        """Return one recorded call."""
+    async def recorded_call(self, n: int, owners: CallOwners = None) -> RecordedRow | None:
+        """Return one recorded call; None if there is none of that number that is theirs."""
 
-    async def recorded_calls(self, function: str = "", outcomes: tuple[str, ...] = ()) -> list[RecordedRow]:
+    async def recorded_calls(
+        self, function: str = "", outcomes: tuple[str, ...] = (), owners: CallOwners = None
+    ) -> list[RecordedRow]:
         """Return recorded calls, newest first: all, those of a function, or those with one of these outcomes."""

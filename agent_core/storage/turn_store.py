@@ -218,8 +218,8 @@ class TurnStore(Subject, Protocol):
     async def ended_turns(self, agent: str, since: int) -> list[EndedTurn]:
         """Return the agent's turns that have ended after `since` (a `seq`), in order, removed ones too."""
 
-    async def turn_of(self, event: str) -> str | None:
-        """Return the id of the turn that took an event; None while it waits, or if there is no such event.
+    async def turn_of(self, event: str, agent: str = "") -> str | None:
+        """Return the id of the turn that took an event; None while it waits, or if there is no such event of the agent.
 
         Of a turn that was cut off and goes on, it is the turn that goes on, None until that begins.
         """

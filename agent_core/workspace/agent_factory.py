@@ -190,7 +190,7 @@ class _AgentParts:
         sources = (
             HostFunctions(host, deps.workshop, self.colleagues.withheld),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(memory_of, deps)).run),
-            WorkspaceFunctions(deps.cage, deps.workshop, turn.parallel, self.memory.blocks),
+            WorkspaceFunctions(deps.cage, deps.workshop, turn.parallel, self.memory.blocks, self.name),
             ForeignFunctions(self.foreign()),
         )
         return Dispatcher(sources, deps.workshop.registry.snapshot, turn, deps.clock, aliases=_ALIASES)

@@ -210,7 +210,7 @@ class _RunParts:
         sources = (
             HostFunctions(host, ground.workshop),
             HelperFunctions(helpers, below.run),
-            WorkspaceFunctions(ground.cage, ground.workshop, turn.parallel),
+            WorkspaceFunctions(ground.cage, ground.workshop, turn.parallel, agent=self.name),
         )
         return Dispatcher(sources, ground.workshop.registry.snapshot, turn, ground.clock)
 

@@ -19,6 +19,7 @@ from agent_core.storage import (
     ReleaseFunction,
     SavePending,
     SaveReading,
+    SaveRecorded,
     SaveText,
     SaveVerdict,
     SaveVersion,
@@ -225,6 +226,31 @@ async def test_single_calls_are_capped_while_their_totals_stay(tmp_path: Path, c
         assert [call.seconds for call in kept] == [9, 8, 7]
         assert len(kept[0].message) == 200
         assert (await store.call_stats("f"))[0].calls == 10
+
+
+async def test_calls_are_those_of_the_agents_of_their_turns(store: Store) -> None:
+    for agent in ("one", "other"):
+        turn = (await say(store, f"Words of {agent}.", agent=agent)).id
+        await store.apply(
+            [RecordCall("f", V1, "returned", 1.0, turn), SaveRecorded("f", "returned", turn, {"by": agent})]
+        )
+    await store.apply([RecordCall("f", V1, "raised", 1.0), SaveRecorded("f", "raised", "", {"by": "nobody"})])
+    numbers = {row.data["by"]: row.n for row in await store.recorded_calls()}
+    assert [*numbers] == ["nobody", "other", "one"]
+    for owners, theirs in (("one", "absent"), ["one"]), (("other", "one"), ["other", "one"]), ((), []):
+        assert [row.data["by"] for row in await store.recorded_calls(owners=owners)] == theirs
+        assert [row.data["by"] for row in await store.recorded_calls("f", ("returned",), owners)] == theirs
+        assert len(await store.recent_calls("f", owners)) == len(theirs)
+        assert {text for _, text in await store.requests_served(5, owners)} == {f"Words of {name}." for name in theirs}
+        for name, number in numbers.items():
+            assert (await store.recorded_call(number, owners) is not None) == (name in theirs)
+    assert len(await store.recent_calls("f")) == 3
+
+
+async def test_an_event_of_another_agent_has_no_turn(store: Store) -> None:
+    turn = await say(store, "Words.", agent="one")
+    event = turn.event.id
+    assert [await store.turn_of(event, agent) for agent in ("", "one", "other")] == [turn.id, turn.id, None]
 
 
 async def test_kinds_of_failure_are_counted_and_cannot_fill_the_table(store: Store) -> None:

@@ -17,7 +17,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
 
 from ..search import FunctionSearch
-from ..search.confusion import mistaken, told_apart
+from ..search.confusion import first_sentence, mistaken, told_apart
 from .clones.index import Alike, Similarity, Sketch, sketch, surroundings
 from .draft import Draft, Finding
 from .trial import TrialTools
@@ -69,9 +69,10 @@ async def _confusion(draft: Draft, finder: FunctionSearch) -> list[Finding]:
     if pair is None or is_apart(draft, pair.other if pair.name == name else pair.name):
         return []
     asked, other = functions[pair.name], functions[pair.other]
-    message = (
-        f"“{one_line(pair.request, _REQUEST)}” finds `{other.name}` before `{asked.name}`: {shown_function(other)}"
-    )
+    # A request that it served is some agent's, and a verdict is read by all: only the description is quoted.
+    is_own = pair.request == first_sentence(asked.description)
+    what = f"“{one_line(pair.request, _REQUEST)}”" if is_own else f"a request that `{asked.name}` has served"
+    message = f"{what} finds `{other.name}` before `{asked.name}`: {shown_function(other)}"
     return [Finding("confusable", message, f"of `{asked.name}`, {told_apart(asked, other)}", line)]
 
 

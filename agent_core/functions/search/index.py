@@ -5,7 +5,7 @@ less what it owes to a crowded place. The weights were chosen on published sets 
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -92,6 +92,10 @@ class FunctionIndex:
             scores[[self._slots[name] for name in hidden if name in self._slots]] = -np.inf
             best = sorted(_top(scores, count), key=lambda slot: (-round(float(scores[slot]), 6), self._names[slot]))
             return [self._ranked(slot, float(scores[slot]), stems) for slot in best[: max(count, 0)]]
+
+    async def served(self, owners: Collection[str]) -> set[tuple[str, str]]:
+        """Return the functions with the requests that they served in turns of these agents."""
+        return {*await self._requests.read(owners)}
 
     async def neighbors(
         self, names: Iterable[str], snapshot: Snapshot, count: int

@@ -1,6 +1,6 @@
 """The requests that functions have served: what a later need that is like one of them earns a function."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -24,8 +24,11 @@ class RequestStore(Protocol):
     async def requests_mark(self) -> str:
         """Return a text that changes when `requests_served` may; cheap enough for each search."""
 
-    async def requests_served(self, each: int) -> list[tuple[str, str]]:
-        """Return (function, request) of the turns in which its newest `each` calls returned, oldest first."""
+    async def requests_served(self, each: int, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
+        """Return (function, request) of the turns in which its newest `each` calls returned, oldest first.
+
+        With `owners`, only of turns of these agents.
+        """
 
 
 class ServedRequests:
@@ -51,8 +54,8 @@ class ServedRequests:
         if self._store is None or (mark := await self._store.requests_mark()) == self._mark:
             return False
         self._mark, texts = mark, dict[str, list[str]]()
-        for name, text in await self._store.requests_served(_CALLS_READ):
-            texts.setdefault(name, []).append(text[:NEED_CHARS])
+        for name, text in await self.read():
+            texts.setdefault(name, []).append(text)
         texts = {name: served[-_OF_ONE_FUNCTION:] for name, served in texts.items()}
         if texts == self._texts:
             return False
@@ -66,6 +69,11 @@ class ServedRequests:
             if vectors is not None:
                 self._vectors.update(zip(batch, vectors, strict=True))
         return True
+
+    async def read(self, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
+        """Return functions with the requests that they served, oldest first; with `owners`, in their turns."""
+        served = [] if self._store is None else await self._store.requests_served(_CALLS_READ, owners)
+        return [(name, text[:NEED_CHARS]) for name, text in served]
 
     def of(self, name: str) -> list[str]:
         """Return the requests that a function served, oldest first."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,8 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from agent_core.storage import CallOwners
+
     from .index import FunctionIndex
     from .requests import RequestStore
 
@@ -102,8 +104,12 @@ class FunctionSearch:
             if self._embedder is not None:
                 await self._embedder.embed(["."])
 
-    async def search(self, need: str, count: int = COUNT, hidden: Collection[str] = ()) -> SearchReport:
+    async def search(
+        self, need: str, count: int = COUNT, hidden: Collection[str] = (), owners: "CallOwners" = None
+    ) -> SearchReport:
         """Return the functions that serve a need, best first; what the best one calls follows it.
+
+        All requests that were served rank; those of `owners` are quoted.
 
         Raises:
             UsageError: the need is empty.
@@ -114,6 +120,9 @@ class FunctionSearch:
         ranked = await self.index.rank(need, snapshot, count, hidden)
         ranked = [candidate for candidate in ranked if candidate.score >= self.index.least]
         ranked = self._with_needs(ranked, hidden)[:count]
+        if owners is not None:
+            theirs = await self.index.served(owners)
+            ranked = [row if (row.name, row.request) in theirs else replace(row, request="") for row in ranked]
         near = await self.index.neighbors([candidate.name for candidate in ranked], snapshot, _NEIGHBORS)
         matches = [self._match(candidate, snapshot, hidden, near.get(candidate.name, [])) for candidate in ranked]
         return SearchReport(need, tuple(matches), self.index.trouble)

@@ -15,7 +15,7 @@ from agent_core.registry.docstring import read
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.standing import summed
-from agent_core.storage import CallRow, CallStore, KindRow, RecordCall, Stats, Write
+from agent_core.storage import CallOwners, CallRow, CallStore, KindRow, RecordCall, Stats, Write
 from sandbox import Killed, Raised
 from sandbox.wire.lines import lines_of
 
@@ -210,9 +210,11 @@ def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
     return grouped
 
 
-async def statistics(store: CallStore, function: Function, rows: Sequence[Stats]) -> FunctionStatistics:
-    """Return the totals over all versions, each version by itself, and the stored single calls."""
-    kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name)
+async def statistics(
+    store: CallStore, function: Function, rows: Sequence[Stats], owners: CallOwners = None
+) -> FunctionStatistics:
+    """Return the totals over all versions, each version by itself, and the stored single calls, those of `owners`."""
+    kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name, owners)
     whole = summed(list(rows))
     return FunctionStatistics(
         CallTotals.of(whole, recent) if whole else CallTotals(),

@@ -17,7 +17,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
 from agent_core.registry.standing import Standing, is_unused, standing
 from agent_core.registry.uses import callees, callers, code_hash
-from agent_core.storage import Stats, Store, VersionRow
+from agent_core.storage import CallOwners, Stats, Store, VersionRow
 
 from ..answers import CallReport
 from ..gate import ExampleResult
@@ -196,8 +196,8 @@ async def unused(sight: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> di
     return {name: since for name, since in last_uses.items() if name not in left_out}
 
 
-async def introspection(sight: ViewContext, name: str) -> FunctionDetails:
-    """Return what the store and the registry know about one function.
+async def introspection(sight: ViewContext, name: str, owners: CallOwners = None) -> FunctionDetails:
+    """Return what the store and the registry know about one function; of its single calls, those of `owners`.
 
     Raises:
         UsageError: there is no such function.
@@ -211,7 +211,7 @@ async def introspection(sight: ViewContext, name: str) -> FunctionDetails:
         function,
         source_of(function, sight.snapshot),
         standing_now(sight.snapshot, function, verdict, rows, sight.rules),
-        await statistics(sight.store, function, rows),
+        await statistics(sight.store, function, rows, owners),
         verdict and _placed(verdict, function),
         tuple(callers(name, sight.snapshot)),
         tuple(callees(name, sight.snapshot)),

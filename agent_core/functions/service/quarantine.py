@@ -8,7 +8,7 @@ next turn.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
@@ -17,7 +17,7 @@ from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
 from agent_core.registry.standing import is_quarantined
-from agent_core.storage import FAILURES, CallRow, ReleaseFunction, Stats, Store
+from agent_core.storage import FAILURES, CallOwners, CallRow, ReleaseFunction, Stats, Store
 
 from .history import SHORT
 
@@ -56,19 +56,27 @@ class Quarantine:
         if found_bad != self.complaints:
             self.complaints = found_bad
 
-    async def entered(self, names: set[str]) -> list[Quarantined]:
-        """Return those of these functions that have just entered quarantine after failed calls."""
+    async def entered(self, names: set[str], owners: CallOwners = None) -> list[Quarantined]:
+        """Return those of these functions that have just entered quarantine after failed calls, as `case` does."""
         fresh = {pair for pair in await self._failing() - self.held if pair[0] in names}
         if not fresh:
             return []
         self.held |= fresh
         functions = self._registry.snapshot().functions.values()
-        return [await self.case(function) for function in functions if (function.name, function.body_hash) in fresh]
+        return [
+            await self.case(function, owners) for function in functions if (function.name, function.body_hash) in fresh
+        ]
 
-    async def case(self, function: Function) -> Quarantined:
-        """Return why a function is in quarantine, the last version that worked, and the user's options."""
+    async def case(self, function: Function, owners: CallOwners = None) -> Quarantined:
+        """Return why a function is in quarantine, the last version that worked, and the user's options.
+
+        Of failures in calls that are not of `owners` only the kind is told: messages hold what a call was given.
+        """
         name, version = function.name, function.body_hash
         failures = [call for call in await self._store.recent_calls(name) if _is_failure(call, version)]
+        if owners is not None:
+            theirs = {*await self._store.recent_calls(name, owners)}
+            failures = [call if call in theirs else replace(call, message="") for call in failures]
         worked = _last_that_worked(await self._store.call_stats(name), self._rules)
         others = {judged_version for of, judged_version in await self._store.judged_at() if of == name} - {version}
         to = f" {worked.version[:SHORT]}" if worked and worked.version in others else ""
@@ -83,9 +91,9 @@ class Quarantine:
             ways=(*back, f"release {name}"),
         )
 
-    async def refusal(self, function: Function) -> str:
-        """Return the answer to a model that calls a function in quarantine."""
-        case = await self.case(function)
+    async def refusal(self, function: Function, owners: CallOwners = None) -> str:
+        """Return the answer to a model that calls a function in quarantine, as `case` tells it."""
+        case = await self.case(function, owners)
         return f"`{case.name}` was not called: it is quarantined, because it kept failing: {_advice(case)}"
 
     async def release(self, function: Function) -> Released:

@@ -18,7 +18,7 @@ from agent_core.registry.registry import Registry
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.storage import FAILURES, RecordedRow, Store
+from agent_core.storage import FAILURES, CallOwners, RecordedRow, Store
 from sandbox import FunctionCall, Job, RequestRefused
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
@@ -91,16 +91,21 @@ class Replay:
 
 
 class Replays:
-    """The recorded calls of a workspace."""
+    """The recorded calls of a workspace, as far as they are those of `owners`."""
 
-    def __init__(self, store: Store, registry: Registry, cage: SandboxClient) -> None:
+    def __init__(self, store: Store, registry: Registry, cage: SandboxClient, owners: CallOwners = None) -> None:
         self._store = store
         self._registry = registry
         self._cage = cage
+        self._owners = owners
+
+    def of(self, owners: CallOwners) -> "Replays":
+        """Return the recorded calls of some agents: for this view, others are not recorded."""
+        return self if owners is None else Replays(self._store, self._registry, self._cage, owners)
 
     async def calls(self, function: str = "", *, failed: bool = False) -> list[RecordedCall]:
         """Return the recorded calls, newest first."""
-        rows = await self._store.recorded_calls(function, tuple(sorted(FAILURES)) if failed else ())
+        rows = await self._store.recorded_calls(function, tuple(sorted(FAILURES)) if failed else (), self._owners)
         return [RecordedCall.of(row) for row in rows]
 
     async def show(self, call: int) -> RecordedDetails:
@@ -153,7 +158,7 @@ class Replays:
         )
 
     async def _row(self, call: int) -> RecordedRow:
-        row = await self._store.recorded_call(call)
+        row = await self._store.recorded_call(call, self._owners)
         if row is None:
             raise UsageError(f"The call {call} is not recorded.", fix="To see the recorded calls: knapper calls list")
         return row

@@ -13,7 +13,7 @@ from agent_core.base.problem import Problem
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry, RegistryChange
-from agent_core.storage import FAILURES, Store
+from agent_core.storage import FAILURES, CallOwners, Store
 
 from ..answers import CallReport
 from ..foreign.library import ForeignFunction, stub
@@ -246,15 +246,17 @@ class FunctionService:
             self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True)
         )
 
-    async def search(self, need: str, count: int = COUNT, hidden: Collection[str] = ()) -> SearchReport:
+    async def search(
+        self, need: str, count: int = COUNT, hidden: Collection[str] = (), *, owners: CallOwners = None
+    ) -> SearchReport:
         """Return the functions that serve a need, best first, with why, and how they differ from their neighbors.
 
-        What is hidden is not among them.
+        What is hidden is not among them. Of the requests that they served, those of `owners` are quoted.
 
         Raises:
             UsageError: the need is empty.
         """
-        return await self.finder.search(need, count, {*self._quarantined(), *hidden})
+        return await self.finder.search(need, count, {*self._quarantined(), *hidden}, owners)
 
     async def likely(self, message: str, count: int, hidden: Collection[str] = ()) -> Sequence[str]:
         """Return the names of the functions that a message probably needs, best first, without the hidden ones."""
@@ -266,13 +268,15 @@ class FunctionService:
             name for name, version in self.quarantine.held if name in functions and functions[name].body_hash == version
         ]
 
-    async def introspect(self, name: str) -> function_facts.FunctionDetails:
-        """Return everything that is known about a function; of a foreign one, what was approved."""
+    async def introspect(self, name: str, owners: CallOwners = None) -> function_facts.FunctionDetails:
+        """Return everything that is known about a function, of single calls those of `owners`; of a foreign one, what
+        was approved.
+        """
         if (foreign := self.foreign().get(name)) is not None:
             return function_facts.foreign_details(foreign.function, stub(foreign.function))
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
-        details = await function_facts.introspection(self._sight(), name)
-        case = await self.quarantine.case(function) if details.standing == "quarantined" else None
+        details = await function_facts.introspection(self._sight(), name, owners)
+        case = await self.quarantine.case(function, owners) if details.standing == "quarantined" else None
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
@@ -306,10 +310,13 @@ class FunctionService:
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
         author: Author | None = None,
+        *,
+        owners: CallOwners = None,
     ) -> CallReport:
         """Call a function once in a worker, on the record. Return how it ended.
 
-        `author` says who is asked about grants, if not the approver of the workspace.
+        `author` says who is asked about grants, if not the approver of the workspace. If it is quarantined now, the
+        failures of other calls are told as far as these are of `owners`.
 
         Raises:
             UsageError: there is no such function, or its arguments do not fit.
@@ -321,7 +328,7 @@ class FunctionService:
         await self._store.apply(writes)
         if report.outcome == "returned":
             return replace(report, unproven=await self.ratings.unproven(function, snapshot))
-        news = await self.quarantine.entered({name}) if report.outcome in FAILURES else []
+        news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
         return replace(report, quarantined=news[0]) if news else report
 
     async def trace(self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None) -> TraceReport:

@@ -24,7 +24,7 @@ async def list_(door: Door, function: str, failed: bool) -> Result:  # noqa: FBT
     """List the calls that can be replayed, newest first."""
     from ..render.replays import calls_lines
 
-    records = await door.shop.replays.calls(function, failed=failed)
+    records = await door.shop.replays.of(door.owners).calls(function, failed=failed)
     return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
 
 
@@ -34,7 +34,7 @@ async def show(door: Door, call: int) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""
     from ..render.replays import call_lines
 
-    record = await door.shop.replays.show(call)
+    record = await door.shop.replays.of(door.owners).show(call)
     return Result(record, call_lines(record))
 
 
@@ -54,8 +54,8 @@ async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Resu
     """
     from ..render.replays import replay_lines
 
-    replayed = _debugged(door, call, version) if is_debugged else door.shop.replays.replay(call, version)
-    result = await replayed
+    replays = door.shop.replays.of(door.owners)
+    result = await (_debugged(door, call, version) if is_debugged else replays.replay(call, version))
     return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
 
 
@@ -80,7 +80,7 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
 
 async def _debugged(door: Door, call: int, version: str) -> "Replay":
     """Replay a call, and stop where it raised or at its first line."""
-    replays, debugger = door.shop.replays, door.debugger()
+    replays, debugger = door.shop.replays.of(door.owners), door.debugger()
     then = await replays.show(call)
     if then.outcome.outcome == "raised":
         return await replays.replay(call, version, looks_back=True, debugger=debugger)

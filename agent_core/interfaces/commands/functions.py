@@ -132,7 +132,7 @@ def _listed_at_prompt(door: Door, data: "FunctionListing", pattern: str) -> Resu
 @click.option("--count", type=click.IntRange(1), help="How many at most; 5 if not given.")
 async def search(door: Door, need: str, count: int | None) -> Result:
     """Find functions by what they are needed for: why each matches, how it differs from similar ones, what it needs."""
-    report = await door.shop.search(need, *([count] if count else ()))
+    report = await door.shop.search(need, *([count] if count else ()), owners=door.owners)
     trouble = [line(("warn", "~ "), f"Only words were compared: {report.trouble}")] if report.trouble else []
     none = "No function serves this. Next: knapper run, and ask for one."
     return Result(report, [*trouble, *match_lines(report)], "" if report.results else none)
@@ -178,7 +178,7 @@ async def show(door: Door, name: str, is_brief: bool) -> Result:  # noqa: FBT001
     """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
     versions.
     """
-    data = await door.shop.introspect(name)
+    data = await door.shop.introspect(name, door.owners)
     if is_brief:
         return Result(data, brief_lines(data), f"??{name} shows its source." if door.at_prompt else "")
     source = (data.source, data.function.line, data.coverage.missed)
@@ -253,9 +253,9 @@ async def call(door: Door, name: str, arguments: str) -> Result:
     """Call a function in a worker and print what it returned."""
     arguments = _read(door, arguments)
     if door.at_prompt:  # which has a line of its own for what runs
-        return ended(door, (name, arguments), await door.shop.call(name, arguments))
+        return ended(door, (name, arguments), await door.shop.call(name, arguments, owners=door.owners))
     with StatusLine() as status:
-        return ended(door, (name, arguments), await door.shop.call(name, arguments, status.count))
+        return ended(door, (name, arguments), await door.shop.call(name, arguments, status.count, owners=door.owners))
 
 
 @verb(opens=Opens.ASKING)

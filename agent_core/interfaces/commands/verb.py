@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.source_catalog import Sources
     from agent_core.runtime.agent import Agent
+    from agent_core.storage import CallOwners
     from agent_core.workspace.workspace import Workspace
 
     from ..state import WorkspaceState
@@ -60,6 +61,8 @@ class Door(Protocol):
     """What the user types before a verb of functions."""
     agent_name: str
     """The agent that is talked to; "" in the shell, where the usual one is meant."""
+    owners: "CallOwners"
+    """The agents whose calls may be read."""
 
     @property
     def workspace(self) -> "Workspace":

@@ -47,7 +47,7 @@ class ToolAnswer:
     value: Mapping[str, Any] | None = None  # Any: JSON
 
 
-Handler: TypeAlias = Callable[[dict[str, Any], OnProgress | None], Awaitable[ToolAnswer]]
+Handler: TypeAlias = Callable[[dict[str, Any], Identity, OnProgress | None], Awaitable[ToolAnswer]]
 
 
 @dataclass(slots=True)
@@ -119,11 +119,11 @@ class Offer:
             fixed = LOOKING.get(name) or (GROWING.get(name) if self._grows(identity) else None)
             identity.needs(*_NEEDS.get(name, _CALLS))
             if fixed is None:
-                return await self._called(name, arguments, on_progress)
+                return await self._called(name, arguments, identity, on_progress)
             checked = read_arguments(json.dumps(arguments), dict(fixed.parameters))
             if not isinstance(checked, dict):
                 return ToolAnswer(bad_arguments(name, checked), is_error=True)
-            return await self._handlers[name](checked, on_progress)
+            return await self._handlers[name](checked, identity, on_progress)
         except KnapperError as error:
             return ToolAnswer(visible(f"{error.message} {error.fix}".strip()), is_error=True)
 
@@ -142,7 +142,7 @@ class Offer:
     def _is_shown(self, row: FunctionSummary) -> bool:
         return row.standing in self._settings.standings and row.name not in LOOKING and row.name not in GROWING
 
-    async def _find(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+    async def _find(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         # Tools of others are not passed on: a client would use them under the approval that was given to our agents.
         foreign = self.shop.foreign().keys()
         report = await self.shop.search(arguments["need"], arguments.get("count", 5), foreign)
@@ -150,7 +150,7 @@ class Offer:
         end = f"Read one with {DESCRIBE}, run it with {CALL}."
         return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
 
-    async def _describe(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+    async def _describe(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         function = await self._function(arguments["function_name"])
         rows = (await self.shop.list(function.name)).functions
         standing = next((row.standing for row in rows if row.name == function.name), "draft")
@@ -164,18 +164,19 @@ class Offer:
         ]
         return ToolAnswer("\n".join(lines))
 
-    async def _call(self, arguments: dict[str, Any], on_progress: OnProgress | None) -> ToolAnswer:
-        answer = await self._called(arguments["function_name"], arguments.get("arguments") or {}, on_progress)
+    async def _call(self, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None) -> ToolAnswer:
+        name, given = arguments["function_name"], arguments.get("arguments") or {}
+        answer = await self._called(name, given, identity, on_progress)
         return ToolAnswer(answer.text, answer.is_error)
 
-    async def _create(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+    async def _create(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         author, module = Author("agent"), arguments.get("module_name", "grown")
         code, reason = arguments["function_code_with_docstring"], arguments.get("reason", "")
         return await self._grown(
             await self.shop.plan_create(arguments["function_name"], code, module, reason, author), author
         )
 
-    async def _edit(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+    async def _edit(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         author, texts = Author("agent"), (arguments["old_text"], arguments["new_text"])
         plans, reason = self.shop.plans, arguments.get("reason", "")
         return await self._grown(await plans.edit(arguments["function_name"], *texts, reason, author), author)
@@ -184,16 +185,17 @@ class Offer:
         done = await self.shop.finish(plan, author)
         return ToolAnswer(done.text, is_error=done.outcome == "refused")
 
-    async def _test(self, arguments: dict[str, Any], _: OnProgress | None) -> ToolAnswer:
+    async def _test(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         report = await self.shop.test(arguments["function_name"], arguments.get("arguments"), Author("agent"))
         return ToolAnswer(presentation.tested(report))
 
     async def _called(
-        self, name: str, arguments: str | Mapping[str, Any], on_progress: OnProgress | None
+        self, name: str, arguments: str | Mapping[str, Any], identity: Identity, on_progress: OnProgress | None
     ) -> ToolAnswer:
         function = await self._function(name)
         if self.shop.quarantine.holds(function):
-            return ToolAnswer(await self.shop.quarantine.refusal(function), is_error=True)
+            owners = identity.agents or None  # their conversations, which it may read, too, have doors of their own
+            return ToolAnswer(await self.shop.quarantine.refusal(function, owners), is_error=True)
         report = await self.shop.call(name, arguments, on_progress, self._caller())
         if report.outcome != "refused":
             await self.questions.settle(name)

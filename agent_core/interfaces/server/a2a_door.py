@@ -24,7 +24,6 @@ from agent_core.storage import AGAIN
 from .a2a_messages import Json, ReplyPiece, RpcError, RpcRequest, TaskDialect, TaskState, TaskView, card, read_request
 from .agent_host import Listening
 from .chat_threads import ChatThreads, no_reply
-from .failures import NotThere
 from .identity import Identity
 from .journal_events import JournalReader
 from .responses import STREAM, failure, json_response
@@ -93,9 +92,7 @@ class A2aDoor:
 
     async def _agent(self, request: Request, identity: Identity) -> str:
         name = request.path_params.get("agent") or self._rooms.workspace.settings.agent
-        if not identity.sees(name) or not await self._rooms.workspace.can_be_talked_to(name):
-            raise NotThere(f"There is no agent `{name[:80]}`.", fix="GET /v1/models lists them.")
-        return str(name)
+        return await self._rooms.known(name, identity)
 
     async def _answered(self, agent: str, asked: RpcRequest, identity: Identity) -> Response:
         dialect = TaskDialect(is_v1=asked.is_v1)
@@ -122,7 +119,7 @@ class A2aDoor:
             raise RpcError(-32602, "params.id: the id of a task is needed.")
         context = asked.context or Clock().new_id().replace("-", "")[:20]
         name = await self._threads.named(agent, context)
-        posted = await self._rooms.host.post(name, asked.text, asked.key or None)
+        posted = await self._rooms.host.post(name, asked.text, asked.key or None, by=identity)
         return _TaskPlace(name, context, posted.event)
 
     async def _known(self, agent: str, task: str) -> _TaskPlace:
@@ -157,7 +154,7 @@ class A2aDoor:
             await asyncio.sleep(_AGAIN_S)
 
     async def _question(self, place: _TaskPlace) -> PendingQuestion | None:
-        turn = await self._rooms.workspace.store.turn_of(place.event)
+        turn = await self._rooms.workspace.store.turn_of(place.event, place.agent)
         rows = await self._rooms.workspace.questions()
         return next((row for row in rows if turn is not None and row.turn == turn), None)
 
@@ -168,7 +165,7 @@ class A2aDoor:
     async def _found(self, place: _TaskPlace) -> TaskView | None:
         """Return a task as it is now; None if this conversation has none of that event."""
         store = self._rooms.workspace.store
-        turn = await store.turn_of(place.event)
+        turn = await store.turn_of(place.event, place.agent)
         if turn is None:
             is_there = any(place.event == row.id or row.kind == AGAIN for row in await store.waiting(place.agent))
             return self._as(place, TaskState.SUBMITTED) if is_there else None

@@ -13,11 +13,13 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError
 from agent_core.base.events import Event
 from agent_core.runtime.agent import Agent
+from agent_core.runtime.turn import ONLY
 from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, WORK, Post, Posted, prepare_state_dir
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace
 
 from .failures import ApiRefusal
+from .identity import OWNER, Identity
 from .journal_events import JournalReader, JournalTail, NumberedEvent, is_on_disk
 
 _log = logging.getLogger(__name__)
@@ -218,8 +220,12 @@ class AgentHost:
         """Return whether a turn of the agent is under way here."""
         return name in self._runner.running
 
-    async def post(self, name: str, text: str, key: str | None = None, **more: object) -> Posted:
+    async def post(
+        self, name: str, text: str, key: str | None = None, *, by: Identity = OWNER, **more: object
+    ) -> Posted:
         """Keep a message on disk, and let the agent answer it. A `key` makes a repeat harmless; `more` comes with it.
+
+        With it come, too, the agents that whoever it is `by` may use: a group may have other members when it begins.
 
         Raises:
             AgentBusy: another process runs the agent.
@@ -227,7 +233,8 @@ class AgentHost:
         """
         if not self._store.is_shared:  # there whoever has it answers
             await self.agent(name)
-        posted = await self._store.post_after(Post(name, "message", {"text": text, **more}, key=key))
+        only = {ONLY: sorted(by.agents)} if by.agents else {}
+        posted = await self._store.post_after(Post(name, "message", {"text": text, **more, **only}, key=key))
         self._runner.poke(name)
         return posted
 

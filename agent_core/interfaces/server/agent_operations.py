@@ -1,5 +1,7 @@
 """The API of agents: messages, events, conversations, and what they remember."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -98,7 +100,7 @@ async def agents(asked: Asked) -> object:
 async def make(asked: Asked) -> object:
     """Make an agent, or return the one of that name."""
     name = asked.body.name
-    if not asked.identity.sees(name):
+    if not asked.identity.sees(name) or not await asked.rooms.shows(name, asked.identity):
         raise UsageError(f"The token may not use an agent `{name}`.")
     agent = await asked.rooms.host.agent(name)
     return {"name": agent.name}
@@ -137,7 +139,7 @@ async def export(asked: Asked) -> object:
 async def take_in(asked: Asked) -> object:
     """Make the agents of a document; nothing in it is run, and no agent is overwritten."""
     body = asked.body
-    if asked.identity.agents and body.name not in asked.identity.agents:
+    if asked.identity.agents and not await asked.rooms.shows(body.name, asked.identity):
         raise UsageError("The token may use certain agents only.", fix="Give one of them as `name`.")
     options = ImportOptions(body.name, dry_run=body.dry_run)
     return {"agents": await asked.rooms.state.moves.take_in(body.document, options), "dry_run": body.dry_run}
@@ -147,14 +149,13 @@ async def post(asked: Asked) -> object:
     """Keep a message on disk, and let the agent answer it."""
     name = await known(asked)
     trace = {"trace": asked.trace} if asked.trace else {}
-    return await asked.rooms.host.post(name, asked.body.text, asked.body.key, **trace)
+    return await asked.rooms.host.post(name, asked.body.text, asked.body.key, by=asked.identity, **trace)
 
 
 async def taken(asked: Asked) -> object:
     """Return which turn took a message; none while it waits."""
-    await known(asked)
-    event = asked.path["event"]
-    return {"event": event, "turn": await asked.rooms.workspace.store.turn_of(event)}
+    name, event = await known(asked), asked.path["event"]
+    return {"event": event, "turn": await asked.rooms.workspace.store.turn_of(event, name)}
 
 
 async def pop(asked: Asked) -> object:
@@ -169,7 +170,8 @@ async def retry(asked: Asked) -> object:
     removed = await (await asked.rooms.host.idle(name)).pop()
     if removed is None or not removed.is_message:
         raise UsageError("There is no message to send again.")
-    return {**to_json(await asked.rooms.host.post(name, removed.text)), "text": removed.text}
+    posted = await asked.rooms.host.post(name, removed.text, by=asked.identity)
+    return {**to_json(posted), "text": removed.text}
 
 
 async def new(asked: Asked) -> object:
@@ -187,7 +189,8 @@ async def events(asked: Asked) -> object:
     name, rooms = await known(asked), asked.rooms
     last = asked.last_event
     after = min(int(last), _MOST_SEQ) if last.isdecimal() and len(last) < 20 else asked.query.after
-    return Stream(event_stream(rooms.host, rooms.state.store, name, after))
+    frames = event_stream(rooms.host, rooms.state.store, name, after)
+    return Stream(_while_shown(asked, name, frames) if asked.identity.agents else frames)
 
 
 async def messages(asked: Asked) -> object:
@@ -257,12 +260,16 @@ async def known(asked: Asked) -> str:
     Raises:
         NotThere: there is none, or the token may not see it.
     """
-    name, rooms = asked.path["agent"], asked.rooms
-    if await rooms.shows(name, asked.identity) and (
-        rooms.host.is_open(name) or await rooms.workspace.can_be_talked_to(name)
-    ):
-        return name
-    raise NotThere(f"There is no agent `{name[:80]}`.", fix="The list of agents has the names.")
+    return await asked.rooms.known(asked.path["agent"], asked.identity)
+
+
+async def _while_shown(asked: Asked, agent: str, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield the frames of an agent until it no longer exists for the token: a group may get other members."""
+    async with aclosing(frames):
+        async for frame in frames:
+            if not await asked.rooms.shows(agent, asked.identity):
+                return
+            yield frame
 
 
 async def _block(asked: Asked) -> BlockRow:

@@ -18,7 +18,7 @@ from agent_core.workspace.group_file import is_group
 from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import PER_MESSAGE, ClientMessage
 from .client_tools import MOST_TOOLS, Json, offered
-from .failures import NotThere, status_of
+from .failures import status_of
 from .identity import CONVERSATION, Identity
 from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Unsupported, Verbosity, only_known, sent_on
 from .parts import Misfit, Open, read_part
@@ -125,8 +125,8 @@ class ChatDoor:
     async def models(self, request: Request) -> Response:
         """List the agents that the token may talk to."""
         identity: Identity = request.scope["identity"]
-        names = await self._rooms.workspace.agent_names()
-        shown = [name for name in names if identity.sees(name) and CONVERSATION not in name]
+        names = [name for name in await self._rooms.workspace.agent_names() if CONVERSATION not in name]
+        shown = await self._rooms.shown(names, identity)
         rows = [{"id": name, "object": "model", "created": 0, "owned_by": "knapper"} for name in shown]
         return json_response({"object": "list", "data": rows})
 
@@ -150,7 +150,7 @@ class ChatDoor:
         agent = await model_agent(self._rooms, identity, asked.model)
         client = await client_terms(self._rooms, agent, asked)
         messages = await aside(len(asked.messages) * PER_MESSAGE, asked.read)
-        thread = await self._threads.take_up(asked.owner(identity.name), asked.model, messages, client)
+        thread = await self._threads.take_up(identity, asked.model, messages, client, owner=asked.owner(identity.name))
         turn = _Completion(self._threads, thread, asked)
         if asked.stream:
             return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
@@ -163,10 +163,7 @@ async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
     Raises:
         NotThere: there is no such agent, as far as the token may see.
     """
-    agent = model.partition("@")[0]
-    if not identity.sees(agent) or not await rooms.workspace.can_be_talked_to(agent):
-        raise NotThere(f"There is no agent `{agent}`.", fix="GET /v1/models lists them.")
-    return agent
+    return await rooms.known(model.partition("@")[0], identity)
 
 
 async def client_terms(rooms: Rooms, agent: str, asked: Shared) -> Json:

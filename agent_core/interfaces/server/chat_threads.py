@@ -23,7 +23,7 @@ from agent_core.workspace.group_file import is_group
 from ..manual_edits import HUMAN, done
 from .client_history import PER_MESSAGE, ClientHistory, ClientMessage, forms
 from .client_tools import Json
-from .identity import CONVERSATION
+from .identity import CONVERSATION, Identity
 from .journal_events import JournalReader
 from .rooms import Rooms
 from .thread_index import MARK, Settings, ThreadIndex
@@ -50,6 +50,7 @@ class Thread:
     client: Json
     key: str
     is_again: bool
+    by: Identity
 
 
 @dataclass(slots=True)
@@ -129,6 +130,7 @@ class _OwnTurn:
     """The turn that a message began, and after it that which goes on with it, where it was parked."""
 
     store: TurnStore
+    agent: str
     posted: str
     id: str
     is_parked: bool = False
@@ -137,7 +139,7 @@ class _OwnTurn:
     async def has(self, heard: events.Event) -> bool:
         """Return whether an event belongs to it: its own, or that of a member of a group."""
         is_start = isinstance(heard, events.TurnStarted)
-        if is_start and (self.is_parked or heard.turn == await self.store.turn_of(self.posted)):
+        if is_start and (self.is_parked or heard.turn == await self.store.turn_of(self.posted, self.agent)):
             self.id = heard.turn
         if heard.turn not in ("", self.id) and not (self.id and heard.agent):
             return False
@@ -157,11 +159,18 @@ class ChatThreads:
         self._one_at_a_time = asyncio.Lock()
 
     async def take_up(
-        self, by: str, model: str, messages: Sequence[ClientMessage], client: Json, *, response: str = ""
+        self,
+        by: Identity,
+        model: str,
+        messages: Sequence[ClientMessage],
+        client: Json,
+        *,
+        owner: str,
+        response: str = "",
     ) -> Thread:
         """Return the conversation that the messages go on with, or a new one that begins with them.
 
-        `by` is whose token it is: a history is known only to the token that it belongs to. `model` is an agent, or
+        `by` is whose token it is; a history is known only to the `owner` that it belongs to. `model` is an agent, or
         `AGENT@CONVERSATION`; `response` is the id of the one that the messages go on from.
 
         Raises:
@@ -172,15 +181,15 @@ class ChatThreads:
         async with self._one_at_a_time:
             await self._index.load()
             if is_group(self._rooms.workspace.root, agent):
-                name, history = agent, await _of_group(conversation, messages, by)
+                name, history = agent, await _of_group(conversation, messages, owner)
             else:
-                name, history = await self._found(by, model, messages, response)
+                name, history = await self._found(owner, model, messages, response)
             settings = await self._index.settings(name) or {}
             if not history.before:
                 _must_be_open(history, settings)
             key, is_again = await self._noted(name, settings, history)
         await self._tell_system(name, history.system)
-        return Thread(name, agent, history, client, key, is_again)
+        return Thread(name, agent, history, client, key, is_again, by)
 
     async def named(self, agent: str, conversation: str) -> str:
         """Return the agent that holds a conversation with a name, which begins now if there is none of that name.
@@ -224,7 +233,7 @@ class ChatThreads:
                 yield event
             if past:
                 return
-            own = _OwnTurn(store, posted, await store.turn_of(posted) or "")
+            own = _OwnTurn(store, thread.name, posted, await store.turn_of(posted, thread.name) or "")
             while not listening.is_over:
                 heard = await listening.next(_WAIT_S)
                 if heard is None and not own.is_parked and (past := await self._past(thread.name, posted)):
@@ -304,7 +313,7 @@ class ChatThreads:
         """
         store, name = self._rooms.state.store, thread.name
         event = await self._posted(thread, thread.key)
-        turn, ended = await store.turn_of(event), await store.ended_turns(name, 0)
+        turn, ended = await store.turn_of(event, name), await store.ended_turns(name, 0)
         state = next((row.state for row in ended if row.id == turn), "")
         if state in _ANSWERED:
             return event, await self._past(name, event)
@@ -319,7 +328,7 @@ class ChatThreads:
     async def _past(self, name: str, event: str) -> list[events.Event]:
         """Return the events of the turn that took a message, from the journal; none while it has not ended."""
         store = self._rooms.state.store
-        turn = await store.turn_of(event)
+        turn = await store.turn_of(event, name)
         if all(row.id != turn for row in await store.ended_turns(name, 0)):
             return []
         numbered = await JournalReader(store, name, 0).read(self._rooms.host.ends)
@@ -327,8 +336,8 @@ class ChatThreads:
 
     async def _posted(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
-        host, text = self._rooms.host, thread.history.text
-        return (await host.post(thread.name, text, key, client=thread.client, answers=answers)).event
+        host, by, text = self._rooms.host, thread.by, thread.history.text
+        return (await host.post(thread.name, text, key, by=by, client=thread.client, answers=answers)).event
 
     async def _new(self, agent: str, history: ClientHistory) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves

@@ -9,6 +9,7 @@ from agent_core.functions.service import FunctionService
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
+from agent_core.storage import CallOwners
 from agent_core.workspace.workspace import Workspace
 
 from ..commands.verb import SourceProgress
@@ -26,13 +27,21 @@ class ServerDoor:
     """A command from elsewhere: it reads no file and asks nobody here; `texts` are the files that it was given."""
 
     def __init__(
-        self, rooms: Rooms, texts: Mapping[str, str], *, agent: str = "", at_prompt: bool = False, is_sure: bool = False
+        self,
+        rooms: Rooms,
+        texts: Mapping[str, str],
+        *,
+        agent: str = "",
+        owners: CallOwners = None,
+        at_prompt: bool = False,
+        is_sure: bool = False,
     ) -> None:
         self._rooms = rooms
         self._texts = texts
         self._is_sure = is_sure
         self.at_prompt = at_prompt
         self.agent_name = agent
+        self.owners = owners
         self.typed = SLASH if at_prompt else COMMAND
         self.said: list[Line] = []
 

@@ -78,7 +78,11 @@ async def command(asked: Asked) -> object:
         raise UsageError(f"`{noun}` needs a token for all agents.", fix="Use the API, or another token.")
     if any(word in _HELP for word in words):
         raise UsageError("Help is where the command is typed.")
-    door = ServerDoor(asked.rooms, body.texts, agent=body.agent, at_prompt=body.at_prompt, is_sure=body.is_sure)
+    agent = await asked.rooms.known(body.agent, asked.identity) if body.agent else ""
+    owners = await asked.rooms.owners(asked.identity)
+    door = ServerDoor(
+        asked.rooms, body.texts, agent=agent, owners=owners, at_prompt=body.at_prompt, is_sure=body.is_sure
+    )
     return _shown(await verb.handler(door, **verb.taken(words)))
 
 

@@ -105,12 +105,14 @@ async def functions(asked: Asked) -> object:
 
 async def search(asked: Asked) -> object:
     """Find functions by what they are needed for."""
-    return await asked.rooms.workspace.workshop.search(asked.query.need, asked.query.count)
+    need, owners = asked.query, await asked.rooms.owners(asked.identity)
+    return await asked.rooms.workspace.workshop.search(need.need, need.count, owners=owners)
 
 
 async def show(asked: Asked) -> object:
     """Show everything about a function."""
-    return await asked.rooms.workspace.workshop.introspect(known_function(asked))
+    owners = await asked.rooms.owners(asked.identity)
+    return await asked.rooms.workspace.workshop.introspect(known_function(asked), owners)
 
 
 async def put(asked: Asked) -> object:
@@ -135,7 +137,8 @@ async def delete(asked: Asked) -> object:
 
 async def call(asked: Asked) -> object:
     """Call a function in a worker, on the record."""
-    return await asked.rooms.workspace.workshop.call(known_function(asked), asked.body.arguments)
+    owners, name = await asked.rooms.owners(asked.identity), known_function(asked)
+    return await asked.rooms.workspace.workshop.call(name, asked.body.arguments, owners=owners)
 
 
 async def test(asked: Asked) -> object:
@@ -196,11 +199,11 @@ async def answer(asked: Asked) -> object:
 
 async def status(asked: Asked) -> object:
     """Return how the server is: its workspace, agents at work, and what waits."""
-    rooms = asked.rooms
+    rooms, usual = asked.rooms, asked.rooms.workspace.settings.agent
     agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
     return {
         "workspace": rooms.workspace.root.name,
-        "agent": rooms.workspace.settings.agent,
+        "agent": usual if asked.identity.sees(usual) else min(asked.identity.agents),
         "agents": len(agents),
         "running": [name for name in agents if rooms.host.is_running(name)],
         "functions": rooms.workspace.workshop.count(),

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
+from agent_core.functions.service.replay import Replays
 
 from .operations import API, Asked, Operation
 from .parts import Part
@@ -50,23 +51,31 @@ async def revoke(asked: Asked) -> object:
 
 async def calls(asked: Asked) -> object:
     """List the recorded calls, newest first."""
-    replays, query = asked.rooms.workspace.workshop.replays, asked.query
-    return {"calls": await replays.calls(query.function, failed=query.failed)}
+    query = asked.query
+    return {"calls": await (await _replays(asked)).calls(query.function, failed=query.failed)}
 
 
 async def recorded_call(asked: Asked) -> object:
     """Return a recorded call: its arguments, what it got, and its outcome."""
-    return await asked.rooms.workspace.workshop.replays.show(_number(asked))
+    return await (await _replays(asked)).show(_number(asked))
 
 
 async def replay(asked: Asked) -> object:
     """Make a recorded call again, with what it got then, and compare."""
-    return await asked.rooms.workspace.workshop.replays.replay(_number(asked), asked.body.version)
+    return await (await _replays(asked)).replay(_number(asked), asked.body.version)
 
 
 async def doctor(asked: Asked) -> object:
     """Return what this machine can do."""
-    return await asked.rooms.workspace.doctor()
+    report = await asked.rooms.workspace.doctor()
+    for process in report["storage"]["processes"]:
+        process["agents"] = await asked.rooms.shown(process["agents"], asked.identity)
+    return report
+
+
+async def _replays(asked: Asked) -> Replays:
+    """Return the calls that the token may read."""
+    return asked.rooms.workspace.workshop.replays.of(await asked.rooms.owners(asked.identity))
 
 
 def _number(asked: Asked) -> int:

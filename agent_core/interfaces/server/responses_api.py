@@ -186,7 +186,7 @@ class ResponsesDoor:
         messages = await aside(size, asked.read)
         previous = asked.previous_response_id or ""
         owner = asked.owner(identity.name)
-        return await self._threads.take_up(owner, asked.model, messages, client, response=previous)
+        return await self._threads.take_up(identity, asked.model, messages, client, owner=owner, response=previous)
 
 
 class _Response:

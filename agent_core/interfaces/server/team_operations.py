@@ -17,6 +17,7 @@ from agent_core.workspace.helper_changes import HelperVerdict
 
 from ..render.helper_view import helper_document, helpers_document
 from .failures import ApiRefusal, NotThere
+from .identity import NotAllowed
 from .operations import API, Asked, Operation
 from .parts import Part
 
@@ -44,7 +45,8 @@ async def helpers(asked: Asked) -> object:
 
 async def helper(asked: Asked) -> object:
     """Show a helper: its schema, functions, limits, text and last runs."""
-    return await helper_document(asked.rooms.workspace, asked.path["name"])
+    document = await helper_document(asked.rooms.workspace, asked.path["name"])
+    return {**document, "last_runs": await asked.rooms.shown(document["last_runs"], asked.identity)}
 
 
 async def put_helper(asked: Asked) -> object:
@@ -85,13 +87,18 @@ def _judged(verdict: HelperVerdict) -> object:
 
 async def groups(asked: Asked) -> object:
     """List the groups, and what is wrong with their files."""
-    folder = asked.rooms.workspace.groups
-    return {"groups": [_group(name, file) for name, file in folder.read().items()], "problems": folder.problems}
+    folder, names = asked.rooms.workspace.groups, await asked.rooms.workspace.agent_names()
+    files = {name: file for name, file in folder.read().items() if await asked.rooms.shows(name, asked.identity)}
+    hidden = {_path(name) for name in names if name not in files} if asked.identity.agents else frozenset()
+    return {
+        "groups": [_group(name, file) for name, file in files.items()],
+        "problems": [problem for problem in folder.problems if problem.where.path not in hidden],
+    }
 
 
 async def group(asked: Asked) -> object:
     """Show a group: its members, purpose and rules."""
-    return _group(asked.path["name"], _group_file(asked))
+    return _group(asked.path["name"], await _group_file(asked))
 
 
 async def put_group(asked: Asked) -> object:
@@ -99,7 +106,11 @@ async def put_group(asked: Asked) -> object:
     workspace, name, text = asked.rooms.workspace, asked.path["name"], asked.body.text
     if not AGENT.fullmatch(name):
         raise UsageError(f"`{name[:80]}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
-    workspace.groups.parse(text, name)
+    members = workspace.groups.parse(text, name).members
+    # The file of a group that is hidden from the token is not its own to write, either.
+    if not all(map(asked.identity.sees, (name, *members))) or not await asked.rooms.shows(name, asked.identity):
+        fix = "Name only agents that the token is for; the group is one of them."
+        raise NotAllowed("The token may use certain agents only.", fix=fix)
     path = workspace.root / _path(name)
     old = await asyncio.to_thread(_text, path)
     await asyncio.to_thread(save_text, workspace.root, _path(name), text, None if old is None else hash_of(old))
@@ -110,15 +121,15 @@ async def put_group(asked: Asked) -> object:
 async def delete_group(asked: Asked) -> object:
     """Delete a group's file; what was said in it stays."""
     workspace, name = asked.rooms.workspace, asked.path["name"]
-    _group_file(asked)
+    await _group_file(asked)
     old = await asyncio.to_thread(_text, workspace.root / _path(name))
     await asyncio.to_thread(remove_text, workspace.root, _path(name), hash_of(old or ""))
     return {"deleted": name}
 
 
-def _group_file(asked: Asked) -> GroupFile:
+async def _group_file(asked: Asked) -> GroupFile:
     name, files = asked.path["name"], asked.rooms.workspace.groups.read()
-    if name not in files:
+    if name not in files or not await asked.rooms.shows(name, asked.identity):
         raise NotThere(f"There is no group `{name[:80]}`.", fix="The list of groups has the names.")
     return files[name]
 

@@ -41,6 +41,7 @@ _POLICY_S: Final = 10.0
 _CHOOSE: Final = "choose"
 _CHOICE_S: Final = 60.0
 _CHOICE_TOKENS: Final = 200
+_NOT_FOR: Final = "The group `{}` has members that this token is not for: nobody was asked."
 _HEARD_CHARS: Final = 20_000  # of what was said, that a member hears at once
 
 ReadPlan = Callable[[], Awaitable[GroupPlan]]
@@ -98,6 +99,8 @@ class GroupLoop:
             async with turn.interruption:
                 turn.model = (await self.asker.model()).name
                 plan = await self._plan()
+                if turn.only and not turn.only.issuperset(plan.members):
+                    return Ended("failed", warning=_NOT_FOR.format(turn.agent), fix="Use a token for all its members.")
                 for name in plan.members:  # all of them, so that none begins a turn of its own in between
                     await self._member(name)
             if plan.problem:

@@ -4,7 +4,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ..call_store import FAILURES, CallRow, KindRow, RecordCall, RecordedRow, ReleaseFunction, SaveRecorded, Stats
+from ..call_store import (
+    FAILURES,
+    CallOwners,
+    CallRow,
+    KindRow,
+    RecordCall,
+    RecordedRow,
+    ReleaseFunction,
+    SaveRecorded,
+    Stats,
+)
 from ..subject import dump, is_signed, parse_row, sign
 from .session import SqlSession
 from .tables import Tables, perform, query
@@ -32,11 +42,19 @@ with recursive named(function) as (
 select served.function, (
     select json_extract(entry.payload, '$.text') from entry
     where entry.seq between turn.seq << 20 and (turn.seq + 1) << 20 and entry.kind = 'user' order by entry.seq limit 1
-) from served join turn on turn.id = served.turn order by served.last desc
+) from served join turn on turn.id = served.turn where ?3 = 1 or turn.agent in (select value from json_each(?4))
+ order by served.last desc
 """
 _REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), coalesce(max(last), 0.0) from call_total"
-_AMONG = "(?2 = '[]' or outcome in (select value from json_each(?2)))"
-_ROWS = "select n, function, outcome, turn, data, at, seal from recorded"
+_IS_THEIRS = "(?2 = 1 or exists (select 1 from turn where turn.id = {}.turn and turn.agent in"
+_IS_THEIRS += " (select value from json_each(?3))))"
+_AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
+_RECENT = (
+    "select version, turn, outcome, error, message, seconds, memory, at, cpu from call"  # noqa: S608  (texts of ours)
+    f" where function = ?1 and {_IS_THEIRS.format('call')} order by n desc"
+)
+_RECORDED = "select n, function, outcome, turn, data, at, seal from recorded where "
+_ROWS = _RECORDED + _IS_THEIRS.format("recorded")
 
 
 class CallTables(Tables):
@@ -59,13 +77,9 @@ class CallTables(Tables):
         return [KindRow(*row) for row in rows]
 
     @query
-    def recent_calls(self, session: SqlSession, function: str) -> list[CallRow]:
+    def recent_calls(self, session: SqlSession, function: str, owners: CallOwners = None) -> list[CallRow]:
         """Return the kept calls, newest first."""
-        rows = session.all(
-            "select version, turn, outcome, error, message, seconds, memory, at, cpu from call where function = ?"
-            " order by n desc",
-            function,
-        )
+        rows = session.all(_RECENT, function, *_owners(owners))
         return [CallRow(*row) for row in rows]
 
     @query
@@ -81,9 +95,9 @@ class CallTables(Tables):
         return [(version, at) for version, at in rows]
 
     @query
-    def requests_served(self, session: SqlSession, each: int) -> list[tuple[str, str]]:
+    def requests_served(self, session: SqlSession, each: int, owners: CallOwners = None) -> list[tuple[str, str]]:
         """Return the text of the message that began the turn of each call, of the newest `each` calls of a function."""
-        rows = session.all(_REQUESTS, each, MOST_REQUESTS)
+        rows = session.all(_REQUESTS, each, MOST_REQUESTS, *_owners(owners))
         return [(function, text) for function, text in reversed(rows) if isinstance(text, str) and text.strip()]
 
     @query
@@ -92,20 +106,25 @@ class CallTables(Tables):
         return f"{session.all(_REQUESTS_MARK)} {session.generation()}"
 
     @query
-    def recorded_call(self, session: SqlSession, n: int) -> RecordedRow | None:
+    def recorded_call(self, session: SqlSession, n: int, owners: CallOwners = None) -> RecordedRow | None:
         """Return one recorded call."""
-        return next(_own(session, session.all(f"{_ROWS} where n = ?", n)), None)
+        return next(_own(session, session.all(f"{_ROWS} and n = ?1", n, *_owners(owners))), None)
 
     @query
     def recorded_calls(
-        self, session: SqlSession, function: str = "", outcomes: tuple[str, ...] = ()
+        self, session: SqlSession, function: str = "", outcomes: tuple[str, ...] = (), owners: CallOwners = None
     ) -> list[RecordedRow]:
         """Return recorded calls, newest first."""
         rows = session.all(
-            f"{_ROWS} where (?1 = '' or function = ?1) and {_AMONG} order by n desc",
-            *(function, json.dumps(outcomes)),
+            f"{_ROWS} and (?1 = '' or function = ?1) and {_AMONG} order by n desc",
+            *(function, *_owners(owners), json.dumps(outcomes)),
         )
         return [*_own(session, rows)]
+
+
+def _owners(owners: CallOwners) -> tuple[int, str]:
+    """Return the values of `_IS_THEIRS`: whether all calls are meant, and else the agents."""
+    return int(owners is None), json.dumps(sorted(owners or ()))
 
 
 def _own(

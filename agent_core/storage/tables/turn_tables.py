@@ -205,10 +205,10 @@ class TurnTables(Tables):
         return [EndedTurn(*row) for row in rows]
 
     @query
-    def turn_of(self, session: SqlSession, event: str) -> str | None:
+    def turn_of(self, session: SqlSession, event: str, agent: str = "") -> str | None:
         """Return the turn that took an event, or the one that goes on with that."""
-        found = session.one("select t.id, e.agent from event e join turn t on t.seq = e.turn where e.id = ?", event)
-        turn, agent = found or (None, "")
+        sql = "select t.id, e.agent from event e join turn t on t.seq = e.turn where e.id = ?1 and ?2 in ('', e.agent)"
+        turn, agent = session.one(sql, event, agent) or (None, "")
         sql = "select t.id from event e left join turn t on t.seq = e.turn where e.agent = ? and e.key = ?"
         while turn is not None and (after := session.one(sql, agent, f"{AGAIN}:{turn}")):
             turn = after[0]

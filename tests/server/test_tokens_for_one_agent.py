@@ -1,0 +1,467 @@
+"""A token for one agent sees and changes nothing of another's: every operation, command and door, as the catalog has
+them, with what each would take, before a workspace in which the other agent has a secret wherever one can be kept.
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+import click
+import httpx2
+import pytest
+
+from agent_core.interfaces.server.catalog import OPERATIONS
+from agent_core.interfaces.server.command_operations import _ALLOWED, _NOUNS
+from agent_core.interfaces.server.identity import SCOPES
+from agent_core.interfaces.server.operations import API, Operation
+from agent_core.interfaces.server.parts import Nothing, Part
+from sandbox import Sandbox
+from tests.agents.groups import group_file
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit import scripted as running
+
+from .conftest import Serve, Served, end_of, ends, server
+from .test_the_api import READS
+from .test_what_the_page_asks import DOUBLE, create
+
+Json = dict[str, Any]
+MINE, OTHER, TALK, GROUP = "mine", "main", "main--private", "crew"
+SECRET: Final = "zorblaxquiver"
+PLANTED: Final = (SECRET, TALK)
+"""What no answer may hold: a word that only the other agent knows, and the name of one of its conversations."""
+FUNCTIONS: Final = f'''
+def shout(text: str) -> str:
+    """Return a text twice, louder.
+
+    Args:
+        text: The text.
+
+    Examples:
+        >>> shout("a")
+        'aa'
+        >>> shout("b c")
+        'b cb c'
+    """
+    return text + text
+
+
+def pick(text: str) -> str:
+    """Return the first digit of a text.
+
+    Args:
+        text: The text.
+
+    Examples:
+        >>> pick("a1")
+        '1'
+        >>> pick("2 b 3")
+        '2'
+    """
+    for letter in text:
+        if letter.isdigit():
+            return letter
+    raise ValueError(f"there is no digit in {{text}}")
+
+
+def drop(text: str) -> str:
+    """Return the part of a text after its first colon.
+
+    Args:
+        text: The text.
+
+    Examples:
+        >>> drop("a:1")
+        '1'
+        >>> drop("x:y")
+        'y'
+    """
+    if ":" not in text:
+        raise ValueError(f"there is no colon in {{text}}")
+    return text.partition(":")[2]
+{READS}
+'''
+CREW: Final = f'members = ["{MINE}", "{OTHER}"]\npurpose = "Keeps {SECRET}."\n'
+HELPER: Final = 'purpose = "Say something twice."\ninputs = { text = "str" }\nresult = "str"\nfunctions = ["shout"]\n'
+TEXTS: Final[Mapping[str, str]] = {
+    "text": f'members = ["{MINE}", "{OTHER}"]\n',
+    "source": DOUBLE,
+    "old": "twice",
+    "new": "two times",
+    "need": "Remember a text, and shout it.",
+    "query": "what is kept, and what was said",
+    "function": "shout",
+    "module": "grown",
+    "data": base64.b64encode(b"Some words.").decode(),
+    "document": json.dumps({"format": "knapper-agent", "version": 1, "agent": {"name": OTHER}}),
+    "args": '{"text": "a"}',
+    "arguments": '{"text": "a"}',
+    "call": "shout('a')",
+    "version": "1",
+    "where": "both",
+}
+"""What stands for a text, by the name of its field; anything else names the other agent."""
+
+
+@dataclass
+class Neighbors:
+    """Two agents at a server: the other's secrets, a client for one agent, and one for all."""
+
+    server: Served
+    mine: httpx2.AsyncClient
+    places: Mapping[str, tuple[str, ...]]
+    """What stands in the paths of operations, by parameter: what is the other's first."""
+
+    @property
+    def all(self) -> httpx2.AsyncClient:
+        return self.server.client
+
+    async def state(self) -> Json:
+        """All that the other agent has."""
+        paths = [
+            f"agents/{OTHER}{rest}" for rest in ("/export", "/messages?count=1000", "/memory", "/sources", "/steps")
+        ]
+        paths += [f"agents/{TALK}/export", f"groups/{GROUP}"]
+        answers = [(await self.all.get(f"{API}/{path}")).text for path in paths]
+        rows = (await self.all.get(f"{API}/tree")).json()["agents"]
+        pending = (await self.all.get(f"{API}/approvals")).json()["approvals"]
+        return {"answers": answers, "tree": [row for row in rows if row["name"] in (OTHER, TALK)], "pending": pending}
+
+    async def asks(
+        self, method: str, path: str, query: Json | None = None, body: Json | None = None
+    ) -> httpx2.Response:
+        """The answer to a request of the token for one agent, in which nothing of the other's may be."""
+        async with self.mine.stream(method, path, params=query or {}, json=body) as answer:
+            content = b""
+            try:
+                async with asyncio.timeout(0.4 if path.endswith("/events") else 30):
+                    async for piece in answer.aiter_bytes():
+                        content += piece
+            except TimeoutError:
+                pass
+        said = f"{content.decode('utf-8', 'replace')}{answer.headers}"
+        for planted in PLANTED:
+            if planted not in f"{path} {query} {body}":
+                assert planted not in said, f"{method} {path} {query} {body}: {said}"
+        return httpx2.Response(answer.status_code, headers=answer.headers, content=content)
+
+
+@pytest.fixture
+async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Neighbors]:
+    root = tmp_path_factory.mktemp("neighbors")
+    files = {"functions/kept.py": FUNCTIONS, f"groups/{GROUP}.toml": CREW, "helpers/twice.toml": HELPER}
+    files |= {f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, "third")}
+    for path, text in files.items():
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text(text)
+    script = [
+        create(DOUBLE),
+        Ask(Wanted("shout", {"text": SECRET})),
+        Ask(*(Wanted("pick", {"text": f"{SECRET} {letter}"}) for letter in "abc")),
+        Ask(*(Wanted("drop", {"text": f"{SECRET} {letter}"}) for letter in "ab")),
+        Say(f"I keep {SECRET}."),
+        Ask(Wanted("ask_agent", {"agent": "third", "question": f"What is {SECRET}?"})),
+        Ask(Wanted("first_line", {"path": f"{SECRET}.txt"})),
+        Ask(Wanted("search_functions", {"need": "Remember a text, and shout it."})),
+        Ask(Wanted("introspect_function", {"function_name": "pick"})),
+        Ask(Wanted("pick", {"text": "a"})),
+        Ask(Wanted("shout", {"text": "mine"})),
+        Ask(Wanted("drop", {"text": "a"})),
+        Repeat(Say("Fine.")),
+    ]
+    with running(script) as model:
+        async with server(root, model, one_sandbox, standing__quarantine_failures=3) as started:
+            mine = await started.as_("mine", *SCOPES, agents=(MINE, GROUP))
+            yield Neighbors(started, mine, await _planted(started))
+            for question in (await started.client.get(f"{API}/approvals")).json()["approvals"]:
+                await started.client.post(f"{API}/approvals/{question['id']}", json={"answer": "no"})
+
+
+async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
+    """Let the other agent keep its secret everywhere; what stands in paths after that."""
+    await server.client.post(f"{API}/agents/third/pause", json={})
+    await server.said(f"Remember {SECRET}, and shout it.")
+    await server.client.post(f"{API}/agents/{OTHER}/conversations", json={"name": "private"})
+    await server.said(f"Ask the third about {SECRET}.", agent=TALK)
+    block = f"{API}/agents/{OTHER}/memory/human"
+    edit = {"version": (await server.client.get(block)).json()["version"], "value": f"The word is {SECRET}."}
+    assert (await server.client.patch(block, json=edit)).status_code == 200
+    upload = {"name": "notes.txt", "data": base64.b64encode(f"What is kept is {SECRET}.".encode()).decode()}
+    assert (await server.client.post(f"{API}/agents/{OTHER}/sources", json=upload)).status_code == 200
+    posted = await server.client.post(f"{API}/agents/{OTHER}/messages", json={"text": f"Read {SECRET}.txt"})
+    await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
+    questions = (await server.client.get(f"{API}/approvals")).json()["approvals"]
+    await server.said("Look around.", agent=MINE)
+    calls = (await server.client.get(f"{API}/calls")).json()["calls"]
+    steps = (await server.client.get(f"{API}/agents/{OTHER}/steps")).json()["steps"]
+    return {
+        "agent": (OTHER, TALK, GROUP, MINE),
+        "label": ("human",),
+        "event": (posted.json()["event"],),
+        "seq": (str(steps[-1]["seq"]),),
+        "call": tuple(str(call["call"]) for call in calls),
+        "id": (questions[0]["id"],),
+    }
+
+
+def _paths(operation: Operation, places: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """The paths of an operation: to what is the other's, to what is shared, and to what is one's own."""
+    named: tuple[str, ...] = ("twice", "newer")
+    if "/functions/" in operation.path or "/grants/" in operation.path:
+        named = ("pick", "shout", "drop") if operation.method != "DELETE" else ("double",)
+    elif "/groups/" in operation.path:
+        named = (GROUP, MINE, OTHER)
+    known = {**places, "name": named}
+    for chosen in product(*(known[name] for name in operation.names)):
+        path = operation.path
+        for name, value in zip(operation.names, chosen, strict=True):
+            path = path.replace(f"{{{name}}}", value)
+        yield path
+
+
+def _given(part: type[Part]) -> Iterator[Json]:
+    """Values for a part of a request: what it needs, and all that it takes, with the other agent's name in both."""
+    schema = part.model_json_schema()
+    fields, needed = schema.get("properties", {}), schema.get("required", [])
+    whole = {name: _value(name, field) for name, field in fields.items()}
+    least = {name: value for name, value in whole.items() if name in needed}
+    yield least
+    if whole != least:
+        yield whole
+
+
+def _value(name: str, schema: Json) -> Any:  # Any: JSON
+    schema = next((one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"), schema)
+    match schema.get("type"):
+        case "integer" | "number":
+            return max(int(schema.get("minimum", 0)), 1 if name in ("count", "last", "limit") else 0)
+        case "boolean":
+            return False
+        case "array":
+            return [_value(name, schema.get("items", {}))]
+        case "object":
+            return {"text": "a"} if name == "arguments" else {}
+        case _:
+            return next(iter(schema.get("enum", [])), TEXTS.get(name, OTHER))
+
+
+async def test_no_operation_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
+    before = await neighbors.state()
+    assert SECRET in json.dumps(before)
+    misasked = set[str]()
+    order = ("GET", "POST", "PUT", "PATCH", "DELETE")
+    for operation in sorted(OPERATIONS, key=lambda row: (order.index(row.method), len(row.path))):
+        if operation.path == f"{API}/commands":
+            continue  # each command by itself, below
+        codes = set[str]()
+        for path in _paths(operation, neighbors.places):
+            for query, body in product(_given(operation.query), _given(operation.body)):
+                given = None if operation.body is Nothing else body
+                answer = await neighbors.asks(operation.method, path, query, given)
+                codes.add("" if answer.is_success else answer.json()["error"]["code"])
+        if codes <= {"invalid"} or "internal" in codes:
+            misasked.add(f"{operation.method} {operation.path}")
+        if operation.method != "GET":
+            assert await neighbors.state() == before, operation
+    assert not misasked, "what these take has no value here that they accept"
+
+
+async def test_all_of_it_is_there_for_a_token_for_all_agents(neighbors: Neighbors) -> None:
+    """Without this the test above would show nothing: what is hidden there is in the answers to the same requests."""
+    hidden = set()
+    for operation in OPERATIONS:
+        if operation.method != "GET" or operation.streams:
+            continue
+        for path in _paths(operation, neighbors.places):
+            for query in _given(operation.query):
+                answer = await neighbors.all.get(path, params=query)
+                if SECRET in answer.text:
+                    hidden.add(operation.path.removeprefix(f"{API}/"))
+    assert hidden >= {
+        "agents/{agent}/export",
+        "agents/{agent}/messages",
+        "agents/{agent}/memory",
+        "agents/{agent}/memory/{label}",
+        "agents/{agent}/search",
+        "agents/{agent}/steps",
+        "agents/{agent}/steps/{seq}",
+        "agents/{agent}/cost",
+        "approvals",
+        "calls",
+        "calls/{call}",
+        "functions/search",
+        "functions/{name}",
+        "groups",
+        "groups/{name}",
+        "growth",
+        "tree",
+    }
+
+
+def _commands() -> Iterator[tuple[str, str, click.Command]]:
+    """All commands that a server runs; what deletes something comes last."""
+    rows = [(noun, name) for nouns in _ALLOWED.values() for noun, names in nouns.items() for name in names.split()]
+    for noun, name in sorted(rows, key=lambda row: (row[1] in ("delete", "remove", "revoke"), row)):
+        yield noun, name, _NOUNS[noun].commands[name]
+
+
+def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
+    """A command's words: those that it needs, and with all that it takes besides."""
+    arguments, options = list[str](), list[str]()
+    for param in command.params:
+        text = {"name": name, "call": call}.get(param.name or "", TEXTS.get(param.name or "", OTHER))
+        if isinstance(param.type, click.IntRange):
+            text = call if param.name == "call" else "1"
+        if isinstance(param.type, click.Choice):
+            text = str(param.type.choices[0])
+        if isinstance(param, click.Argument):
+            arguments.append(text)
+        elif isinstance(param, click.Option) and not param.is_flag:
+            given = f"{param.opts[0]}={TEXTS['call'] if param.opts[0] == '--call' else text}"
+            (arguments if param.required else options).append(given)
+    yield arguments
+    for option in options:
+        yield [*arguments, option]
+
+
+async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
+    before, taken = await neighbors.state(), set[int]()
+    calls = neighbors.places["call"]
+    for noun, name, command in _commands():
+        names = ("double",) if name in ("delete", "remove", "revoke") else ("pick", "shout", "drop")
+        for call, function, talked_to in product(calls[:1] if noun != "calls" else calls, names, ("", OTHER, TALK)):
+            for words in _words(command, call, function):
+                texts = {"-": DOUBLE, OTHER: DOUBLE}
+                body = {"words": [noun, name, *words], "texts": texts, "agent": talked_to}
+                taken.add((await neighbors.asks("POST", f"{API}/commands", body=body)).status_code)
+        assert await neighbors.state() == before, (noun, name)
+    assert 200 in taken
+    assert 500 not in taken
+
+
+async def test_no_other_door_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
+    before, event = await neighbors.state(), neighbors.places["event"][0]
+    said = [{"role": "user", "content": "What do you keep?"}]
+    await neighbors.asks("GET", "/v1/models")
+    for model in (OTHER, TALK, f"{OTHER}@private", GROUP, MINE):
+        await neighbors.asks("POST", "/v1/chat/completions", body={"model": model, "messages": said})
+        await neighbors.asks("POST", "/v1/responses", body={"model": model, "input": "What do you keep?"})
+    for agent in (OTHER, TALK, GROUP, MINE):
+        await neighbors.asks("GET", f"/a2a/{agent}/.well-known/agent-card.json")
+        sent = {"messageId": "1", "role": "user", "parts": [{"kind": "text", "text": "yes"}], "contextId": "here"}
+        for method, params in (
+            ("message/send", {"message": sent}),
+            ("tasks/get", {"id": f"here.{event}"}),
+            ("message/send", {"message": {**sent, "messageId": "2", "taskId": f"here.{event}"}}),
+            ("tasks/cancel", {"id": f"here.{event}"}),
+        ):
+            await neighbors.asks(
+                "POST", f"/a2a/{agent}", body={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            )
+    for path in ("/metrics", "/openapi.json", "/.well-known/agent-card.json"):
+        await neighbors.asks("GET", path)
+    for name, arguments in (
+        ("find_functions", {"need": TEXTS["need"], "count": 9}),
+        ("describe_function", {"function_name": "pick"}),
+        ("call_function", {"function_name": "pick", "arguments": {"text": "a"}}),
+        ("call_function", {"function_name": "drop", "arguments": {"text": "a"}}),
+        ("pick", {"text": "a"}),
+    ):
+        called = await _mcp(neighbors, "tools/call", {"name": name, "arguments": arguments})
+        assert called.status_code == 200, called.text
+    assert await neighbors.state() == before
+
+
+async def _mcp(neighbors: Neighbors, method: str, params: Json) -> httpx2.Response:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    neighbors.mine.headers["Accept"] = "application/json, text/event-stream"
+    neighbors.mine.headers["MCP-Protocol-Version"] = "2026-07-28"
+    neighbors.mine.headers["Mcp-Method"] = method
+    neighbors.mine.headers["Mcp-Name"] = params["name"]
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    return await neighbors.asks("POST", "/mcp", body=body)
+
+
+async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbors: Neighbors) -> None:
+    everyone = (await neighbors.all.get(f"{API}/calls")).json()["calls"]
+    mine = (await neighbors.asks("GET", f"{API}/calls")).json()["calls"]
+    assert (len(everyone), [call["arguments"] for call in mine]) == (8, [{"text": "a"}, {"text": "mine"}])
+    shout = f"{API}/calls/{mine[1]['call']}"
+    assert (await neighbors.asks("GET", shout)).json()["arguments"] == {"text": "mine"}
+    assert (await neighbors.asks("POST", f"{shout}/replay", body={})).json()["same"]
+    for words in (["list"], ["list", "drop", "--failed"], ["show", str(mine[1]["call"])]):
+        answer = await neighbors.asks("POST", f"{API}/commands", body={"words": ["calls", *words]})
+        assert answer.status_code == 200
+        assert answer.json()["lines"]
+    called = await neighbors.asks("POST", f"{API}/functions/shout/call", body={"arguments": {"text": "b"}})
+    assert called.json()["value"] == "bb"
+    assert (await neighbors.asks("GET", f"{API}/calls")).json()["calls"] == mine  # one outside of turns is nobody's
+    assert (await neighbors.asks("GET", f"{API}/status")).json()["agent"] == GROUP  # the first of its own
+
+
+async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message(neighbors: Neighbors) -> None:
+    """The other agent let `drop` fail twice, and this one's call was the third."""
+    said = (await neighbors.asks("GET", f"{API}/agents/{MINE}/messages")).json()["messages"]
+    told = " ".join(str(row.get("text")) for row in said)
+    assert "ValueError (3 ×)" in told  # of `pick`, which only the other one called
+    assert "ValueError (2 ×)" in told
+    assert "ValueError: there is no colon in a" in told
+
+
+async def test_a_group_is_there_for_a_token_that_is_for_all_its_members(served: Serve) -> None:
+    server = await served([Repeat(Say("One. @user"))])
+    root = server.workspace.root
+    group_file(root, members=("a", "b"))
+    (root / "agents" / "c.toml").write_text('purpose = "Listens."\n')
+    whole, part = [
+        await server.as_(name, *SCOPES, agents=agents)
+        for name, agents in (("whole", ("team", "a", "b")), ("part", ("team", "a")))
+    ]
+    talk, file = f"{API}/agents/team/messages", f"{API}/groups/team"
+    assert [(await client.get(file)).status_code for client in (whole, part)] == [200, 404]
+    assert [(await client.post(talk, json={"text": "Hi."})).status_code for client in (part, whole)] == [404, 202]
+    for client, members in ((whole, '"a", "c"'), (part, '"a", "b"'), (part, '"a", "a"')):
+        refused = await client.put(file, json={"text": f"members = [{members}]"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not-allowed")
+    assert (await part.delete(file)).status_code == 404
+    assert (await whole.put(file, json={"text": 'members = ["b", "a"]'})).json() == {"name": "team", "problems": []}
+
+
+async def test_members_are_checked_when_the_turn_of_a_group_begins(served: Serve) -> None:
+    server = await served([Repeat(Say("Here I am. @user"))])
+    root = server.workspace.root
+    group_file(root, members=("a", "b"))
+    (root / "agents" / "c.toml").write_text('purpose = "Listens."\n')
+    client = await server.as_("whole", *SCOPES, agents=("team", "a", "b"))
+    await server.client.post(f"{API}/agents/team/pause", json={})
+    posted = await client.post(f"{API}/agents/team/messages", json={"text": "@c what do you know?"})
+    assert posted.status_code == 202
+    group_file(root, members=("a", "b", "c"))
+    heard = asyncio.create_task(server.frames(ends(1), agent="team"))
+    await server.client.post(f"{API}/agents/team/resume", json={})
+    frames = await heard
+    assert end_of(frames)["reason"] == "failed"
+    assert any(data and "members that this token is not for" in data.get("message", "") for _, data in frames)
+    assert not server.model.requests
+    heard = asyncio.create_task(server.frames(ends(2), agent="team"))
+    await server.client.post(f"{API}/agents/team/messages", json={"text": "@c what do you know?"})
+    assert end_of(await heard)["reason"] == "replied"
+
+
+async def test_a_stream_of_a_group_ends_when_others_join_it(served: Serve) -> None:
+    server = await served([Repeat(Say(f"I keep {SECRET}. @user"))])
+    root = server.workspace.root
+    group_file(root, members=("a", "b"))
+    client = await server.as_("whole", *SCOPES, agents=("team", "a", "b"))
+    async with asyncio.timeout(30), client.stream("GET", f"{API}/agents/team/events") as answer:
+        assert answer.status_code == 200
+        group_file(root, members=("a", "b", "c"))
+        await server.client.post(f"{API}/agents/team/messages", json={"text": "@c what do you know?"})
+        assert SECRET not in "".join([piece async for piece in answer.aiter_text()])
