@@ -25,9 +25,9 @@ async def main(folder: Path, question: str) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_text(HELPER, "utf-8")
     async with Workspace.open(folder) as workspace:
+        agent = await workspace.agent()
         for name, helper in workspace.helpers.helpers.items():
             print(f"{name} -> {helper.answer.returns}: {helper.purpose}")
-        agent = await workspace.agent()
         async for event in agent.turn(question):
             match event:
                 case events.CallAnswered():

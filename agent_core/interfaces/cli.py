@@ -75,6 +75,7 @@ _GROUPS = (
         }),
         ("Serve and keep", {
             "serve": "HTTP server and page",
+            "login": "a link to the page",
             "tokens": "who may use the server",
             "mcp": "tools for, and of, others",
             "worker": "turns at a database",

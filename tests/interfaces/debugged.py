@@ -49,6 +49,7 @@ ENDED = "∙ "
 
 def written(root: Path, *sources: str) -> None:
     """The functions are there from the start."""
+    (root / "knapper.toml").touch()
     (root / "functions").mkdir(exist_ok=True)
     (root / "functions" / "words.py").write_text("\n\n".join(sources or (SCALE,)))
 

@@ -236,7 +236,16 @@ def test_no_weights_are_fetched_where_there_is_no_workspace(tmp_path: Path) -> N
     (tmp_path / "bare").mkdir()
     around = folders(tmp_path) | NOWHERE
     done = knapper(
-        "run", "--model", "local", "--message", "hi", cwd=tmp_path / "bare", environment=around, first=engine()
+        "run",
+        "--model",
+        "local",
+        "--message",
+        "hi",
+        "-C",
+        ".",
+        cwd=tmp_path / "bare",
+        environment=around,
+        first=engine(),
     )
     assert done.returncode == 1
     assert "is not a workspace" in done.stderr

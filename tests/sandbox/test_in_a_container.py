@@ -54,6 +54,7 @@ def test_doctor_says_the_same_to_a_human_in_lines(tmp_path: Path) -> None:
 
 
 def test_a_function_is_called_there(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "sums.py").write_text(FUNCTION)
     call = ("functions", "call", "double", "--args", '{"number": 21}')
