@@ -343,3 +343,9 @@ async def test_a_server_that_dies_in_a_call_says_its_exit_code(workspace: Worksp
     approved(workspace.root, tool("die"), says="fine")
     outcome, text = await called(workspace, "die", text="a")
     assert (outcome, "exit code 3" in text) == ("refused", True), text
+
+
+async def test_a_message_of_too_many_values_ends_the_connection_with_the_reason(workspace: Workspace) -> None:
+    approved(workspace.root, tool("echo"), says="fine", sends=[{"method": "x", "params": {"a": [0] * 200_000}}])
+    outcome, text = await called(workspace, "echo", text="a")
+    assert (outcome, "more than 8 MiB or 100,000 values" in text) == ("refused", True), text

@@ -107,6 +107,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             raise Cut(str(self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one answer")))
         try:
             return self._intake.read(bytes(body)).model_dump_json(by_alias=True, exclude_unset=True).encode()
+        except CutOff as error:
+            raise Cut(str(error)) from error
         except ValueError as error:
             if response.is_error or response.status_code == httpx2.codes.ACCEPTED:
                 return b""

@@ -15,7 +15,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
-from sandbox.wire.foreign import MESSAGE, read_json
+from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
 MOST_LINE: Final = 8 << 20  # bytes
 _MOST_VALUES: Final = 100_000  # of one message: each takes hundreds of bytes once it is read
@@ -50,9 +50,17 @@ class Intake:
         """Return the message that this is.
 
         Raises:
-            ValueError: it is none, or is too large or too deep for one.
+            ValueError: it is none, or is too deep for one.
+            CutOff: it is too large.
         """
-        value = read_json(data, MESSAGE, most=MOST_LINE, most_values=_MOST_VALUES)
+        try:
+            value = read_json(data, MESSAGE, most=MOST_LINE, most_values=0 if self._serves else _MOST_VALUES)
+        except Malformed as error:
+            if error.code != "size":
+                raise
+            raise self.cut(
+                f"it sent a message of more than {MOST_LINE >> 20} MiB or {_MOST_VALUES:,} values"
+            ) from error
         match value:
             case {"result": {"tools": list(tools)}}:  # the SDK would run these schemas on results, patterns and all
                 for tool in tools:
