@@ -21,7 +21,7 @@ from agent_core.interfaces.server.operations import API, Operation
 from agent_core.interfaces.server.parts import Nothing, Part
 from sandbox import Sandbox
 from tests.agents.groups import group_file
-from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit import Ask, Repeat, Say, Script, Wanted
 from tests.kit import scripted as running
 
 from .conftest import Serve, Served, end_of, ends, server
@@ -31,8 +31,6 @@ from .test_what_the_page_asks import DOUBLE, create
 Json = dict[str, Any]
 MINE, OTHER, TALK, GROUP = "mine", "main", "main--private", "crew"
 SECRET: Final = "zorblaxquiver"
-PLANTED: Final = (SECRET, TALK)
-"""What no answer may hold: a word that only the other agent knows, and the name of one of its conversations."""
 FUNCTIONS: Final = f'''
 def shout(text: str) -> str:
     """Return a text twice, louder.
@@ -114,6 +112,8 @@ class Neighbors:
     mine: httpx2.AsyncClient
     places: Mapping[str, tuple[str, ...]]
     """What stands in the paths of operations, by parameter: what is the other's first."""
+    planted: tuple[str, ...]
+    """What no answer may hold: a word that only the other agent knows, the names of a conversation and of a turn."""
 
     @property
     def all(self) -> httpx2.AsyncClient:
@@ -143,7 +143,7 @@ class Neighbors:
             except TimeoutError:
                 pass
         said = f"{content.decode('utf-8', 'replace')}{answer.headers}"
-        for planted in PLANTED:
+        for planted in self.planted:
             if planted not in f"{path} {query} {body}":
                 assert planted not in said, f"{method} {path} {query} {body}: {said}"
         return httpx2.Response(answer.status_code, headers=answer.headers, content=content)
@@ -157,7 +157,7 @@ async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandb
     for path, text in files.items():
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text(text)
-    script = [
+    script: Script = [
         create(DOUBLE),
         Ask(Wanted("shout", {"text": SECRET})),
         Ask(*(Wanted("pick", {"text": f"{SECRET} {letter}"}) for letter in "abc")),
@@ -175,7 +175,8 @@ async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandb
     with running(script) as model:
         async with server(root, model, one_sandbox, standing__quarantine_failures=3) as started:
             mine = await started.as_("mine", *SCOPES, agents=(MINE, GROUP))
-            yield Neighbors(started, mine, await _planted(started))
+            places = await _planted(started)
+            yield Neighbors(started, mine, places, (SECRET, TALK, *places.pop("turn")))
             for question in (await started.client.get(f"{API}/approvals")).json()["approvals"]:
                 await started.client.post(f"{API}/approvals/{question['id']}", json={"answer": "no"})
 
@@ -204,6 +205,7 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
         "seq": (str(steps[-1]["seq"]),),
         "call": tuple(str(call["call"]) for call in calls),
         "id": (questions[0]["id"],),
+        "turn": (questions[0]["turn"],),
     }
 
 
@@ -451,8 +453,11 @@ async def test_members_are_checked_when_the_turn_of_a_group_begins(served: Serve
     assert any(data and "members that this token is not for" in data.get("message", "") for _, data in frames)
     assert not server.model.requests
     heard = asyncio.create_task(server.frames(ends(2), agent="team"))
-    await server.client.post(f"{API}/agents/team/messages", json={"text": "@c what do you know?"})
+    await server.client.post(f"{API}/agents/team/messages", json={"text": "@c what have you heard?"})
     assert end_of(await heard)["reason"] == "replied"
+    (request,) = server.model.requests
+    assert "what have you heard?" in request.text
+    assert "what do you know?" not in request.text  # those who were not asked do not hear of it later
 
 
 async def test_a_stream_of_a_group_ends_when_others_join_it(served: Serve) -> None:

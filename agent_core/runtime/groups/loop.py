@@ -6,7 +6,7 @@ is on disk alone.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -27,7 +27,7 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from ..agent import Agent
 from ..model_session import ModelSession
 from ..session import GO_ON
-from ..turn import HEARD, Company, Turn
+from ..turn import HEARD, ONLY, Company, Turn
 from ..turn_policy import Ended
 from .floor import USER, Floor, Speech, marked, tail
 from .plan import GroupEnd, GroupPlan, ended
@@ -36,7 +36,8 @@ from .speaker import FUNCTION, NoAdvice, SpeakerChoice, SpeakerQuestion, choose
 SPEAKER: Final = "speaker"
 """The kind of the entry that says who was chosen, by which rule, and why."""
 HAND_OFF: Final = "hand_off"
-_KINDS: Final = ("user", "assistant", SPEAKER)
+_KINDS: Final = ("user", "assistant", "notice", SPEAKER)
+_UNHEARD: Final = "unheard"
 _POLICY_S: Final = 10.0
 _CHOOSE: Final = "choose"
 _CHOICE_S: Final = 60.0
@@ -99,8 +100,10 @@ class GroupLoop:
             async with turn.interruption:
                 turn.model = (await self.asker.model()).name
                 plan = await self._plan()
-                if turn.only and not turn.only.issuperset(plan.members):
-                    return Ended("failed", warning=_NOT_FOR.format(turn.agent), fix="Use a token for all its members.")
+                if not _is_for(turn.only, plan):
+                    warning = _NOT_FOR.format(turn.agent)
+                    await turn.append([Entry("notice", {"text": warning, _UNHEARD: True})])
+                    return Ended("failed", warning=warning, fix="Use a token for all its members.")
                 for name in plan.members:  # all of them, so that none begins a turn of its own in between
                     await self._member(name)
             if plan.problem:
@@ -116,7 +119,7 @@ class GroupLoop:
         turn.company, clock = Company(plan.members, Allowance(plan.limits)), turn.clock
         began = clock.monotonic()
         while True:
-            await _take_up(turn)
+            await _take_up(turn, plan)
             turn.company.allowance.spent["seconds"] = clock.monotonic() - began
             if why := turn.company.allowance.broken("messages", *FOR_A_REQUEST):
                 return Ended("limits", warning=why)
@@ -204,6 +207,7 @@ class GroupJournal:
         self._seen = 0
         self._said: list[Speech] = []
         self._cut_off = ""
+        self._asked_in = ""  # the turn that the user's last words began
 
     async def floor(self, plan: GroupPlan) -> Floor:
         """Return the floor as it is now."""
@@ -214,13 +218,17 @@ class GroupJournal:
 
     def _hear(self, entry: Entry) -> None:
         text, by = str(entry.payload.get("text", "")), str(entry.payload.get("speaker", ""))
-        if entry.kind == SPEAKER:
+        if entry.kind == "notice":
+            if entry.payload.get(_UNHEARD) and self._asked_in == entry.turn:
+                del self._said[-1:]  # what began the turn was not for all members: no later turn tells it
+        elif entry.kind == SPEAKER:
             self._cut_off = str(entry.payload.get("name", ""))
         elif entry.kind == "assistant" and by:
             self._said.append(Speech(by, text, str(entry.payload.get("to", "")), entry.seq))
             self._cut_off = ""
         elif entry.kind == "user" and text != GO_ON:
             self._said.append(Speech(USER, text, seq=entry.seq))
+            self._asked_in = entry.turn
             self._cut_off = ""
 
 
@@ -268,9 +276,15 @@ def _unanswered(name: str, reason: str) -> Ended:
     return Ended("failed", warning=warning, fix="Ask again; at the prompt: /retry.")
 
 
-async def _take_up(turn: Turn) -> None:
-    """Add the messages that the user sent meanwhile."""
+def _is_for(only: Collection[str], plan: GroupPlan) -> bool:
+    """Return whether all members are among the agents that somebody may use."""
+    return not only or set(only).issuperset(plan.members)
+
+
+async def _take_up(turn: Turn, plan: GroupPlan) -> None:
+    """Add the messages that the user sent meanwhile; those not for all members wait for a turn of their own."""
     waiting = await turn.store.waiting(turn.agent) if turn.waits else []
+    waiting = [event for event in waiting if _is_for(event.payload.get(ONLY) or (), plan)]
     if waiting:
         await turn.append([turn.taken_up(event) for event in waiting], takes=[event.id for event in waiting])
 
