@@ -51,17 +51,21 @@ def listed(number: int | str, tools: list[dict[str, Any]], **more: Any) -> bytes
     return head() + result(number, {"tools": tools, **more})
 
 
+def bomb() -> bytes:
+    """400 MiB of blanks, packed."""
+    packer = zlib.compressobj(1, wbits=31)
+    return b"".join([*(packer.compress(MIB) for _ in range(400)), packer.flush()])
+
+
 PAGES: Final = count()
-PACKER: Final = zlib.compressobj(9, wbits=31)
-BOMB: Final = b"".join([*(PACKER.compress(MIB) for _ in range(400)), PACKER.flush()])
 WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
     "blanks": lambda number: endless(MIB, first=head()),
     "blanks-in-events": lambda number: endless(MIB, first=head(EVENTS)),
     "other-blanks": lambda number: endless(MIB, first=head("text/html")),
     "refused-with-blanks": lambda number: endless(MIB, first=head(status="400 Bad Request")),
-    "a-packed-bomb": lambda number: once(head(more="Content-Encoding: gzip\r\n") + BOMB),
-    "a-bomb-in-events": lambda number: once(head(EVENTS, more="Content-Encoding: gzip\r\n") + BOMB),
-    "a-bomb-in-an-error": lambda number: once(head(status="400 No", more="Content-Encoding: gzip\r\n") + BOMB),
+    "a-packed-bomb": lambda number: once(head(more="Content-Encoding: gzip\r\n") + bomb()),
+    "a-bomb-in-events": lambda number: once(head(EVENTS, more="Content-Encoding: gzip\r\n") + bomb()),
+    "a-bomb-in-an-error": lambda number: once(head(status="400 No", more="Content-Encoding: gzip\r\n") + bomb()),
     "headers": lambda number: endless(b"X-Y: " + b"z" * 60_000 + b"\r\n", first=b"HTTP/1.1 200 OK\r\n"),
     "small-headers": lambda number: endless(b"X-Y: z\r\n" * 1000, first=b"HTTP/1.1 200 OK\r\n"),
     "slow-headers": lambda number: endless(b"X", 0.2, first=b"HTTP/1.1 200 OK\r\n"),

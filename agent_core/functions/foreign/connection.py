@@ -15,7 +15,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -413,7 +413,11 @@ async def _listing(client: "Client") -> ForeignListing:
                 raise ServerUnavailable(f"its list of tools has more than {_MOST_LISTED >> 20} MiB")
             if cursor is None or len(rows) > MOST_TOOLS:
                 break
-    return await asyncio.to_thread(read_tools, rows)
+    listing = await asyncio.to_thread(read_tools, rows)
+    if cursor is None or len(rows) > MOST_TOOLS:
+        return listing
+    more = f"its list has more than {_MOST_PAGES} pages, of which the first {_MOST_PAGES} are read"
+    return replace(listing, problems=(*listing.problems, more))
 
 
 async def _end(task: asyncio.Task[Any]) -> None:
