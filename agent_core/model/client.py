@@ -202,11 +202,10 @@ class NativeModel:
                     async for piece in pieces:
                         begun = begun or not isinstance(piece, RetryPiece | ReadingPiece | CallPiece)
                         yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
-            except NotTaken as error:
-                if begun or request.shape is None or self._is_shape_refused:
-                    raise
-                self._refused_shape(error)
             except ModelError as error:
+                if isinstance(error, NotTaken) and not begun and self._shape(request):
+                    self._refused_shape(error)
+                    continue
                 dialect = None if begun else changed(self._writer.dialect, error.message)
                 if dialect is None:
                     raise
