@@ -20,7 +20,7 @@ export function Functions({ chosen, go, beat }) {
     if (!wanted) return;
     api(`/functions/search?count=50&need=${part(filter)}`).then((value) => { setRanked(value.results.map((match) => match.name || match.function)); setTrouble(""); }, (error) => setTrouble(error.message));
   };
-  const word = (row) => { const verdict = verdicts[row.name]; return verdict ? `${verdict.admitted ? "✓" : "✗"} ${count(verdict.agreed, "example")}${verdict.warned ? `, ${verdict.warned} warned` : ""}` : ""; };
+  const word = (row) => { const verdict = verdicts[row.name]; return verdict ? `${verdict.admitted ? "✓" : "✗"}${verdict.agreed ? ` ${count(verdict.agreed, "example")}` : ""}${verdict.warned ? `, ${verdict.warned} warned` : ""}` : ""; };
   return html`<form class="row" role="search" onSubmit=${search}><label class="wide">Search ${count(rows.length, "function")} <input type="search" data-find="1" value=${filter} onInput=${(event) => { setFilter(event.target.value); setRanked(null); }} /></label>
       <button>By what is needed</button><span class="dim" role="status">${ranked ? "the best first" : `${shown.length.toLocaleString()} shown`}</span></form>
     <${Fault} text=${fault || trouble} />
