@@ -71,7 +71,7 @@ def peak_mib(process: int) -> int:
 
 def added(root: Path, url: str) -> Ran:
     """The server added."""
-    (root / "functions").mkdir(exist_ok=True)
+    (root / "knapper.toml").touch()
     return ran(root, "mcp", "add", "strange", url, "--json")
 
 

@@ -254,6 +254,7 @@ def test_a_server_that_fails_says_why_and_leaves_no_entry(
     tmp_path: Path, code: str, says: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     assert main(["mcp", "add", "w", "--unconfined", "-C", str(tmp_path), "--", sys.executable, "-c", code]) == 1
     said = capsys.readouterr().err
     assert all(text in said for text in says), said
@@ -266,6 +267,7 @@ def test_a_server_that_fails_says_why_and_leaves_no_entry(
 
 def test_an_entry_that_was_there_outlives_an_add_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     approved(tmp_path, tool("echo"), says="fine")
     before = (tmp_path / "mcp.toml").read_text()
     assert main(["mcp", "add", "strange", "-C", str(tmp_path), "--", sys.executable, "-c", "raise SystemExit(3)"]) == 1
@@ -279,6 +281,7 @@ def test_a_script_that_a_server_may_not_read_is_named_with_the_command_that_lets
     tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     (folder := tmp_path / "my tools").mkdir()
     script = folder / "server.py"
     script.write_text(STRANGER.read_text())
@@ -296,6 +299,7 @@ def test_a_server_that_fails_later_is_listed_as_failed_until_it_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
     approved(tmp_path, tool("echo"), says="fine")
     where = ["-C", str(tmp_path)]
 

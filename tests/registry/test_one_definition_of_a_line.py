@@ -12,9 +12,11 @@ THE_PLACE = "sandbox/wire/lines.py"
 # What cuts at line ends elsewhere, and why that is no source: whole files, so that the list stays short.
 NO_SOURCES = {
     "agent_core/base/matching/mention.py": "texts of the record",
+    "agent_core/functions/foreign/http_wire.py": "HTTP",
     "agent_core/interfaces/client/frame_reader.py": "HTTP",
     "agent_core/interfaces/commands/log.py": "a transcript",
     "agent_core/interfaces/question.py": "what was typed at a terminal",
+    "agent_core/interfaces/spans.py": "a warning of the program",
     "agent_core/interfaces/slash_shorthands.py": "what a command printed",
     "agent_core/model/offer.py": "a file of the program",
     "agent_core/model/profile.py": "rows of a .jsonl file",
