@@ -22,7 +22,8 @@ def is_workspace(folder: Path) -> bool:
 
     What somebody put there who is neither this user nor the owner of the folder does not count.
     """
-    return _maker(folder) in (os.geteuid(), 0, _owner(folder))
+    maker = _maker(folder)
+    return maker is not None and maker in (os.geteuid(), 0, _owner(folder))
 
 
 def is_from_stranger(folder: Path) -> bool:

@@ -24,8 +24,8 @@ ALLOWED = {
         memory/embedding/choose model/local/fetch model/local/sources model/local/weights
         workspace/reading_copy""",
     "a file of the system": """
-        __main__ base/own_environment base/own_installation functions/foreign/confined interfaces/cli interfaces/repl/prompt
-        model/discover model/local/engine
+        __main__ base/own_environment base/own_installation functions/foreign/confined interfaces/cli
+        interfaces/repl/prompt model/discover model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/files access/grants/permit access/grants/record access/packages/environment
