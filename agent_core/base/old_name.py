@@ -108,6 +108,11 @@ def tell_of_variables() -> None:
         say(f"Not read any more: {', '.join(old)}. The new name: {', '.join(new)}.")
 
 
+def formerly(text: str) -> str:
+    """Return a text of the program as it was under the old name."""
+    return text.replace(_NEW, NAME).replace(_NEW.capitalize(), NAME.capitalize())
+
+
 def _in_workspace(root: Path) -> list[tuple[Path, Path]]:
     """Return what is to be moved there, each with its new path."""
     state, settings = root / STATE, root / SETTINGS
@@ -154,7 +159,8 @@ def _check(path: Path, new: Path) -> None:
     status = path.lstat()
     if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
         message = f"`{path}` is a link, or neither file nor folder, so it is not moved to {new.name}."
-        raise WorkspaceError(message, fix="Put what it leads to in its place, or remove it.")
+        fix = f"If it is yours, rename it yourself: mv {shlex.quote(str(path))} {shlex.quote(str(new))}"
+        raise WorkspaceError(message, fix=fix)
     if status.st_uid != os.geteuid():
         message = (
             f"`{path}` belongs to user {status.st_uid}, and you are {os.geteuid()}, so it is not moved to {new.name}."

@@ -51,6 +51,7 @@ def written(root: Path, *sources: str) -> None:
     """The functions are there from the start."""
     (root / "knapper.toml").touch()
     (root / "functions").mkdir(exist_ok=True)
+    (root / "knapper.toml").touch()
     (root / "functions" / "words.py").write_text("\n\n".join(sources or (SCALE,)))
 
 

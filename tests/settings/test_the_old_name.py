@@ -74,6 +74,8 @@ def test_a_workspace_goes_on_under_the_new_name_without_asking_again(tmp_path: P
     with scripted([Repeat(Say("Hm."))]) as model:
         says = ("run", "--base-url", model.base_url, "--model", "scripted", "--message", "I have a dog.")
         assert knapper(*says, cwd=root, environment=there).returncode == 0
+    grants = root / "functions" / "grants.toml"
+    grants.write_text(old_name.formerly(grants.read_text()))
     old(root, home)
 
     said = knapper("log", cwd=root, environment=there)
@@ -87,6 +89,8 @@ def test_a_workspace_goes_on_under_the_new_name_without_asking_again(tmp_path: P
     called = knapper("functions", "call", "first_line", "--args", '{"path": "data.txt"}', cwd=root, environment=there)
     assert (called.stdout, "Moved" in called.stderr) == ("hello\n", False)
     assert knapper("functions", "call", "length_of_secret", cwd=root, environment=there).stdout == "11\n"
+    knapper("functions", "grant", "first_line", "--seconds", "20", "-y", cwd=root, environment=there)
+    assert "toolwright" not in grants.read_text().lower(), "the words at its head are not kept as a person's"
     assert not any(path.name.startswith((".toolwright", "toolwright")) for path in root.iterdir())
 
 
@@ -210,6 +214,13 @@ async def test_an_agent_that_was_exported_under_the_old_name_is_imported(tmp_pat
         document = json.loads(await workspace.export_agent("main"))
         agent = await workspace.import_agent(document | {"format": "toolwright-agent"}, "second")
         assert agent.name == "second"
+
+
+async def test_a_preset_that_names_the_persona_of_the_old_name_gets_it(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").write_text('[memory]\npersona = "toolwright"\n')
+    async with Workspace.open(tmp_path) as workspace:
+        agent = await workspace.agent()
+        assert "I am Knapper" in agent.memory.blocks.memory["persona"].value
 
 
 def test_no_function_can_make_what_the_program_would_move(tmp_path: Path) -> None:

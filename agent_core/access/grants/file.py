@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from agent_core.base import old_name
 from agent_core.base.characters import name_shown
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
@@ -134,7 +135,7 @@ def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
     """Return the comments of a text: the user's own at its head, and those of each entry."""
     head, comments = list[str](), dict[str, list[str]]()
     waiting: list[str] = []
-    inside, own = "", frozenset(bare_lines(_HEAD))
+    inside, own = "", frozenset(bare_lines(_HEAD + old_name.formerly(_HEAD)))
     for line in bare_lines(text):
         if line.lstrip().startswith("#") and line not in own:
             waiting.append(line.strip())
