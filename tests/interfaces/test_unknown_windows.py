@@ -77,7 +77,14 @@ def test_configure_asks_for_it_where_nothing_tells(tmp_path: Path) -> None:
     with scripted([Say("ready")]) as model:
         arguments = ("configure", "--base-url", model.base_url, "--model", "scripted")
         with terminal(*arguments, cwd=tmp_path) as screen:
-            for question in ("Maximum number", "Maximum seconds", "Agent that", "Preset of", "Persona of", "What new agents"):
+            for question in (
+                "Maximum number",
+                "Maximum seconds",
+                "Agent that",
+                "Preset of",
+                "Persona of",
+                "What new agents",
+            ):
                 screen.wait_for(question)
                 screen.line("")
             screen.wait_for(UNKNOWN)
