@@ -7,11 +7,15 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agent_core.base.errors import KnapperError, ModelError, NoModel, NoWorkspace, UsageError
 from agent_core.base.own_installation import add_extra
+from agent_core.base.untrusted import one_line
+from agent_core.base.workspace_folder import FUNCTIONS
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.local_models import list_models
 from agent_core.workspace.model_check import (
@@ -33,6 +37,8 @@ from .question import agreed, ask, ask_hidden, say
 from .spans import Line, line, warned
 
 _LEAVE = ("q", "quit", "exit", "/exit")
+_MOST_FILES: Final = 100  # that are counted in a folder that is here already
+_SHOWN_FILES: Final = 3
 
 
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
@@ -52,12 +58,25 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
 
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
     """Return the same options once the folder is a workspace, or None if the user does not want one here."""
-    say(fault_lines(error.message))
+    say([line(error.message), *_taken_over(options.root / FUNCTIONS)])
     if not agreed("Make one here (functions/ with five starters, and knapper.toml)?"):
         say([line("Nothing was changed. ", error.fix)])
         return None
     say([*(line(("ok", "+ "), name) for name in create(options.root)), line()])
     return options
+
+
+def _taken_over(functions: Path) -> list[Line]:
+    """Say what a folder of functions that is here already would become, if there is one."""
+    try:
+        names = sorted(islice((path.name for path in functions.iterdir() if path.suffix == ".py"), _MOST_FILES))
+    except OSError:
+        return []
+    few = ", ".join(one_line(name, 40) for name in names[:_SHOWN_FILES]) + (" …" if len(names) > _SHOWN_FILES else "")
+    count = f"{len(names)} Python file{'s' * (len(names) != 1)}" if len(names) < _MOST_FILES else "many Python files"
+    files = f"with {count} ({few})" if names else "without a Python file"
+    starters = "Its functions would become the assistant's, and the starters would be put beside them."
+    return [line(("warn", f"functions/ is here already, {files}. {starters}"))]
 
 
 def tested_lines(tested: Tested) -> list[Line]:

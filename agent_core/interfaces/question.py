@@ -41,7 +41,8 @@ class Agreement:
     def asks(self) -> str:
         """The text that says what to type."""
         why = ": something was typed before the question" if self.is_ahead else ""
-        return f'Type "y {self.code}" and Enter for yes{why}.' if self.code else "Type y and Enter for yes."
+        yes = f'Type "y {self.code}" and Enter for yes{why}.' if self.code else "Type y and Enter for yes."
+        return f"{yes} Enter alone: no."
 
     def key(self, typed: str) -> str:
         """Return the text before the code, in lower case, or "" if there has to be a code and it is missing."""

@@ -17,7 +17,8 @@ from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
 from agent_core.base.settings import ModelSettings
 
-from .probe import base_url_hint, list_models, unreachable
+from .failures import Refusal, explain
+from .probe import base_url_hint, list_models, unlisted, unreachable
 from .quirks import ServerKind, quirks
 from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
@@ -188,11 +189,7 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
     if entry is None:
         if listed is None and (why := await unreachable(url, timeout_s=_LISTING_S)):
             raise ModelError(f"{url} cannot be reached: {why}.", fix="Is it running? Check the address.")
-        does = "lists no models" if listed is not None else "answers, but refuses the key or does not list its models"
-        raise ModelError(
-            f"{url} {does}, and no model is named.",
-            fix=f"{base_url_hint(url)} Check the key, or name a model: the setting `model.name`.",
-        )
+        raise await _unlisted(url, key, is_empty=listed is not None)
     return DiscoveredModel(
         url,
         entry["id"],
@@ -200,6 +197,21 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
         f"{entry['id']} at {url}: {why}, first of its models",
         context_tokens=listed_window(entry),
     )
+
+
+async def _unlisted(url: str, key: str, *, is_empty: bool) -> ModelError:
+    """Return the error for an address that answers, lists no models, and was named without a model."""
+    name_one = "Or name a model: --model NAME."
+    if is_empty:
+        return ModelError(f"{url} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
+    status, text = await unlisted(url, key=key, timeout_s=_LISTING_S)
+    if status >= 400:
+        error = explain(status, {}, Refusal.read(text), f"{url}/models")
+        keyless = quirks().fixes["keyless"] if status == 401 and not key else error.fix
+        message = error.message.replace(key, "…") if len(key) > 7 else error.message
+        return ModelError(message, fix=f"{keyless or base_url_hint(url)} {name_one}")
+    sent = "a web page" if text.lstrip()[:1] == "<" else "no list of models"
+    return ModelError(f"{url}/models sent {sent}, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
 
 
 async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[DiscoveredModel]:

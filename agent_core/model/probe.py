@@ -11,6 +11,8 @@ from urllib.parse import SplitResult, urlsplit
 from sandbox.wire.foreign import LOOSE, read_json
 
 _MOST_BYTES: Final = 4 << 20
+_MOST_SHOWN: Final = 64 << 10
+_OK: Final = 200
 _PORTS: Final = {"http": 80, "https": 443}
 _CALLED: Final = re.compile(r"/+(chat/)?completions/*$|/+$")
 _VERSION: Final = re.compile(r"/v\d\w*(/|$)")
@@ -26,6 +28,19 @@ def base_url_hint(url: str) -> str:
 async def list_models(url: str, *, key: str = "", timeout_s: float) -> list[dict[str, Any]] | None:  # Any: foreign JSON
     """Return the entries of GET `url`/models, each with an `id`; None if nothing suitable answers in time."""
     return entries_of(await _answer(url.rstrip("/") + "/models", None, key, timeout_s))
+
+
+async def unlisted(url: str, *, key: str = "", timeout_s: float) -> tuple[int, str]:
+    """Return the status and the text with which GET `url`/models is answered by something that lists no models.
+
+    The status is 0 if nothing answers it in time, or not in HTTP.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            status, body = await _exchange(urlsplit(url.rstrip("/") + "/models"), key, None)
+    except (OSError, TimeoutError, ValueError):
+        return 0, ""
+    return status, body[:_MOST_SHOWN].decode("utf-8", "replace")
 
 
 def entries_of(listing: object) -> list[dict[str, Any]] | None:  # Any: foreign JSON
@@ -61,13 +76,14 @@ async def ask(
 async def _answer(url: str, body: dict[str, Any] | None, key: str, timeout_s: float) -> object:
     try:
         async with asyncio.timeout(timeout_s):
-            return read_json(await _exchange(urlsplit(url), key, body), LOOSE)
+            status, answer = await _exchange(urlsplit(url), key, body)
+            return read_json(answer, LOOSE) if status == _OK else None
     except (OSError, TimeoutError, ValueError):
         return None
 
 
-async def _exchange(address: SplitResult, key: str, body: dict[str, Any] | None) -> bytes:
-    """Return the body of the answer. HTTP/1.0, so that it arrives in one piece and ends with the stream."""
+async def _exchange(address: SplitResult, key: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
+    """Return the status and the body of the answer. HTTP/1.0, so that it is one piece and ends with the stream."""
     secure = address.scheme == "https"
     reader, writer = await asyncio.open_connection(
         address.hostname, address.port or (443 if secure else 80), ssl=ssl.create_default_context() if secure else None
@@ -79,9 +95,10 @@ async def _exchange(address: SplitResult, key: str, body: dict[str, Any] | None)
         head = f"{'POST' if sent else 'GET'} {address.path} HTTP/1.0\r\nHost: {address.netloc}\r\n"
         writer.write(f"{head}{authorization}{kind}\r\n".encode() + sent)
         answer = await reader.readuntil(b"\r\n\r\n")
-        if b" 200 " not in answer.split(b"\r\n", 1)[0] + b" ":
-            raise ValueError("the server does not know this")
-        return await _read_to_end(reader)
+        protocol, status, *_ = [*answer.split(b"\r\n", 1)[0].split(), b"", b""]
+        if not protocol.startswith(b"HTTP/") or not status.isdigit() or len(status) != len("200"):
+            raise ValueError("this is not HTTP")
+        return int(status), await _read_to_end(reader)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         raise ValueError("this is not HTTP") from error
     finally:

@@ -40,6 +40,7 @@ def test_what_does_not_work_is_not_written_and_exits_with_one(tmp_path: Path) ->
     done = knapper("configure", "--yes", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", cwd=tmp_path)
     assert done.returncode == 1
     assert "http://127.0.0.1:9/v1" in done.stderr
+    assert "http://127.0.0.1:9/v1" not in done.stdout, "it is not in force"
     assert (tmp_path / "knapper.toml").read_text() == ""
 
 

@@ -166,7 +166,7 @@ def test_a_human_at_a_dumb_terminal_is_greeted_and_asked_before_a_function_goes(
     kept.write_text(COUNT_VOWELS)
     with (
         scripted([]) as model,
-        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}) as screen,
+        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}, columns=110) as screen,
     ):
         screen.wait_for("/help lists")
         for answer, times in (("n\n", 1), (CTRL_C, 2)):

@@ -295,6 +295,21 @@ def test_a_script_that_a_server_may_not_read_is_named_with_the_command_that_lets
     assert main([command[1], command[2], "-C", str(tmp_path), *command[3:]]) == 0, "the command works as it stands"
 
 
+def test_a_script_in_the_home_folder_is_let_in_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home := tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "knapper.toml").touch()
+    (script := home / "server.py").write_text(STRANGER.read_text())
+    told = does(tmp_path, tool("echo"))
+    assert main(["mcp", "add", "w", "-C", str(tmp_path), "--", sys.executable, str(script), str(told)]) == 1
+    said = capsys.readouterr().err
+    assert f"It may not read `{script}` and `{told}`" in said
+    command = shlex.split(said.splitlines()[-1])
+    assert main([command[1], command[2], "-C", str(tmp_path), *command[3:]]) == 0, "the command works as it stands"
+
+
 def test_a_server_that_fails_later_is_listed_as_failed_until_it_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
 """The order of choice: what is set, the environment, this machine's servers, stored weights, or three ways told."""
 
+import asyncio
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -55,10 +56,33 @@ async def test_an_address_without_a_name_gives_its_first_model_that_talks(script
     assert (chosen.model_name, chosen.context_tokens, chosen.key) == ("qwen3", 4096, "sk-secret")
 
 
-async def test_an_address_that_lists_nothing_needs_a_name(scripted: Scripted) -> None:
+async def test_an_address_that_lists_nothing_says_why_and_needs_a_name(scripted: Scripted) -> None:
     server = scripted([], models=["qwen3"], key="sk-another")
-    with pytest.raises(ModelError, match=r"refuses the key .* or name a model: the setting `model.name`"):
+    with pytest.raises(ModelError, match=r"says \(401\): Incorrect API key") as refused:
         await choose(ModelSettings(base_url=server.base_url), KEY)
+    assert "--model NAME" in refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        pytest.param("401 Unauthorized", '{"error": {"message": "No key"}}', r"says \(401\): No key", id="refused"),
+        pytest.param("500 Oops", "oops", r"says \(500\): oops", id="broken"),
+        pytest.param("200 OK", "<html>Welcome to nginx!</html>", "sent a web page", id="a-web-page"),
+        pytest.param("200 OK", '{"hello": 1}', "sent no list of models", id="something-else"),
+    ],
+)
+async def test_what_an_address_sends_in_place_of_a_list_is_told(status: str, body: str, says: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.0 {status}\r\n\r\n{body}".encode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ModelError, match=says) as refused:
+            await choose(ModelSettings(base_url=f"http://127.0.0.1:{port}/v1"), {})
+    assert "--model NAME" in refused.value.fix
 
 
 async def test_an_address_at_which_nothing_listens_is_said_to_be_that() -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core.base import programs
 from agent_core.base.errors import KnapperError
 from agent_core.base.untrusted import block, fence, one_line, shorten
+from agent_core.base.user_folders import home
 from sandbox.wire.lines import bare_lines
 
 from .entry import ServerEntry
@@ -337,7 +338,7 @@ class ServerConnection:
                 continue
             command[at] = str(path)
             if not any(path.is_relative_to(place) for place in allowed):
-                folders.append(str(path if path.is_dir() else path.parent))
+                folders.append(str(path if path.is_dir() or not _is_narrow(path.parent) else path.parent))
         if command == [*self.entry.command] and not folders:
             return ""
         options = {"--secret": self.entry.secrets, "--read": (*self.entry.read, *folders), "--write": self.entry.write}
@@ -372,6 +373,12 @@ def _around(program: Path) -> Path:
     is_environment = (folder / "pyvenv.cfg").is_file() or (program.parent.name == "bin" and (folder / "lib").is_dir())
     is_of_user = Path.home().is_relative_to(folder) or folder == Path.home() / ".local"
     return folder if is_environment and not is_of_user else program
+
+
+def _is_narrow(folder: Path) -> bool:
+    """Check that a folder has a purpose of its own: it is not the user's home folder, nor one that it lies in."""
+    own = home()
+    return own is None or not own.resolve().is_relative_to(folder)
 
 
 def _is_there(path: Path) -> bool:

@@ -115,6 +115,7 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
     from ..question import agreed, say
 
     settings, environment = in_force(root, values)
+    before = in_force(root, {})[0]
     _check_address(root, settings, yes=yes)
     if not scene.as_json:
         say([line(("dim", "Trying it with one real request …"))])
@@ -130,7 +131,9 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
     document = {
         "file": str(root / "knapper.toml"),
         "written": values if keep else {},
-        "in_force": {key: _value(settings, key) for key in (*(setting.key for setting in ASKED), _WINDOW)},
+        "in_force": {
+            key: _value(settings if keep else before, key) for key in (*(setting.key for setting in ASKED), _WINDOW)
+        },
         "tested": tested.to_json(),
         "export": commands,
     }

@@ -320,7 +320,7 @@ def _enter(prompt: Prompt, wheel: Wheel) -> None:
     text = prompt.buffer.text
     if prompt.debug.was_meant(text):
         prompt.bar.hint = _TOO_LATE
-    elif text.strip():
+    elif text.strip() or prompt.live.question:  # which Enter alone answers with no
         prompt.buffer.reset(append_to_history=True)
         prompt.line_sent()
         wheel.send(text)

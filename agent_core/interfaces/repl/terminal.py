@@ -422,8 +422,9 @@ class TerminalVoice:
         return self.answers("no")
 
     def answers(self, text: str) -> bool:
-        """Take a typed line as the answer, if a question is open."""
+        """Take a typed line as the answer, if a question is open. A command is a no, and is still to be run."""
         if self._asked is None or self._asked.done():
             return False
-        self._asked.set_result(text)
-        return True
+        is_command = text.startswith("/")
+        self._asked.set_result("" if is_command else text)
+        return not is_command
