@@ -42,8 +42,6 @@ class BarStatus(Protocol):
     @property
     def context_limit(self) -> int: ...  # noqa: D102
     @property
-    def functions_shown(self) -> int: ...  # noqa: D102
-    @property
     def functions_known(self) -> int: ...  # noqa: D102
 
 
@@ -106,8 +104,6 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
 
 
 def _parts(status: BarStatus, sandbox: str) -> dict[str, StyleAndTextTuples]:
-    total = status.functions_known
-    functions = f"{status.functions_shown}/{total}" if status.functions_shown else f"{total}"  # before the first step
     full = gauge(status.context_tokens, status.context_limit)
     style, share = full[-1][:2]
     return {
@@ -115,7 +111,7 @@ def _parts(status: BarStatus, sandbox: str) -> dict[str, StyleAndTextTuples]:
         "model": [("class:bar", "")],
         "gauge": full,
         "share": [(style, share.strip())],
-        "functions": [("class:bar", f"functions {functions}")],
+        "functions": [("class:bar", f"functions {status.functions_known}")],
         "sandbox": [("class:bar", f"sandbox {sandbox}")] if sandbox else [],
     }
 
