@@ -33,9 +33,10 @@ class Rooms:
         if identity.sees(agent):
             group = self.workspace.groups.read().get(agent) if identity.agents else None
             return group is None or all(map(identity.sees, group.members))
-        settings = await self.state.store.agent_settings(agent) if CONVERSATION in agent else None
-        owner = str(settings.get("chat_of") or "") if settings else ""
-        return bool(owner) and agent.startswith(f"{owner}{CONVERSATION}") and await self.shows(owner, identity)
+        if not any(agent.startswith(f"{name}{CONVERSATION}") for name in identity.agents):
+            return False
+        owner = str((await self.state.store.agent_settings(agent) or {}).get("chat_of") or "")
+        return agent.startswith(f"{owner}{CONVERSATION}") and await self.shows(owner, identity)
 
     async def shown(self, agents: Iterable[str], identity: Identity) -> list[str]:
         """Return which of these agents exist for a token."""
