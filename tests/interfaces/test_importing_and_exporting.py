@@ -145,6 +145,7 @@ def hintless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that has imported functions without hints."""
     folder = tmp_path_factory.mktemp("hintless")
     (folder / "functions").mkdir()
+    (folder / "knapper.toml").touch()
     (folder / "plain.py").write_text(WITHOUT_HINTS)
     taken = knapper("functions", "import", "plain.py", cwd=folder)
     assert taken.returncode == 0, taken.stdout + taken.stderr
