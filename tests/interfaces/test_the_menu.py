@@ -149,6 +149,7 @@ def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: P
 def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, has: str) -> None:
     (tmp_path / "knapper.toml").unlink()  # which would be the workspace
     bare = tmp_path / "bare"
+    (tmp_path / "knapper.toml").unlink()  # which would be found from below
     (bare / has).mkdir(parents=True)
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}) as screen:
         screen.wait_for("Enter for yes.")
@@ -163,6 +164,7 @@ def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, ha
 def test_a_folder_stays_as_it_is_without_a_yes(tmp_path: Path) -> None:
     (tmp_path / "knapper.toml").unlink()
     bare = tmp_path / "bare"
+    (tmp_path / "knapper.toml").unlink()
     bare.mkdir()
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}) as screen:
         screen.wait_for("Make one here")
@@ -175,6 +177,7 @@ def test_a_folder_stays_as_it_is_without_a_yes(tmp_path: Path) -> None:
 def test_what_was_typed_ahead_of_the_question_for_a_workspace_is_said_not_to_be_sent(tmp_path: Path) -> None:
     (tmp_path / "knapper.toml").unlink()
     bare = tmp_path / "bare"
+    (tmp_path / "knapper.toml").unlink()
     bare.mkdir()
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}, columns=110) as screen:
         screen.type("y\rhow many vowels?\rand half a")  # read by the prompt or not, as it happens

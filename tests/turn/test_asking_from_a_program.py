@@ -1,6 +1,7 @@
 """`agent.ask` and `agent_core.ask`: a reply as a text, or an error that says why there is none."""
 
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -162,6 +163,35 @@ async def test_an_agent_is_saved_loaded_exported_and_imported(tmp_path: Path) ->
             assert (copy.name, loaded.name) == ("copy", "main")
             assert [message.text for message in await loaded.history()] == ["Hello?", "Good day."]
             assert await loaded.ask("And?") == "I remember."
+
+
+async def test_an_agent_is_imported_from_a_text_bytes_or_the_object_in_them_and_from_nothing_else() -> None:
+    async with Workspace.in_memory() as workspace:
+        await workspace.agent("first")
+        text = await workspace.export_agent("first")
+        for name, document in {"a": text, "b": text.encode(), "c": json.loads(text)}.items():
+            assert (await workspace.import_agent(document, name)).name == name
+        with pytest.raises(AgentFileError, match="expected its text, bytes, or the object in it, got list") as caught:
+            await workspace.import_agent([text], "d")  # type: ignore[arg-type]  # what a program without types does
+        assert "load(path)" in caught.value.fix
+        with pytest.raises(AgentFileError, match=r"expected an object of JSON: .*set"):
+            await workspace.import_agent({"agent": {1}}, "d")
+        with pytest.raises(AgentFileError, match="expected UTF-8"):
+            await workspace.import_agent(b"\xff", "d")
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["plainly", "in-a-loop"])
+def test_asking_without_a_model_shows_the_line_that_asked_and_one_of_ours(tmp_path: Path, loop: bool) -> None:
+    ask = f"agent_core.ask('Hello?', {str(tmp_path)!r})"
+    body = f"import asyncio\nasync def main():\n    {ask}\nasyncio.run(main())\n" if loop else f"{ask}\n"
+    (program := tmp_path / "program.py").write_text(f"import agent_core\n{body}")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, program], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    frames = [line for line in done.stderr.splitlines() if line.startswith("  File ")]
+    assert [str(program) in line for line in frames].count(True) == (2 if loop else 1)
+    assert len([line for line in frames if "/agent_core/" in line]) == 1
+    assert "No model is set" in done.stderr
+    assert "During handling" not in done.stderr
 
 
 class Lucky(ChatMemory):
