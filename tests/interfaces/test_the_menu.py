@@ -147,7 +147,6 @@ def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: P
 
 @pytest.mark.parametrize("has", ["", ".git", "letter.txt"])
 def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, has: str) -> None:
-    (tmp_path / "knapper.toml").unlink()  # which would be the workspace
     bare = tmp_path / "bare"
     (tmp_path / "knapper.toml").unlink()  # which would be found from below
     (bare / has).mkdir(parents=True)
@@ -162,7 +161,6 @@ def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, ha
 
 
 def test_a_folder_stays_as_it_is_without_a_yes(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").unlink()
     bare = tmp_path / "bare"
     (tmp_path / "knapper.toml").unlink()
     bare.mkdir()
@@ -175,7 +173,6 @@ def test_a_folder_stays_as_it_is_without_a_yes(tmp_path: Path) -> None:
 
 
 def test_what_was_typed_ahead_of_the_question_for_a_workspace_is_said_not_to_be_sent(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").unlink()
     bare = tmp_path / "bare"
     (tmp_path / "knapper.toml").unlink()
     bare.mkdir()
