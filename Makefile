@@ -4,8 +4,9 @@ BIN := .venv/bin
 SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-# What is made at the prompt is kept in a folder that git ignores. A clone that was used as a workspace goes on as one.
-WORKSPACE ?= $(if $(wildcard .knapper/state.db),.,workspace)
+# What is made at the prompt is kept in a folder that git ignores. A clone that was used as a workspace goes on as one,
+# whatever the program was called then.
+WORKSPACE ?= $(if $(wildcard .*/state.db),.,workspace)
 READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] || { $(BIN)/knapper init --json "$(WORKSPACE)" >/dev/null && echo "What you make is kept in $(WORKSPACE)/." >&2; }
 
 .PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean

@@ -1,5 +1,6 @@
 """`make` in a clone: which model answers, and in which folder what it makes is kept."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,8 @@ def recipe(clone: Path, *arguments: str) -> str:
     shutil.copy(ROOT / "Makefile", clone)
     installed = ("--assume-old=.venv/.run", "--assume-old=.venv/.serve")
     command = ["make", "--dry-run", *installed, *arguments]
-    return subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True).stdout
+    alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    return subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True, env=alone).stdout
 
 
 @pytest.mark.parametrize(
