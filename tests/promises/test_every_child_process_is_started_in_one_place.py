@@ -15,6 +15,7 @@ PLACE = "agent_core/base/programs.py"
 EXCEPTIONS = {
     "sandbox/processes/launch.py": {"subprocess.Popen", "sys.executable"},  # stands alone, and keeps to the same rule
     "agent_core/access/packages/failures.py": {"sys.executable"},  # a command to be typed
+    "agent_core/base/own_installation.py": {"sys.executable"},  # so are those
     "agent_core/functions/foreign/connection.py": {"sys.executable"},  # a folder that what it starts may read
     "agent_core/functions/foreign/confined.py": {"os.execvp"},  # becomes the server that the user approved
     "sandbox/processes/zygote.py": {"os.fork"},

@@ -25,6 +25,7 @@ def launched(tmp_path: Path) -> Launched:
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "workspace"
     (made / "functions").mkdir(parents=True)
+    (made / "knapper.toml").touch()
     (made / "functions/words.py").write_text(COUNT_VOWELS)
     return made
 
