@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
@@ -136,12 +137,11 @@ class Neighbors:
         """The answer to a request of the token for one agent, in which nothing of the other's may be."""
         async with self.mine.stream(method, path, params=query or {}, json=body) as answer:
             content = b""
-            try:
-                async with asyncio.timeout(0.4 if path.endswith("/events") else 30):
+            is_stream = path.endswith("/events")
+            with suppress(*([TimeoutError] if is_stream else [])):
+                async with asyncio.timeout(0.4 if is_stream else 30):
                     async for piece in answer.aiter_bytes():
                         content += piece
-            except TimeoutError:
-                pass
         said = f"{content.decode('utf-8', 'replace')}{answer.headers}"
         for planted in self.planted:
             if planted not in f"{path} {query} {body}":
@@ -149,7 +149,7 @@ class Neighbors:
         return httpx2.Response(answer.status_code, headers=answer.headers, content=content)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Neighbors]:
     root = tmp_path_factory.mktemp("neighbors")
     files = {"functions/kept.py": FUNCTIONS, f"groups/{GROUP}.toml": CREW, "helpers/twice.toml": HELPER}
@@ -250,29 +250,8 @@ def _value(name: str, schema: Json) -> Any:  # Any: JSON
             return next(iter(schema.get("enum", [])), TEXTS.get(name, OTHER))
 
 
-async def test_no_operation_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
-    before = await neighbors.state()
-    assert SECRET in json.dumps(before)
-    misasked = set[str]()
-    order = ("GET", "POST", "PUT", "PATCH", "DELETE")
-    for operation in sorted(OPERATIONS, key=lambda row: (order.index(row.method), len(row.path))):
-        if operation.path == f"{API}/commands":
-            continue  # each command by itself, below
-        codes = set[str]()
-        for path in _paths(operation, neighbors.places):
-            for query, body in product(_given(operation.query), _given(operation.body)):
-                given = None if operation.body is Nothing else body
-                answer = await neighbors.asks(operation.method, path, query, given)
-                codes.add("" if answer.is_success else answer.json()["error"]["code"])
-        if codes <= {"invalid"} or "internal" in codes:
-            misasked.add(f"{operation.method} {operation.path}")
-        if operation.method != "GET":
-            assert await neighbors.state() == before, operation
-    assert not misasked, "what these take has no value here that they accept"
-
-
 async def test_all_of_it_is_there_for_a_token_for_all_agents(neighbors: Neighbors) -> None:
-    """Without this the test above would show nothing: what is hidden there is in the answers to the same requests."""
+    """Without this the tests below would show nothing: what is hidden there is in the answers to the same requests."""
     hidden = set()
     for operation in OPERATIONS:
         if operation.method != "GET" or operation.streams:
@@ -303,45 +282,30 @@ async def test_all_of_it_is_there_for_a_token_for_all_agents(neighbors: Neighbor
     }
 
 
-def _commands() -> Iterator[tuple[str, str, click.Command]]:
-    """All commands that a server runs; what deletes something comes last."""
-    rows = [(noun, name) for nouns in _ALLOWED.values() for noun, names in nouns.items() for name in names.split()]
-    for noun, name in sorted(rows, key=lambda row: (row[1] in ("delete", "remove", "revoke"), row)):
-        yield noun, name, _NOUNS[noun].commands[name]
+async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbors: Neighbors) -> None:
+    everyone = (await neighbors.all.get(f"{API}/calls")).json()["calls"]
+    mine = (await neighbors.asks("GET", f"{API}/calls")).json()["calls"]
+    assert (len(everyone), [call["arguments"] for call in mine]) == (8, [{"text": "a"}, {"text": "mine"}])
+    shout = f"{API}/calls/{mine[1]['call']}"
+    assert (await neighbors.asks("GET", shout)).json()["arguments"] == {"text": "mine"}
+    assert (await neighbors.asks("POST", f"{shout}/replay", body={})).json()["same"]
+    for words in (["list"], ["list", "drop", "--failed"], ["show", str(mine[1]["call"])]):
+        answer = await neighbors.asks("POST", f"{API}/commands", body={"words": ["calls", *words]})
+        assert answer.status_code == 200
+        assert answer.json()["lines"]
+    called = await neighbors.asks("POST", f"{API}/functions/shout/call", body={"arguments": {"text": "b"}})
+    assert called.json()["value"] == "bb"
+    assert (await neighbors.asks("GET", f"{API}/calls")).json()["calls"] == mine  # one outside of turns is nobody's
+    assert (await neighbors.asks("GET", f"{API}/status")).json()["agent"] == GROUP  # the first of its own
 
 
-def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
-    """A command's words: those that it needs, and with all that it takes besides."""
-    arguments, options = list[str](), list[str]()
-    for param in command.params:
-        text = {"name": name, "call": call}.get(param.name or "", TEXTS.get(param.name or "", OTHER))
-        if isinstance(param.type, click.IntRange):
-            text = call if param.name == "call" else "1"
-        if isinstance(param.type, click.Choice):
-            text = str(param.type.choices[0])
-        if isinstance(param, click.Argument):
-            arguments.append(text)
-        elif isinstance(param, click.Option) and not param.is_flag:
-            given = f"{param.opts[0]}={TEXTS['call'] if param.opts[0] == '--call' else text}"
-            (arguments if param.required else options).append(given)
-    yield arguments
-    for option in options:
-        yield [*arguments, option]
-
-
-async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
-    before, taken = await neighbors.state(), set[int]()
-    calls = neighbors.places["call"]
-    for noun, name, command in _commands():
-        names = ("double",) if name in ("delete", "remove", "revoke") else ("pick", "shout", "drop")
-        for call, function, talked_to in product(calls[:1] if noun != "calls" else calls, names, ("", OTHER, TALK)):
-            for words in _words(command, call, function):
-                texts = {"-": DOUBLE, OTHER: DOUBLE}
-                body = {"words": [noun, name, *words], "texts": texts, "agent": talked_to}
-                taken.add((await neighbors.asks("POST", f"{API}/commands", body=body)).status_code)
-        assert await neighbors.state() == before, (noun, name)
-    assert 200 in taken
-    assert 500 not in taken
+async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message(neighbors: Neighbors) -> None:
+    """The other agent let `drop` fail twice, and this one's call was the third."""
+    said = (await neighbors.asks("GET", f"{API}/agents/{MINE}/messages")).json()["messages"]
+    told = " ".join(str(row.get("text")) for row in said)
+    assert "ValueError (3 ×)" in told  # of `pick`, which only the other one called
+    assert "ValueError (2 ×)" in told
+    assert "ValueError: there is no colon in a" in told
 
 
 async def test_no_other_door_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
@@ -391,30 +355,68 @@ async def _mcp(neighbors: Neighbors, method: str, params: Json) -> httpx2.Respon
     return await neighbors.asks("POST", "/mcp", body=body)
 
 
-async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbors: Neighbors) -> None:
-    everyone = (await neighbors.all.get(f"{API}/calls")).json()["calls"]
-    mine = (await neighbors.asks("GET", f"{API}/calls")).json()["calls"]
-    assert (len(everyone), [call["arguments"] for call in mine]) == (8, [{"text": "a"}, {"text": "mine"}])
-    shout = f"{API}/calls/{mine[1]['call']}"
-    assert (await neighbors.asks("GET", shout)).json()["arguments"] == {"text": "mine"}
-    assert (await neighbors.asks("POST", f"{shout}/replay", body={})).json()["same"]
-    for words in (["list"], ["list", "drop", "--failed"], ["show", str(mine[1]["call"])]):
-        answer = await neighbors.asks("POST", f"{API}/commands", body={"words": ["calls", *words]})
-        assert answer.status_code == 200
-        assert answer.json()["lines"]
-    called = await neighbors.asks("POST", f"{API}/functions/shout/call", body={"arguments": {"text": "b"}})
-    assert called.json()["value"] == "bb"
-    assert (await neighbors.asks("GET", f"{API}/calls")).json()["calls"] == mine  # one outside of turns is nobody's
-    assert (await neighbors.asks("GET", f"{API}/status")).json()["agent"] == GROUP  # the first of its own
+def _commands() -> Iterator[tuple[str, str, click.Command]]:
+    """All commands that a server runs; what deletes something comes last."""
+    rows = [(noun, name) for nouns in _ALLOWED.values() for noun, names in nouns.items() for name in names.split()]
+    for noun, name in sorted(rows, key=lambda row: (row[1] in ("delete", "remove", "revoke"), row)):
+        yield noun, name, _NOUNS[noun].commands[name]
 
 
-async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message(neighbors: Neighbors) -> None:
-    """The other agent let `drop` fail twice, and this one's call was the third."""
-    said = (await neighbors.asks("GET", f"{API}/agents/{MINE}/messages")).json()["messages"]
-    told = " ".join(str(row.get("text")) for row in said)
-    assert "ValueError (3 ×)" in told  # of `pick`, which only the other one called
-    assert "ValueError (2 ×)" in told
-    assert "ValueError: there is no colon in a" in told
+def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
+    """A command's words: those that it needs, and with all that it takes besides."""
+    arguments, options = list[str](), list[str]()
+    for param in command.params:
+        text = {"name": name, "call": call}.get(param.name or "", TEXTS.get(param.name or "", OTHER))
+        if isinstance(param.type, click.IntRange):
+            text = call if param.name == "call" else "1"
+        if isinstance(param.type, click.Choice):
+            text = str(param.type.choices[0])
+        if isinstance(param, click.Argument):
+            arguments.append(text)
+        elif isinstance(param, click.Option) and not param.is_flag:
+            given = f"{param.opts[0]}={TEXTS['call'] if param.opts[0] == '--call' else text}"
+            (arguments if param.required else options).append(given)
+    yield arguments
+    for option in options:
+        yield [*arguments, option]
+
+
+async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
+    before, taken = await neighbors.state(), set[int]()
+    calls = neighbors.places["call"]
+    for noun, name, command in _commands():
+        names = ("double",) if name in ("delete", "remove", "revoke") else ("drop", "pick")
+        names = names if name in ("show", "call") else names[:1]
+        for call, function, talked_to in product(calls[:1] if noun != "calls" else calls, names, ("", OTHER, TALK)):
+            for words in _words(command, call, function):
+                texts = {"-": DOUBLE, OTHER: DOUBLE}
+                body = {"words": [noun, name, *words], "texts": texts, "agent": talked_to}
+                taken.add((await neighbors.asks("POST", f"{API}/commands", body=body)).status_code)
+        if name not in _ALLOWED["read"].get(noun, "").split():
+            assert await neighbors.state() == before, (noun, name)
+    assert 200 in taken
+    assert 500 not in taken
+
+
+async def test_no_operation_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
+    before = await neighbors.state()
+    assert SECRET in json.dumps(before)
+    misasked = set[str]()
+    order = ("GET", "POST", "PUT", "PATCH", "DELETE")
+    for operation in sorted(OPERATIONS, key=lambda row: (order.index(row.method), len(row.path))):
+        if operation.path == f"{API}/commands":
+            continue  # each command by itself, below
+        codes = set[str]()
+        for path in _paths(operation, neighbors.places):
+            for query, body in product(_given(operation.query), _given(operation.body)):
+                given = None if operation.body is Nothing else body
+                answer = await neighbors.asks(operation.method, path, query, given)
+                codes.add("" if answer.is_success else answer.json()["error"]["code"])
+        if codes <= {"invalid"} or "internal" in codes:
+            misasked.add(f"{operation.method} {operation.path}")
+        if operation.method != "GET":
+            assert await neighbors.state() == before, operation
+    assert not misasked, "what these take has no value here that they accept"
 
 
 async def test_a_group_is_there_for_a_token_that_is_for_all_its_members(served: Serve) -> None:
