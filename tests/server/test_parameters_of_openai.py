@@ -10,7 +10,7 @@ import pytest
 from openai.types.chat import completion_create_params as chat_types
 from openai.types.responses import response_create_params as response_types
 
-from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Refused, SentOn
+from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, NotOffered, SentOn
 from tests.agents.groups import group_file
 from tests.kit import Expect, Fail, Repeat, Say, Seen
 from tests.kit.drawing import sampled
@@ -40,9 +40,9 @@ def test_the_table_has_every_parameter_of_the_packages_types(ours: Mapping[str, 
 @pytest.mark.parametrize("path", DOORS)
 async def test_what_cannot_act_is_a_400_that_names_it_and_says_why(unchanged: Served, path: str) -> None:
     effects, body = DOORS[path]
-    refused = {name: effect for name, effect in effects.items() if isinstance(effect, Refused)}
+    refused = {name: effect for name, effect in effects.items() if isinstance(effect, NotOffered)}
     assert len(refused) > 10
-    for name, effect in [*refused.items(), ("frobnicate", Refused("is not known here."))]:
+    for name, effect in [*refused.items(), ("frobnicate", NotOffered("is not known here."))]:
         answer = await unchanged.client.post(path, json={**body, name: {"neither": "usual"}})
         assert answer.status_code == 400, (name, answer.text)
         error = answer.json()["error"]
@@ -84,8 +84,10 @@ SAMPLES: Mapping[str, Any] = {
 async def test_what_is_sent_on_reaches_the_model_and_what_asks_for_nothing_is_taken(served: Serve, path: str) -> None:
     effects, body = DOORS[path]
     sent = {name: SAMPLES[name] for name, effect in effects.items() if isinstance(effect, SentOn)}
-    usual = {name: effect.usual[0] for name, effect in effects.items() if isinstance(effect, Refused) and effect.usual}
-    nulls = {name: None for name, effect in effects.items() if isinstance(effect, Refused) and not effect.usual}
+    usual = {
+        name: effect.usual[0] for name, effect in effects.items() if isinstance(effect, NotOffered) and effect.usual
+    }
+    nulls = {name: None for name, effect in effects.items() if isinstance(effect, NotOffered) and not effect.usual}
 
     def has_them(seen: Seen) -> str | None:
         found = {name: seen.body.get(name) for name in sent}

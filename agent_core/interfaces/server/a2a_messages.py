@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agent_core.base.errors import KnapperError
 
-from .parts import Misfit, Open, read_part
+from .parts import InvalidBody, Open, read_part
 
 Json = dict[str, Any]  # Any: JSON
 _METHODS: Final = {
@@ -123,7 +123,7 @@ async def read_request(body: bytes) -> RpcRequest:
     """
     try:
         asked = await read_part(_Body, body)
-    except Misfit as error:
+    except InvalidBody as error:
         if not error.is_json:
             raise RpcError(-32700, f"This is not JSON: {error.message}.") from error
         is_of_params = error.problems[0][0][:1] == ("params",)

@@ -21,7 +21,7 @@ from .client_tools import MOST_TOOLS, Json, offered
 from .failures import status_of
 from .identity import CONVERSATION, Identity
 from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Unsupported, Verbosity, only_known, sent_on
-from .parts import Misfit, Open, read_part
+from .parts import InvalidBody, Open, read_part
 from .responses import STREAM, json_response
 from .rooms import Rooms
 
@@ -134,7 +134,7 @@ class ChatDoor:
         """Let an agent reply to the last message of a conversation."""
         try:
             asked = await read_part(ChatRequest, await request.body())
-        except Misfit as error:
+        except InvalidBody as error:
             return misfit(error)
         try:
             if asked.stream:
@@ -280,7 +280,7 @@ def refusal(error: KnapperError) -> Response:
     return json_response(body, status_of(error))
 
 
-def misfit(error: Misfit) -> Response:
+def misfit(error: InvalidBody) -> Response:
     """Return the answer to a request that is not as it must be."""
     message = error.message if error.is_json else f"The request is not JSON: {error.message}."
     return client_error(400, message, "invalid_request_error")

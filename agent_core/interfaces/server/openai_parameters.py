@@ -46,14 +46,14 @@ class SentOn:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class NotOffered:
     """A parameter without an effect here; `usual` are the values that ask for none, which are taken."""
 
     why: str
     usual: tuple[Any, ...] = ()  # Any: JSON
 
 
-Effect: TypeAlias = Acts | SentOn | Refused
+Effect: TypeAlias = Acts | SentOn | NotOffered
 _NO_SERVICE: Final = "is a service of OpenAI's own, which is not offered here."
 _SEVERAL_STEPS: Final = "is not possible: a reply is the work of several requests to a model."
 _OWNER: Final = "is the choice of who runs this server."
@@ -69,13 +69,13 @@ _SHARED: Final[Mapping[str, Effect]] = {
     "temperature": SentOn(),
     "top_p": SentOn(),
     "prompt_cache_key": SentOn(),
-    "prompt_cache_options": Refused(_OWNER, ({},)),
-    "prompt_cache_retention": Refused(_OWNER),
-    "service_tier": Refused(_OWNER, ("auto", "default")),
+    "prompt_cache_options": NotOffered(_OWNER, ({},)),
+    "prompt_cache_retention": NotOffered(_OWNER),
+    "service_tier": NotOffered(_OWNER, ("auto", "default")),
     "user": Acts(_WHO),
     "safety_identifier": Acts(_WHO),
-    "moderation": Refused(_NO_SERVICE),
-    "top_logprobs": Refused(_SEVERAL_STEPS, (0,)),
+    "moderation": NotOffered(_NO_SERVICE),
+    "top_logprobs": NotOffered(_SEVERAL_STEPS, (0,)),
 }
 CHAT: Final[Mapping[str, Effect]] = {
     **_SHARED,
@@ -89,18 +89,18 @@ CHAT: Final[Mapping[str, Effect]] = {
     "seed": SentOn(),
     "reasoning_effort": SentOn(),
     "verbosity": SentOn(),
-    "n": Refused("can only be 1: a turn of an agent has one reply.", (1,)),
-    "logprobs": Refused(_SEVERAL_STEPS, (False,)),
-    "logit_bias": Refused("needs the tokens of a model that the client does not choose.", ({},)),
-    "stop": Refused("is not possible: it would cut off the calls by which the agent works.", ([],)),
-    "modalities": Refused("can only be text.", (["text"],)),
-    "audio": Refused("is not possible: replies are text."),
-    "prediction": Refused("is not possible: the last reply of a turn is not known beforehand."),
-    "store": Refused("is not possible: completions cannot be fetched again.", (False,)),
-    "metadata": Refused("would be kept with a stored completion, and none is stored.", ({},)),
-    "functions": Refused("is the old form of `tools`.", ([],)),
-    "function_call": Refused("is the old form of `tool_choice`.", ("auto", "none")),
-    "web_search_options": Refused(_NO_SERVICE),
+    "n": NotOffered("can only be 1: a turn of an agent has one reply.", (1,)),
+    "logprobs": NotOffered(_SEVERAL_STEPS, (False,)),
+    "logit_bias": NotOffered("needs the tokens of a model that the client does not choose.", ({},)),
+    "stop": NotOffered("is not possible: it would cut off the calls by which the agent works.", ([],)),
+    "modalities": NotOffered("can only be text.", (["text"],)),
+    "audio": NotOffered("is not possible: replies are text."),
+    "prediction": NotOffered("is not possible: the last reply of a turn is not known beforehand."),
+    "store": NotOffered("is not possible: completions cannot be fetched again.", (False,)),
+    "metadata": NotOffered("would be kept with a stored completion, and none is stored.", ({},)),
+    "functions": NotOffered("is the old form of `tools`.", ([],)),
+    "function_call": NotOffered("is the old form of `tool_choice`.", ("auto", "none")),
+    "web_search_options": NotOffered(_NO_SERVICE),
 }
 RESPONSES: Final[Mapping[str, Effect]] = {
     **_SHARED,
@@ -112,16 +112,16 @@ RESPONSES: Final[Mapping[str, Effect]] = {
     "reasoning": Acts("`effort`: sent on as `reasoning_effort`"),
     "metadata": Acts("returned with the response"),
     "store": Acts("`false`: the response cannot be continued by its id"),
-    "stream_options": Refused("asks for padding, which is not sent.", ({}, {"include_obfuscation": False})),
-    "include": Refused("asks for parts that no response has here.", ([], ["reasoning.encrypted_content"])),
-    "truncation": Refused("can only be auto: what is too long is summarized.", ("auto",)),
-    "background": Refused("is not possible: read the response as a stream.", (False,)),
-    "conversation": Refused("is not known here: name one in `model`, as AGENT@CONVERSATION."),
-    "context_management": Refused(_OWNER, ([],)),
-    "max_tool_calls": Refused("counts calls of services of OpenAI's own, which are not offered here."),
-    "prompt": Refused("names a template that is kept at OpenAI."),
-    "image": Refused("is not possible: responses are text."),
-    "access_programs": Refused(_NO_SERVICE, ([],)),
+    "stream_options": NotOffered("asks for padding, which is not sent.", ({}, {"include_obfuscation": False})),
+    "include": NotOffered("asks for parts that no response has here.", ([], ["reasoning.encrypted_content"])),
+    "truncation": NotOffered("can only be auto: what is too long is summarized.", ("auto",)),
+    "background": NotOffered("is not possible: read the response as a stream.", (False,)),
+    "conversation": NotOffered("is not known here: name one in `model`, as AGENT@CONVERSATION."),
+    "context_management": NotOffered(_OWNER, ([],)),
+    "max_tool_calls": NotOffered("counts calls of services of OpenAI's own, which are not offered here."),
+    "prompt": NotOffered("names a template that is kept at OpenAI."),
+    "image": NotOffered("is not possible: responses are text."),
+    "access_programs": NotOffered(_NO_SERVICE, ([],)),
 }
 
 
@@ -167,7 +167,7 @@ def sent_on(request: Open, effects: Mapping[str, Effect]) -> Json:
         effect = effects.get(name)
         if effect is None:
             raise Unsupported(one_line(name, 80), "is not known here.")
-        if isinstance(effect, Refused) and not any(
+        if isinstance(effect, NotOffered) and not any(
             type(value) is type(usual) and value == usual for usual in effect.usual
         ):
             raise Unsupported(name, effect.why)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from .failures import misfits
 from .identity import Identity, Scope
-from .parts import Misfit, Nothing, Part, checked, read_part
+from .parts import InvalidBody, Nothing, Part, checked, read_part
 from .rooms import Rooms
 
 API: Final = "/api/v1"
@@ -83,6 +83,6 @@ class Operation:
             where = "body"
             is_empty = self.body is Nothing and not sent.body.strip()
             body = await read_part(self.body, b"{}" if is_empty else sent.body or b"{}")
-        except Misfit as error:
+        except InvalidBody as error:
             raise misfits([*error.listed(where)]) from error
         return await self.handler(Asked(rooms, identity, sent.path, body, query, sent.last_event, sent.trace))

@@ -21,10 +21,10 @@ from .failures import Json
 MOST_KEYS: Final = 64  # of one object whose keys are known
 MOST_PROBLEMS: Final = 20
 _LONGEST_KEY: Final = 80  # as it is shown
-P = TypeVar("P", bound="_Bounded")
+P = TypeVar("P", bound="_BoundedPart")
 
 
-class _Bounded(BaseModel):
+class _BoundedPart(BaseModel):
     """A part that is refused whole if it has too many keys, or if a field with a `max_length` has too many elements."""
 
     _longest: ClassVar[dict[str, int]]
@@ -49,7 +49,7 @@ class _Bounded(BaseModel):
         return values
 
 
-class Part(_Bounded):
+class Part(_BoundedPart):
     """A part of a request: what is unknown in it is an error, told with its name."""
 
     model_config = ConfigDict(extra="forbid", strict=False, str_max_length=1 << 20)
@@ -59,13 +59,13 @@ class Nothing(Part):
     """No fields."""
 
 
-class Open(_Bounded):
+class Open(_BoundedPart):
     """A part of a request of another protocol; what is not known here is left alone."""
 
     model_config = ConfigDict(extra="allow")
 
 
-class Misfit(KnapperError):
+class InvalidBody(KnapperError):
     """The values in a request are not as they must be. `is_json`: it could be read at all.
 
     `problems` are the first of them, each with the places on the way to it.
@@ -89,7 +89,7 @@ async def read_part(kind: type[P], body: bytes) -> P:
     """Return what a body holds.
 
     Raises:
-        Misfit: it is no JSON, or does not hold what it must.
+        InvalidBody: it is no JSON, or does not hold what it must.
     """
     return await aside(len(body), _read, kind, body)
 
@@ -98,20 +98,20 @@ def checked(kind: type[P], values: object) -> P:
     """Return the part that consists of these values.
 
     Raises:
-        Misfit: they do not fit.
+        InvalidBody: they do not fit.
     """
     try:
         return kind.model_validate(values)
     except ValidationError as error:
         rows = error.errors(include_url=False, include_context=False, include_input=False)
-        raise Misfit([(row["loc"], row["msg"]) for row in rows]) from error
+        raise InvalidBody([(row["loc"], row["msg"]) for row in rows]) from error
 
 
 def _read(kind: type[P], body: bytes) -> P:
     try:
         value = read_json(body, MESSAGE)
     except Malformed as error:
-        raise Misfit([((), f"{error}")], is_json=False) from error
+        raise InvalidBody([((), f"{error}")], is_json=False) from error
     return checked(kind, value)
 
 

@@ -39,7 +39,7 @@ from .openai_parameters import (
     only_known,
     sent_on,
 )
-from .parts import Misfit, Open, read_part
+from .parts import InvalidBody, Open, read_part
 from .responses import STREAM, json_response
 from .rooms import Rooms
 
@@ -162,7 +162,7 @@ class ResponsesDoor:
         """Let an agent respond."""
         try:
             asked = await read_part(ResponsesRequest, await request.body())
-        except Misfit as error:
+        except InvalidBody as error:
             return misfit(error)
         identity: Identity = request.scope["identity"]
         try:
