@@ -316,17 +316,30 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
 
 def test_a_line_that_is_not_the_word_asked_for_is_said_to_count_as_a_no(folder: Path) -> None:
     with prompt([], folder) as (screen, _):
-        for count, typed in enumerate(("yup", "/switch second"), 1):
-            screen.line("/switch nobody")
-            screen.wait_for("Create it?")
-            screen.line(typed)
-            screen.wait_for(f"“{typed}” is not “y”")
-            screen.wait_count("It was not created.", count)
+        screen.line("/switch nobody")
+        screen.wait_for("Create it?")
+        screen.line("yup")
+        screen.wait_for("“yup” is not “y”")
+        screen.wait_for("It was not created.")
         screen.line("/delete slugify")
         screen.wait_for("Delete slugify?")
         screen.line("n")
         screen.wait_for("Nothing was deleted.")
-        assert screen.scrolled().count("so it counts as a no.") == 2
+        assert screen.scrolled().count("so it counts as a no.") == 1
+
+
+def test_a_command_typed_at_a_question_is_a_no_and_then_runs(folder: Path) -> None:
+    with prompt([], folder) as (screen, _):
+        screen.line("/switch nobody")
+        screen.wait_for("There is no agent nobody.")
+        screen.line("/switch second")
+        screen.wait_for("There is no agent second.")
+        screen.wait_for("It was not created.")
+        agree(screen)
+        screen.wait_count("/help lists", 2)
+
+
+def test_a_plain_terminal_says_which_line_counts_as_a_no(folder: Path) -> None:
     with scripted([]) as model, terminal("run", "--plain", *flags(model), cwd=folder) as screen:
         screen.line("/delete slugify")
         screen.wait_for("Delete slugify?")
