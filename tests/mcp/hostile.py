@@ -1,6 +1,7 @@
 """A hostile MCP server at an address, as a program of its own: `python hostile.py WHAT WHERE`. It prints its port.
 
-It answers rightly, except to the requests of one method (WHERE), which get WHAT.
+It answers rightly, except to the requests of one method (WHERE), which get WHAT, such as `blanks`, `drip:a-body` or
+`honest:progress`.
 """
 
 import asyncio
@@ -49,6 +50,13 @@ def result(number: int | str, value: object) -> bytes:
 def listed(number: int | str, tools: list[dict[str, Any]], **more: Any) -> bytes:  # Any: JSON
     """A page of tools as an answer."""
     return head() + result(number, {"tools": tools, **more})
+
+
+async def late(*parts: tuple[float, bytes]) -> Parts:
+    """Send each part so many seconds after the one before."""
+    for pause_s, part in parts:
+        await asyncio.sleep(pause_s)
+        yield part
 
 
 def bomb() -> bytes:
@@ -121,6 +129,54 @@ WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
         listed(number, [{**ECHO, "name": f"t{at}", "inputSchema": {**TEXT, "enum": ["x"] * 400}} for at in range(200)])
     ),
 }
+FINE: Final = {"content": [{"type": "text", "text": "fine"}]}
+DRIPS: Final[dict[str, Callable[[Any], Parts]]] = {  # one byte, line or event a second, of which nothing comes
+    "a-head": lambda number: endless(b"X", 1.0, first=b"HTTP/1.1 200 OK\r\n"),
+    "interim-heads": lambda number: endless(b"HTTP/1.1 100 Continue\r\n\r\n", 1.0),
+    "blanks-before-a-body": lambda number: endless(b" ", 1.0, first=head()),
+    "a-body": lambda number: endless(b"x", 1.0, first=head() + b'{"jsonrpc": "2.0", "result": "'),
+    "the-length-of-a-chunk": lambda number: endless(
+        b"0", 1.0, first=head(EVENTS, more="Transfer-Encoding: chunked\r\n") + b"0"
+    ),
+    "an-event": lambda number: endless(b"x", 1.0, first=head(EVENTS) + b"data: "),
+    "lines-of-an-event": lambda number: endless(b"data: x\n", 1.0, first=head(EVENTS)),
+    "comments-in-an-event": lambda number: endless(b": x\n", 1.0, first=head(EVENTS) + b"data: {\n"),
+    "a-comment": lambda number: endless(b"x", 1.0, first=head(EVENTS) + b": "),
+    "comments": lambda number: endless(b": ping\n\n", 1.0, first=head(EVENTS)),
+    "blank-lines": lambda number: endless(b"\n", 1.0, first=head(EVENTS)),
+    "ids": lambda number: endless(b"id: 1\ndata:\n\n", 1.0, first=head(EVENTS)),
+    "garbage": lambda number: endless(b"data: {]\n\n", 1.0, first=head(EVENTS)),
+    "ends-of-garbage": lambda number: endless(b"\n\ndata: {]", 1.0, first=head(EVENTS)),
+    "progress-of-no-call": lambda number: endless(
+        event({"method": "notifications/progress", "params": {"progressToken": 77, "progress": 1}}),
+        1.0,
+        first=head(EVENTS),
+    ),
+    "what-no-protocol-has": lambda number: endless(event({"method": "x"}), 1.0, first=head(EVENTS)),
+    "an-answer-to-another": lambda number: once(head() + result(77, FINE)),
+}
+HONEST: Final[dict[str, Callable[[Any], Parts]]] = {  # what works for long, and answers then
+    "kept-open-for-a-while": lambda number: late(
+        (0, head(EVENTS)),
+        *[(0.3, b": ping\n\n")] * 10,
+        (0, b"data: " + result(number, FINE)[:20]),
+        (1, result(number, FINE)[20:] + b"\n\n"),
+    ),
+    "silent-before-the-head": lambda number: late((20, head() + result(number, FINE))),
+    "silent-before-the-body": lambda number: late((0, head()), (20, result(number, FINE))),
+    "silent-in-a-stream": lambda number: late((0, head(EVENTS)), (20, b"data: " + result(number, FINE) + b"\n\n")),
+    "kept-open": lambda number: late(
+        (0, head(EVENTS)), *[(2.5, b": ping\n\n")] * 14, (1, b"data: " + result(number, FINE) + b"\n\n")
+    ),
+    "progress": lambda number: late(
+        (0, head(EVENTS)),
+        *(
+            (0.5, event({"method": "notifications/progress", "params": {"progressToken": number, "progress": at}}))
+            for at in range(60)
+        ),
+        (0, b"data: " + result(number, FINE) + b"\n\n"),
+    ),
+}
 FOR_RESULTS: Final = {  # a schema that takes forever to compare with what comes back
     **ECHO,
     "outputSchema": {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}},
@@ -131,7 +187,8 @@ async def answer(body: dict[str, Any], method: str, what: str, where: str) -> Pa
     """Return the answer to a request, in parts."""
     number = body.get("id")
     if where in (name := str(body.get("method", method)), "everything"):
-        return WHAT[what](number)
+        kind, _, rest = what.partition(":")
+        return {"drip": DRIPS, "honest": HONEST}[kind][rest](number) if rest else WHAT[what](number)
     if number is None or "method" not in body:
         return once(head(status="202 Accepted"))
     if name == "initialize":
@@ -141,8 +198,7 @@ async def answer(body: dict[str, Any], method: str, what: str, where: str) -> Pa
     if name == "tools/list":
         return once(listed(number, [FOR_RESULTS]))
     if name == "tools/call":
-        content = [{"type": "text", "text": "fine"}]
-        return once(head() + result(number, {"content": content, "structuredContent": {"x": "a" * 60 + "!"}}))
+        return once(head() + result(number, {**FINE, "structuredContent": {"x": "a" * 60 + "!"}}))
     error = {"error": {"code": -32601, "message": "Method not found"}}
     return once(head(status="400 No") + json.dumps({"jsonrpc": "2.0", "id": number, **error}).encode())
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.kit.program import Program, surroundings
 
-from .hostile import WHAT
+from .hostile import DRIPS, HONEST, WHAT
 
 SERVER = Path(__file__).with_name("hostile.py")
 MOST_MIB = 300
@@ -108,14 +108,43 @@ def test_a_greeting_without_end_is_bounded(tmp_path: Path, what: str, where: str
     assert is_refused(tmp_path, done)
 
 
+def called(root: Path, what: str) -> Ran:
+    """A call of an approved tool, to which the server answers like this."""
+    with hostile(what, "tools/call") as url:
+        shown = json.loads(added(root, url).said)
+        assert ran(root, "mcp", "approve", "strange", shown["digest"]).code == 0
+        return ran(root, "functions", "call", "strange__echo", "--args", '{"text": "a"}')
+
+
 @pytest.mark.parametrize("what", ["blanks", "reconnecting", *STREAMED])
 def test_what_is_sent_in_place_of_a_result_is_bounded(tmp_path: Path, what: str) -> None:
-    with hostile(what, "tools/call") as url:
-        shown = json.loads(added(tmp_path, url).said)
-        assert ran(tmp_path, "mcp", "approve", "strange", shown["digest"]).code == 0
-        done = ran(tmp_path, "functions", "call", "strange__echo", "--args", '{"text": "a"}')
-    assert is_bounded(done)
+    assert is_bounded(done := called(tmp_path, what))
     assert "strange" in done.said
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=() if what == "an-answer-to-another" else pytest.mark.slow) for what in DRIPS]
+)
+def test_what_drips_within_a_call_ends_long_before_the_call_would(tmp_path: Path, what: str) -> None:
+    assert is_bounded(done := called(tmp_path, f"drip:{what}"))
+    assert (done.code, "The MCP server `strange` did not answer `echo`: it" in done.said) == (1, True), done.said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["initialize", "tools/list"])
+@pytest.mark.parametrize("what", DRIPS)
+def test_what_drips_before_anything_is_approved_is_bounded(tmp_path: Path, what: str, where: str) -> None:
+    with hostile(f"drip:{what}", where) as url:
+        assert is_bounded(done := added(tmp_path, url))
+    assert is_refused(tmp_path, done)
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=() if what == "kept-open-for-a-while" else pytest.mark.slow) for what in HONEST]
+)
+def test_a_call_that_takes_long_and_says_so_now_and_then_returns(tmp_path: Path, what: str) -> None:
+    done = called(tmp_path, f"honest:{what}")
+    assert (done.code, "fine" in done.said) == (0, True), done.said
 
 
 def is_refused(root: Path, done: Ran) -> bool:

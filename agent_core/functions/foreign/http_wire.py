@@ -2,26 +2,31 @@
 
 An answer that is packed, too large or too slow is cut off, and what is passed on was read as messages: an answer whole,
 a stream event by event. Of the head only what the protocol needs is passed on, so nothing of a stranger is kept.
+Who works for long says nothing meanwhile, or now and then a comment; what has begun has to end soon.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
+import httpcore2
 import httpx2
-from mcp_types import JSONRPCError, JSONRPCResponse
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from sandbox.wire.foreign import LOOSE, read_json
 
-from .line_wire import MOST_LINE, CutOff, Intake
+from .line_wire import ENDLESS, MOST_LINE, Allowance, CutOff, Intake
 
-ANSWER_S: Final = 15.0  # for an answer; a call may take as long as it does over a pipe
+ANSWER_S: Final = 15.0  # for an answer, and from the first byte of it to the last; a call may begin to answer later
 _CLOSING_S: Final = 2.0
 _CONNECT_S: Final = 10.0
 _MOST_REFUSAL: Final = 64 << 10
 _MOST_REDIRECTS: Final = 3
 _RECONNECTING: Final = 4  # costs as many messages that are none: a server may end a stream and be asked again
+_IDLE_AT_ONCE, _IDLE_A_SECOND = 12.0, 0.5  # parts of a stream that hold no message: a comment every 5 to 30 s is usual
+_KEPT_S: Final = 5.0
 _HEAD: Final = ("content-type", "mcp-session-id", "location")
 _LONGEST_ID: Final = 1_000
 _LONGEST_PAUSE: Final = 6  # digits of milliseconds
@@ -49,7 +54,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, intake: Intake, call_s: float) -> None:
         self._intake = intake
         self._call_s = call_s
-        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
+        self._inner = _Connections(intake)
+        self._waiting: dict[str, float] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the answer, whose body is read and checked, or is read event by event.
@@ -57,108 +63,228 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         Raises:
             Cut: there is more of it than is read, or it does not come in time.
         """
-        until_s, is_endless = _patience(request, self._call_s)
-        until = asyncio.get_running_loop().time() + until_s
+        asked, now = _Asked.of(request, self._call_s), asyncio.get_running_loop().time()
+        self._waiting = {number: until for number, until in self._waiting.items() if until > now}
+        if asked.number:
+            self._waiting[asked.number] = now + asked.patience_s
         try:
             if request.method == "GET":
                 self._intake.take_garbage(_RECONNECTING)
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(now + asked.patience_s):
                 response = await self._inner.handle_async_request(request)
         except TimeoutError as error:
-            raise Cut(str(self._intake.cut(f"it did not answer in {until_s:g} s"))) from error
+            raise Cut(str(self._intake.cut(f"it did not answer in {asked.patience_s:g} s"))) from error
         except CutOff as error:
             raise Cut(str(error)) from error
         try:
-            return await self._passed_on(request, response, None if is_endless else until)
+            return await self._passed_on(request, response, asked, now + asked.patience_s)
         except BaseException:
             await response.aclose()
             raise
 
     async def _passed_on(
-        self, request: httpx2.Request, response: httpx2.Response, until: float | None
+        self, request: httpx2.Request, response: httpx2.Response, asked: "_Asked", until: float
     ) -> httpx2.Response:
         head = [(name, response.headers[name]) for name in _HEAD if name in response.headers]
         coding = response.headers.get("content-encoding", "").strip().lower()
         kind = response.headers.get("content-type", "").lower()
         if coding not in ("", "identity"):
             raise Cut(str(self._intake.cut("it packed its answer, which was not asked for and is not unpacked")))
+        is_asked = request.method == "POST"
         if response.is_success and kind.startswith("text/event-stream"):
-            events = _Events(response, self._intake, until, is_asked=request.method == "POST")
+            limit = None if asked.is_endless else until
+            events = _Events(response, self._intake, self._waiting, limit, is_asked=is_asked)
             return httpx2.Response(response.status_code, headers=head, stream=events)
-        if request.method == "POST":
+        if is_asked:
             self._intake.refusal = response.status_code if response.is_error else 0
-        is_answer = request.method == "POST" and not response.has_redirect_location
-        body = await self._body(response) if is_answer and kind.startswith("application/json") else b""
+        is_answer = is_asked and not response.has_redirect_location and kind.startswith("application/json")
+        body = await self._body(response, asked, until) if is_answer else b""
         await response.aclose()
         return httpx2.Response(response.status_code, headers=head, content=body)
 
-    async def _body(self, response: httpx2.Response) -> bytes:
+    async def _body(self, response: httpx2.Response, asked: "_Asked", until: float) -> bytes:
         """Return the message in a body, as it was read; nothing for a refusal without one."""
         body, most = bytearray(), _MOST_REFUSAL if response.is_error else MOST_LINE
+        parts = _parts(response)
         try:
-            async with asyncio.timeout(ANSWER_S):
-                async for part in response.aiter_raw():
-                    body += part
-                    if len(body) > most:
-                        break
+            while len(body) <= most:
+                async with asyncio.timeout_at(until):
+                    part = await anext(parts, b"")
+                if not part:
+                    break
+                until = until if body else asyncio.get_running_loop().time() + ANSWER_S
+                body += part
+            if len(body) > MOST_LINE:
+                raise self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one answer")
+            message = self._intake.read(bytes(body))
+            if asked.number and response.is_success and _answered(message) != asked.number:
+                raise self._intake.cut("its answer is none to what was asked")
         except TimeoutError as error:
             raise Cut(str(self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s"))) from error
-        if len(body) > MOST_LINE:
-            raise Cut(str(self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one answer")))
-        try:
-            return self._intake.read(bytes(body)).model_dump_json(by_alias=True, exclude_unset=True).encode()
         except CutOff as error:
             raise Cut(str(error)) from error
         except ValueError as error:
             if response.is_error or response.status_code == httpx2.codes.ACCEPTED:
                 return b""
             raise Cut(str(self._intake.cut(f"its answer is no message: {error}"))) from error
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
 
 
-def _patience(request: httpx2.Request, call_s: float) -> tuple[float, bool]:
-    """Return the seconds that the answer to a request may take, and whether the stream in it may go on for longer."""
-    if request.method == "DELETE":
-        return _CLOSING_S, False
-    method = ""
-    with suppress(ValueError, AttributeError):
-        method = str(read_json(request.content, LOOSE).get("method")) if request.method == "POST" else ""
-    return (call_s if method == "tools/call" else ANSWER_S), request.method == "GET" or method == "subscriptions/listen"
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks for: its number, which may be none, how long the answer may let us wait, and whether the
+    stream in it may go on without end.
+    """
+
+    number: str
+    patience_s: float
+    is_endless: bool
+
+    @classmethod
+    def of(cls, request: httpx2.Request, call_s: float) -> "_Asked":
+        """Return what a request of the package `mcp` asks for."""
+        if request.method == "DELETE":
+            return cls("", _CLOSING_S, is_endless=False)
+        table: dict[str, Any] = {}  # Any: JSON
+        with suppress(ValueError):
+            table = read_json(request.content, LOOSE) if request.method == "POST" else {}
+        method = table.get("method")
+        is_endless = request.method == "GET" or method == "subscriptions/listen"
+        number = str(table["id"]) if method and "id" in table else ""
+        return cls(number, call_s if method == "tools/call" else ANSWER_S, is_endless)
+
+
+def _answered(message: JSONRPCMessage) -> str | None:
+    """Return the number of the request that a message answers; None if it answers none."""
+    return str(message.id) if isinstance(message, JSONRPCResponse | JSONRPCError) else None
+
+
+async def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Return the parts of a body as they come."""
+    connection: _Connection = response.extensions["network_stream"]
+    connection.begin()
+    async for part in response.aiter_raw():
+        connection.begin()
+        yield part
+
+
+class _Connection(httpcore2.AsyncNetworkStream):
+    """A connection on which what has begun, be it a head or a part of a body, has to end soon."""
+
+    def __init__(self, inner: httpcore2.AsyncNetworkStream, intake: Intake) -> None:
+        self._inner = inner
+        self._intake = intake
+        self._begun: float | None = None
+
+    def begin(self) -> None:
+        """Take what comes next for the beginning of something."""
+        self._begun = None
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - as the package has it
+        """Return what came.
+
+        Raises:
+            CutOff: what has begun does not end.
+        """
+        try:
+            async with asyncio.timeout_at(None if self._begun is None else self._begun + ANSWER_S):
+                data = await self._inner.read(max_bytes, timeout)
+        except TimeoutError as error:
+            raise self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s") from error
+        if self._begun is None:
+            self._begun = asyncio.get_running_loop().time()
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the same
+        """Send a part of a request, whose answer is still to begin."""
+        self.begin()
+        await self._inner.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self._inner.aclose()
+
+    async def start_tls(self, *arguments: Any, **named: Any) -> "_Connection":  # Any: as the package passes them
+        """Return the connection within TLS."""
+        return _Connection(await self._inner.start_tls(*arguments, **named), self._intake)
+
+    def get_extra_info(self, info: str) -> Any:  # Any: as the package has it
+        """Return what the package asks about its socket."""
+        return self._inner.get_extra_info(info)
+
+
+class _Network(httpcore2.AnyIOBackend):
+    """The network, on which each connection is bounded."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+
+    async def connect_tcp(self, *arguments: Any, **named: Any) -> _Connection:  # Any: as the package passes them
+        """Return a new connection."""
+        return _Connection(await super().connect_tcp(*arguments, **named), self._intake)
+
+
+class _Connections(httpx2.AsyncHTTPTransport):
+    """The transport of the package `httpx2` over such connections, for which it has no parameter."""
+
+    def __init__(self, intake: Intake) -> None:
+        context = httpx2.create_ssl_context(trust_env=False)
+        network = _Network(intake)
+        self._pool = httpcore2.AsyncConnectionPool(context, keepalive_expiry=_KEPT_S, network_backend=network)
 
 
 class _Events(httpx2.AsyncByteStream):
     """A stream of server-sent events, of which those that hold a message are passed on, as they were read.
 
-    `until` is when it has to be over, if ever. `is_asked`: the first answer in it is awaited, and ends it.
+    `until` is when it has to be over, if ever; `waiting` has the numbers of the requests that are still to be answered.
+    `is_asked`: the first answer in it is awaited, and ends it.
     """
 
-    def __init__(self, response: httpx2.Response, intake: Intake, until: float | None, *, is_asked: bool) -> None:
+    def __init__(
+        self,
+        response: httpx2.Response,
+        intake: Intake,
+        waiting: dict[str, float],
+        until: float | None,
+        *,
+        is_asked: bool,
+    ) -> None:
         self._response = response
-        self._parts = response.aiter_raw()
+        self._parts = _parts(response)
         self._intake = intake
+        self._waiting = waiting
         self._until = until
         self._is_asked = is_asked
+        self._idle = Allowance(_IDLE_AT_ONCE, _IDLE_A_SECOND)
+        self._is_idle = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         event, rest = _Event(), bytearray()
         begun: float | None = None  # the event that is not whole yet
         try:
             while part := await self._next(begun):
+                lines: list[bytes] = []
                 if b"\n" in part or b"\r" in part:
                     lines, rest = _split(bytes(rest) + part)
-                    for line in lines:
-                        if text := self._heard(event, line):
-                            yield text
-                        event = event if line else _Event()
                 else:
                     rest += part
+                self._is_idle, has_ended = True, False
+                for line in lines:
+                    if text := self._heard(event, line):
+                        yield text
+                    event = event if line else _Event()
+                    has_ended = has_ended or not event.size
+                if has_ended and self._is_idle and not self._idle.spend():
+                    raise self._intake.cut(ENDLESS)
                 if len(rest) + event.size > MOST_LINE:
                     raise self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one event")
                 is_whole = not rest and not event.size
-                begun = None if is_whole else begun or asyncio.get_running_loop().time()
+                since = None if has_ended else begun
+                begun = None if is_whole else since or asyncio.get_running_loop().time()
         except CutOff as error:
             raise Cut(str(error)) from error
 
@@ -190,9 +316,21 @@ class _Events(httpx2.AsyncByteStream):
         except ValueError:
             self._intake.take_garbage()
             return b""
+        self._is_idle = self._is_idle and not self._is_useful(message)
         if not (self._is_asked and isinstance(message, JSONRPCResponse | JSONRPCError)):
             self._intake.take_unasked(message, event.size)
         return event.written(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+    def _is_useful(self, message: JSONRPCMessage) -> bool:
+        """Check that a message answers what was asked, tells of it, or is another one that the protocol knows."""
+        match message:
+            case JSONRPCNotification(method="notifications/progress"):
+                return str((message.params or {}).get("progressToken")) in self._waiting
+            case JSONRPCNotification():
+                return message.method.startswith("notifications/")
+            case JSONRPCRequest():
+                return True
+        return self._waiting.pop(str(message.id), None) is not None
 
     async def aclose(self) -> None:
         """Close the connection's side of the body."""

@@ -22,6 +22,7 @@ _MOST_VALUES: Final = 100_000  # of one message: each takes hundreds of bytes on
 _AT_ONCE, _A_SECOND = 5_000.0, 50.0  # costs
 _BYTES_A_COST: Final = 8 << 10
 _GARBAGE, _QUESTION = 25, 25  # costs: 200 at once, two a second
+ENDLESS: Final = "it sent without end what answers nothing"
 _GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError)
 
 Received: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
@@ -30,6 +31,22 @@ Sent: TypeAlias = MemoryObjectSendStream[SessionMessage]
 
 class CutOff(Exception):
     """The other side sent more than is taken in."""
+
+
+class Allowance:
+    """So much at once, and so much a second."""
+
+    def __init__(self, at_once: float, a_second: float) -> None:
+        self._at_once, self._a_second = at_once, a_second
+        self._left = at_once
+        self._since = time.monotonic()
+
+    def spend(self, cost: float = 1.0) -> bool:
+        """Take so much of it, and check whether there was as much."""
+        now = time.monotonic()
+        self._left = min(self._at_once, self._left + (now - self._since) * self._a_second) - cost
+        self._since = now
+        return self._left >= 0
 
 
 class Intake:
@@ -43,8 +60,7 @@ class Intake:
         self.trouble = ""
         self.refusal = 0
         self._serves = serves
-        self._left = _AT_ONCE
-        self._since = time.monotonic()
+        self._allowance = Allowance(_AT_ONCE, _A_SECOND)
 
     def read(self, data: bytes) -> JSONRPCMessage:
         """Return the message that this is.
@@ -99,11 +115,8 @@ class Intake:
         return CutOff(self.trouble)
 
     def _spend(self, cost: float) -> None:
-        now = time.monotonic()
-        self._left = min(_AT_ONCE, self._left + (now - self._since) * _A_SECOND) - cost
-        self._since = now
-        if self._left < 0:
-            raise self.cut("it sent without end what answers nothing")
+        if not self._allowance.spend(cost):
+            raise self.cut(ENDLESS)
 
 
 @asynccontextmanager
