@@ -28,6 +28,8 @@ Stamp: TypeAlias = tuple[int, int, int]
 
 MOST_BYTES: Final = 64 << 10
 MOST_FILES: Final = 2_000
+MOST_PROBLEMS: Final = 20
+"""So many problems of a file, and of a folder, are told: whoever fixes them sees the next ones then."""
 _MOST_IN_ALL: Final = 1 << 20  # bytes of the files of a folder
 _SUFFIX: Final = ".toml"
 RESERVED: Final = frozenset(
@@ -51,6 +53,16 @@ PASSING: Final = "once--"
 """How the name of an agent begins that is gone after one question: nobody could answer it."""
 _AT_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 _ALL: Final = ""  # in place of a name: the problem is that of the folder
+
+
+def first_problems(folder: str, problems: Mapping[str, Sequence[Problem]]) -> tuple[Problem, ...]:
+    """Return the first problems of the files of a folder, in the order of their names, and how many files have more."""
+    rows = [problem for name in sorted(problems) for problem in problems[name]]
+    shown = tuple(rows[:MOST_PROBLEMS])
+    if not (left := len({problem.where.path for problem in rows} - {problem.where.path for problem in shown})):
+        return shown
+    message = f"{left:,} more {'file has' if left == 1 else 'files have'} problems"
+    return (*shown, Problem("more", message, Place(f"{folder}/"), "fix those above first"))
 
 
 class ConfigFolder(Generic[T]):
@@ -100,6 +112,12 @@ class ConfigFolder(Generic[T]):
         """What is wrong with the files, in the order of their names."""
         self.read()
         return tuple(self._problems[name] for name in sorted(self._problems))
+
+    @property
+    def first_problems(self) -> tuple[Problem, ...]:
+        """The first of these problems, and how many files more have some."""
+        self.read()
+        return first_problems(self._name, {name: (problem,) for name, problem in self._problems.items()})
 
     def must_hold(self, name: str) -> None:
         """Check that there is no file of this name of which nothing is in force: nobody knows what it allows.
@@ -196,7 +214,7 @@ class AgentFiles:
 
     def news(self) -> Sequence[str]:
         """Return what is wrong with the files and was not told yet."""
-        problems = [str(problem) for problem in self.folder.problems]
+        problems = [str(problem) for problem in self.folder.first_problems]
         fresh, self._told = [text for text in problems if text not in self._told], problems
         return fresh
 

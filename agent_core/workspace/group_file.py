@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -61,11 +60,10 @@ def group_names(root: Path) -> list[str]:
     return sorted(path.stem for path in (root / FOLDER).glob("*.toml") if is_group(root, path.stem))
 
 
-def file_problems(root: Path, main: str) -> list[Problem]:
-    """Return what is wrong with the files of agents and of groups; `main` is the agent that needs no file."""
-    agents = AgentFiles(root, main, partial(group_names, root))
+def file_problems(root: Path, agents: AgentFiles) -> list[Problem]:
+    """Return what is wrong first with the files of agents and of groups."""
     groups = GroupFolder(root, FOLDER, GroupFile, looks=agents.names)
-    return [*agents.folder.problems, *groups.problems]
+    return [*agents.folder.first_problems, *groups.first_problems]
 
 
 def read_group(root: Path, folder: GroupFolder, name: str, around: GroupSurroundings) -> GroupPlan:

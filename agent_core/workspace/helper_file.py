@@ -20,12 +20,12 @@ from agent_core.runtime.colleagues import fits
 from agent_core.runtime.requested_result import GIVE
 from sandbox.wire.foreign import OF_A_FILE, Malformed, lines_of_keys, read_toml
 
+from .agent_files import MOST_PROBLEMS
+
 FOLDER: Final = "helpers"
 MOST_BYTES: Final = 64 << 10
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 DEFAULT_BUDGET: Final = SpendingLimits(steps=12, tokens=60_000, seconds=300, depth=1)
-MOST_PROBLEMS: Final = 20
-"""So many problems of a file are told: whoever fixes them sees the next ones then."""
 _LONGEST_PURPOSE: Final = 1_000
 _MOST_ENTRIES: Final[Mapping[str, int]] = {"inputs": 50, "functions": 200, "helpers": 200, "examples": 50}
 _KINDS: Final[Mapping[str, tuple[type, str]]] = {
@@ -84,16 +84,16 @@ def path_of(name: str) -> str:
     return f"{FOLDER}/{name}.toml"
 
 
-def read_helper(name: str, text: str) -> Helper | tuple[Problem, ...]:
-    """Return the helper in a file's text, or every problem with it."""
-    return _FileReader(name, text).read()
+def read_helper(name: str, text: str, most: int = MOST_PROBLEMS) -> Helper | tuple[Problem, ...]:
+    """Return the helper in a file's text, or the first `most` problems with it."""
+    return _FileReader(name, text, most).read()
 
 
 class _FileReader:
     """A reader of one file that collects its problems on the way."""
 
-    def __init__(self, name: str, text: str) -> None:
-        self.name, self.text, self.path = name, text, path_of(name)
+    def __init__(self, name: str, text: str, most: int = MOST_PROBLEMS) -> None:
+        self.name, self.text, self.path, self.most = name, text, path_of(name), most
         self.problems: list[Problem] = []
 
     def read(self) -> Helper | tuple[Problem, ...]:
@@ -132,7 +132,7 @@ class _FileReader:
 
     def check_keys(self, table: Mapping[str, Any]) -> None:
         for key, value in table.items():
-            if len(self.problems) == MOST_PROBLEMS:
+            if len(self.problems) == self.most:
                 return
             self.check_value(key, value)
         for key in ("purpose", "result"):
@@ -160,7 +160,7 @@ class _FileReader:
     def signature(self, name: str, about: str, inputs: Mapping[str, str], result: str) -> Function | None:
         function = read_signature(Signature(name, about, inputs, result), FOLDER, self.path, self.place)
         if isinstance(function, tuple):
-            self.problems += function[: MOST_PROBLEMS - len(self.problems)]
+            self.problems += function[: self.most - len(self.problems)]
             return None
         # The version is the file's: what a call is recorded with is then found again.
         return replace(function, version=version_of(self.text), body_hash=version_of(self.text))

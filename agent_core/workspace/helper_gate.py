@@ -19,8 +19,8 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.runtime.colleagues import fits
 from agent_core.runtime.requested_result import GIVE
 
-from .agent_files import RESERVED
-from .helper_file import MOST_PROBLEMS, Helper, path_of, place_of
+from .agent_files import MOST_PROBLEMS, RESERVED
+from .helper_file import Helper, path_of, place_of
 
 NEAR_PURPOSE: Final = 0.75
 """So many of the words that two purposes have in all are in both, and they count as nearly the same."""

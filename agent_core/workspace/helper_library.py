@@ -28,7 +28,7 @@ from agent_core.runtime.helper_calls import PREFIX
 from agent_core.storage import SaveVersion, Store, VersionRow
 from sandbox.wire.lines import bare_lines
 
-from .agent_files import Stamp, stamps_of
+from .agent_files import MOST_PROBLEMS, Stamp, first_problems, stamps_of
 from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
 from .helper_gate import Surroundings, problems_around
 
@@ -72,8 +72,8 @@ class HelperLibrary:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The problems of all files."""
-        return tuple(problem for name in sorted(self._problems) for problem in self._problems[name])
+        """The problems of the files: the first of all, and how many files more have some."""
+        return first_problems(FOLDER, self._problems)
 
     def offered(self, snapshot: Snapshot) -> Mapping[str, Helper]:
         """Return the helpers that can be called, without those whose name a function has taken."""
@@ -178,9 +178,12 @@ class HelperLibrary:
             self._workshop.tell(news)
 
     async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
-        readings = {
-            name: (text,) if isinstance(text, Problem) else read_helper(name, text) for name, text in texts.items()
-        }
+        readings: dict[str, Helper | tuple[Problem, ...]] = {}
+        left = MOST_PROBLEMS  # of all files, but one of each: why it is rejected
+        for name, text in texts.items():
+            reading = (text,) if isinstance(text, Problem) else read_helper(name, text, max(left, 1))
+            left -= len(reading) if isinstance(reading, tuple) else 0
+            readings[name] = reading
         helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
         problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
         around = Surroundings(self._workshop.registry.snapshot(), self._hosted, helpers)

@@ -1,5 +1,6 @@
 """A file or folder that holds far more than anybody writes costs a command next to nothing, and is one sentence."""
 
+import json
 import os
 import resource
 import subprocess
@@ -12,8 +13,8 @@ import pytest
 
 from agent_core.access.grants.file import GrantsFile
 from agent_core.base.errors import ConfigError
-from agent_core.workspace.agent_files import MOST_FILES, stamps_of
-from agent_core.workspace.helper_file import MOST_PROBLEMS, read_helper
+from agent_core.workspace.agent_files import MOST_FILES, MOST_PROBLEMS, stamps_of
+from agent_core.workspace.helper_file import read_helper
 from sandbox.wire.foreign import OF_A_FILE, Malformed, lines_of_keys, read_toml
 from tests.kit.drawing import sampled
 from tests.kit.pace import least_s, time_of
@@ -24,6 +25,9 @@ NAMES = ", ".join(f'name{number} = "str"' for number in range(4_500))
 FOLDERS: Mapping[str, Mapping[str, str]] = {
     "a helper of unknown keys": {"helpers/a.toml": HELPER + UNKNOWN},
     "four helpers of unknown keys": {f"helpers/h{number}.toml": HELPER + UNKNOWN for number in range(4)},
+    "400 helpers of unknown keys": {f"helpers/h{number}.toml": HELPER + UNKNOWN[: 250 * 6] for number in range(400)},
+    "400 agents of unknown keys": {f"agents/a{number}x.toml": UNKNOWN[: 250 * 6] for number in range(400)},
+    "400 groups of unknown keys": {f"groups/a{number}x.toml": UNKNOWN[: 250 * 6] for number in range(400)},
     "a helper of 4,500 inputs": {"helpers/a.toml": f"{HELPER}inputs = {{ {NAMES} }}\n"},
     "10,000 helpers": {f"helpers/h{number}.toml": HELPER for number in range(10_000)},
     "four agents of unknown keys": {f"agents/a{number}x.toml": UNKNOWN for number in range(4)},
@@ -32,7 +36,7 @@ FOLDERS: Mapping[str, Mapping[str, str]] = {
     "grants of unknown keys": {"functions/grants.toml": "".join(f"[f{n}]\nk = 1\n" for n in range(8_000))},
     "servers of unknown keys": {"mcp.toml": f"[a]\n{UNKNOWN}"},
 }
-COMMANDS = (("functions", "list"), ("helpers", "list"), ("agents", "list"), ("functions", "grants"))
+COMMANDS = (("functions", "list"), ("helpers", "list"), ("agents", "list"), ("agents", "tree"), ("functions", "grants"))
 
 
 def processor_s(root: Path, home: Path, command: tuple[str, ...]) -> float:
@@ -53,7 +57,7 @@ def test_a_command_takes_no_longer_in_a_folder_that_is_full(
 ) -> None:
     folders = {"small": dict[str, str](), "full": FOLDERS[name]}
     for folder, files in folders.items():
-        for path, text in {"functions/a.py": "", **files}.items():
+        for path, text in {"knapper.toml": "", "functions/a.py": "", **files}.items():
             file = tmp_path / folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
@@ -133,6 +137,30 @@ def test_of_wrong_grants_the_first_twenty_are_told(tmp_path: Path) -> None:
     assert len(listing.problems) == 21
     assert [problem.where.line for problem in listing.problems[:3]] == [1, 3, 5]
     assert not listing.entries
+
+
+@pytest.mark.parametrize(
+    ("folder", "command", "key"),
+    [("helpers", ("helpers", "list"), "rejected"), ("agents", ("agents", "tree"), "problems")],
+)
+def test_of_a_folder_twenty_problems_are_told_and_how_many_files_have_more(
+    tmp_path: Path, folder: str, command: tuple[str, str], key: str
+) -> None:
+    (tmp_path / "knapper.toml").touch()
+    (tmp_path / folder).mkdir()
+    for number in range(40):
+        (tmp_path / folder / f"a{number:02}x.toml").write_text(HELPER + "k1 = 1\nk2 = 1\nk3 = 1\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_core", *command, "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    problems = json.loads(done.stdout)[key]
+    paths = {problem["path"] for problem in problems[:MOST_PROBLEMS]}
+    assert len(problems) == MOST_PROBLEMS + 1, problems
+    assert problems[-1]["message"] == f"{40 - len(paths)} more files have problems"
 
 
 def test_a_folder_of_too_many_files_is_told_as_one_thing(tmp_path: Path) -> None:

@@ -233,9 +233,9 @@ async def tree(door: Door) -> Result:
 
     from ..render.agent_tree import tree_lines
 
-    async with _supervised(door) as (supervision, state):
+    async with _supervised(door) as (supervision, state, files):
         states = await supervision.tree()
-        problems = file_problems(state.root, state.agent)
+        problems = file_problems(state.root, files)
     hint = "" if states else "There is none yet. An agent is a file: agents/NAME.toml"
     document = {"agents": [state.to_json() for state in states], "problems": [one.to_json() for one in problems]}
     return Result(document, tree_lines(states), hint, aside=[line(("bad", str(problem))) for problem in problems])
@@ -248,7 +248,7 @@ async def watch(door: Door, seconds: float | None) -> Result:
     from ..render.agent_tree import tree_lines
 
     shown: list[Line] = []
-    async with _supervised(door) as (supervision, _):
+    async with _supervised(door) as (supervision, *_):
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
@@ -267,7 +267,7 @@ async def pause(door: Door, name: str, why: str) -> Result:
     """Pause an agent: its turns wait, its inbox goes on filling."""
     from agent_core.storage import PauseAgent
 
-    async with _supervised(door) as (supervision, state):
+    async with _supervised(door) as (supervision, state, _):
         supervision.check(name)
         await state.store.apply([PauseAgent(name, why)])
     return _done({"paused": name}, f"{name} is paused", f"knapper agents resume {name}")
@@ -277,7 +277,7 @@ async def pause(door: Door, name: str, why: str) -> Result:
 @click.argument("name")
 async def resume(door: Door, name: str) -> Result:
     """Resume a paused agent, or open a thread again that is stuck."""
-    async with _supervised(door) as (supervision, _):
+    async with _supervised(door) as (supervision, *_):
         threads = await supervision.resume(name)
     say = f'tell it how: knapper run --agent {name} --message "…"' if threads else ""
     return _done({"resumed": name, "threads": threads}, f"{name} {'may go on' if threads else 'goes on'}", say)
@@ -288,7 +288,7 @@ async def resume(door: Door, name: str) -> Result:
 @click.option("--why", default="A person stopped it.", help="The reason.")
 async def stop(door: Door, name: str, why: str) -> Result:
     """Stop the threads that an agent works in: nobody waits any more, and what waits in them is dropped."""
-    async with _supervised(door) as (supervision, _):
+    async with _supervised(door) as (supervision, *_):
         threads = await supervision.stop(name, why)
     return _done({"stopped": threads}, f"stopped {len(threads)} thread{'' if len(threads) == 1 else 's'}")
 
@@ -298,7 +298,7 @@ async def stop(door: Door, name: str, why: str) -> Result:
 @click.argument("text")
 async def answer(door: Door, name: str, text: str) -> Result:
     """Answer in place of an agent what others ask it."""
-    async with _supervised(door) as (supervision, _):
+    async with _supervised(door) as (supervision, *_):
         count = await supervision.answer(name, text)
     return _done({"answered": count}, f"answered {count} in place of {name}")
 
@@ -308,13 +308,13 @@ async def answer(door: Door, name: str, text: str) -> Result:
 @click.argument("to")
 async def route(door: Door, name: str, to: str) -> Result:
     """Put what others ask an agent to another one."""
-    async with _supervised(door) as (supervision, _):
+    async with _supervised(door) as (supervision, *_):
         count = await supervision.route(name, to)
     return _done({"routed": count, "to": to}, f"{count} of {name} went to {to}")
 
 
 @asynccontextmanager
-async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: the view, and the state: slow to import
+async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
     from agent_core.workspace.agent_files import PASSING, AgentFiles
     from agent_core.workspace.group_file import group_names
     from agent_core.workspace.runner import ring
@@ -322,9 +322,10 @@ async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: the view, and t
 
     async with door.state() as state:
         groups = group_names(state.root)
+        files = AgentFiles(state.root, state.agent, lambda: groups)
         stored = [name for name in await state.store.agent_names() if not name.startswith(PASSING)]
-        names = dict.fromkeys([*AgentFiles(state.root, state.agent).names(), *groups, *stored])
-        yield Supervision(state.store, names, groups), state
+        names = dict.fromkeys([*files.names(), *groups, *stored])
+        yield Supervision(state.store, names, groups), state, files
         ring(state.folder)
 
 

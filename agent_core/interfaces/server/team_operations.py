@@ -12,6 +12,7 @@ from agent_core.base.plain_files import read_plain
 from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.source import hash_of
 from agent_core.storage import AGENT
+from agent_core.workspace.agent_files import first_problems
 from agent_core.workspace.group_file import FOLDER, GroupFile
 from agent_core.workspace.helper_changes import HelperVerdict
 
@@ -90,9 +91,10 @@ async def groups(asked: Asked) -> object:
     folder, names = asked.rooms.workspace.groups, await asked.rooms.workspace.agent_names()
     files = {name: file for name, file in folder.read().items() if await asked.rooms.shows(name, asked.identity)}
     hidden = {_path(name) for name in names if name not in files} if asked.identity.agents else frozenset()
+    problems = {row.where.path: (row,) for row in folder.problems if row.where.path not in hidden}
     return {
         "groups": [_group(name, file) for name, file in files.items()],
-        "problems": [problem for problem in folder.problems if problem.where.path not in hidden],
+        "problems": first_problems(FOLDER, problems),
     }
 
 
