@@ -355,6 +355,7 @@ async def at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tup
     server = Server.make()
     try:
         with tempfile.TemporaryDirectory() as folder, scripted([Repeat(play)]) as model:
+            (Path(folder) / "knapper.toml").touch()
             (Path(folder) / "functions").mkdir()
             (Path(folder) / "functions" / "notes.py").write_text(NOTE)
             async with cluster(server.url(), model) as made:

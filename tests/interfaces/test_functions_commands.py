@@ -125,6 +125,25 @@ def test_what_cannot_be_asked_is_usage_and_one_json_error(grown: Path, arguments
     assert error["message"]
 
 
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("{text:1}", "Write: --args '{\"text\": 1}'"),
+        ("{'text': 'it'}", 'Write: --args \'{"text": "it"}\''),
+        ('["queue"]', "Write: --args '{\"name\": 1}'"),
+        ("queue", "at line 1 column 1"),
+    ],
+)
+def test_arguments_that_are_no_json_object_are_refused_with_the_right_form(
+    tmp_path: Path, written: str, told: str
+) -> None:
+    (tmp_path / "knapper.toml").touch()
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
+    done = knapper("functions", "call", "count_vowels", "--args", written, cwd=tmp_path)
+    assert (done.returncode, done.stdout, told in done.stderr) == (2, "", True), done.stderr
+
+
 def test_schema_reads_a_file_without_running_a_line_of_it(tmp_path: Path) -> None:
     (tmp_path / "words.py").write_text("open('ran', 'w')\n" + COUNT_VOWELS)
     found = document("schema", "words.py", cwd=tmp_path)
@@ -134,13 +153,15 @@ def test_schema_reads_a_file_without_running_a_line_of_it(tmp_path: Path) -> Non
 
 
 def test_doctor_tells_people_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
-    shown = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_MODEL_BASE_URL": "nonsense"}).stdout
+    done = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_MODEL_BASE_URL": "nonsense"})
+    assert (done.returncode, "✗ model" in done.stdout) == (1, True)
+    shown = done.stdout
     assert "✗ model: `nonsense` is not an address of an endpoint. It looks like http" in shown
     assert shown.endswith("✓ storage: whole\n")
 
 
 def test_doctor_says_ok_and_names_every_layer(tmp_path: Path) -> None:
-    report = document("doctor", cwd=tmp_path)
+    report = document("doctor", cwd=tmp_path, code=1)  # there is no model
     assert {"version", "python", "platform", "sandbox", "model", "storage", "ok"} <= set(report)
     assert report["ok"] is True
     assert report["sandbox"]["level"] in ("full", "core")

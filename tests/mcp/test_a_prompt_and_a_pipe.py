@@ -3,6 +3,7 @@
 import asyncio
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import mcp_types as wire
@@ -57,3 +58,10 @@ def test_a_client_that_is_gone_from_both_pipes_ends_the_program_quietly(tmp_path
         program.stdout.close()
         program.stdin.close()
         assert (program.wait(60), program.stderr.read()) == (0, b"")
+
+
+def test_a_server_without_a_client_ends_at_once_and_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").touch()
+    program = [sys.executable, "-m", "agent_core", "mcp"]
+    done = subprocess.run(program, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

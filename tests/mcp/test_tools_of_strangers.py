@@ -205,7 +205,11 @@ def test_a_server_of_a_pulled_file_starts_nothing_before_it_is_approved(
     assert said("list")[1]["servers"][0]["state"] == "unapproved"
     assert said("doctor", "strange")[0] == 1
     code, shown = said("approve", "strange")
-    assert (code, shown["started"]) == (1, False)
+    assert (code, shown["started"]) == (0, False)
+    assert main(["mcp", "approve", "strange", "-C", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert f"It starts: touch {mark}\n  It reaches: all files that you can\n" in told
+    assert "{" not in told
     assert said("approve", "strange", "0" * 16)[0] == 1
     assert not mark.exists()
     assert said("remove", "strange")[0] == 0

@@ -132,6 +132,19 @@ def test_knapper_login_prints_a_link_of_the_running_server_and_says_if_there_is_
     assert knapper("login", cwd=root).returncode == 2
 
 
+def test_knapper_login_prints_a_link_of_each_server_of_the_workspace(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
+    root, token = place
+    servers = [Process(root, scripted([]), token) for _ in range(2)]
+    links = json.loads(knapper("login", "--json", cwd=root).stdout)["logins"]
+    for process, link in zip(servers, links, strict=True):
+        assert link.startswith(process.told["url"])
+    servers[0].end(signal.SIGTERM)
+    assert knapper("login", cwd=root).stdout.startswith(servers[1].told["url"])
+    servers[1].end(signal.SIGTERM)
+
+
 def test_knapper_login_trusts_the_servers_own_certificate_and_no_other(
     place: tuple[Path, str], scripted: Callable[..., ScriptedModel], tmp_path: Path
 ) -> None:

@@ -1,7 +1,10 @@
 """`knapper functions`: the commands with which people and scripts manage functions and their packages."""
 
+import json
+import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +13,8 @@ import click
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
+from agent_core.registry.validation import NotJson, read_object
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from ..editor import open_editor
 from ..progress import StatusLine
@@ -285,12 +290,28 @@ async def reload(door: Door) -> Result:
 
 
 def _read(door: Door, arguments: str) -> str:
-    """Return the arguments of a call; `-` stands for what comes on standard input."""
-    if arguments != "-":
-        return arguments
+    """Return the arguments of a call; `-` stands for what comes on standard input.
+
+    Raises:
+        UsageError: they are no JSON object. What a model meant is guessed at; whoever types is asked.
+    """
     if door.at_prompt:
-        raise UsageError("`-` is standard input, which the prompt reads itself.", fix="Give the arguments as JSON.")
-    return door.read("-")
+        if arguments == "-":
+            raise UsageError("`-` is standard input, which the prompt reads itself.", fix="Give the arguments as JSON.")
+        return arguments
+    text = door.read("-") if arguments == "-" else arguments
+    if not text.strip():
+        return text
+    try:
+        problem = "" if isinstance(read_json(text, LOOSE), dict) else "expected an object, got another value"
+    except Malformed as error:
+        problem = str(error)
+    if not problem:
+        return text
+    example = '{"name": 1}'
+    with suppress(NotJson):
+        example = json.dumps(read_object(text), ensure_ascii=False)
+    raise UsageError(f"The arguments are no JSON object: {problem}.", fix=f"Write: --args {shlex.quote(example)}")
 
 
 def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:

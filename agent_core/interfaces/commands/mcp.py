@@ -3,6 +3,7 @@
 import asyncio
 import difflib
 import json
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from .serve import stopping
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` loads none of it
+    from agent_core.functions.foreign.entry import ServerEntry
     from agent_core.functions.foreign.library import ForeignLibrary
     from agent_core.functions.foreign.tools import ForeignListing
 
@@ -124,7 +126,7 @@ async def approve(door: Door, name: str, digest: str) -> Result:
         entry = library.book.entry(name)
         if not library.book.is_started(name, entry):
             if digest != digest_of(entry.text):
-                return _unstarted(name, entry.text, digest_of(entry.text))
+                return _unstarted(name, entry, digest_of(entry.text), digest)
             library.book.approve(name, entry)
             return await _shown(library, name)
         listing = await _listing(library, name)
@@ -209,13 +211,26 @@ def _told(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
     return bare_lines(visible(f"{tool['description']}\n{text}"))
 
 
-def _unstarted(name: str, text: str, digest: str) -> Result:
+def _unstarted(name: str, entry: "ServerEntry", digest: str, given: str) -> Result:
+    """Return what is to be approved of an entry; a digest that was given is that of another one."""
+    facts = {
+        "connects to": entry.url,
+        "starts": shlex.join(entry.command),
+        "gets the secrets": ", ".join(entry.secrets),
+        "sends as its token the secret": entry.bearer,
+        "reads, in addition": ", ".join(entry.read),
+        "reads and writes": ", ".join(entry.write),
+        "reaches": "all files that you can" if entry.command and not entry.confined else "",
+    }
     lines = [
         line(("bad", f"! {name} is in mcp.toml, but you did not add it. Nothing was started.")),
-        line(visible(text)),
+        *(line(f"  It {fact}: {visible(value)}") for fact, value in facts.items() if value),
         line(f"To start it and see its tools: knapper mcp approve {name} {digest}"),
     ]
-    return Result({"name": name, "entry": text, "digest": digest, "started": False}, lines, code=1)
+    if given:
+        lines.insert(1, line(("bad", "  The digest is not that of the entry as it now is.")))
+    data = {"name": name, "entry": entry.text, "digest": digest, "started": False}
+    return Result(data, lines, code=1 if given else 0)
 
 
 def _target(row: dict[str, Any]) -> str:  # Any: JSON

@@ -94,27 +94,30 @@ def _tell(scene: CliContext, doors: "Doors") -> None:
 def login(scene: CliContext) -> int:
     """Print a new login link for the page of the running server.
 
-    The link lets one browser in, within ten minutes; those that are logged in stay so. Over --server it needs a token
-    of all scopes and agents.
+    The link lets one browser in, within ten minutes; those that are logged in stay so. If several servers of the
+    workspace run, there is one for each. Over --server it needs a token of all scopes and agents.
     """
     from agent_core.base.own_environment import environment
     from agent_core.base.settings import TOKEN
     from agent_core.workspace.workspace import Workspace
 
     from ..client.wire import HttpWire
-    from ..server.serving import running_server
+    from ..server.serving import running_servers
 
-    async def run() -> str:
+    async def run() -> list[str]:
         if scene.server:
-            wire = HttpWire(scene.server, scene.token or environment().get(TOKEN, ""))
+            wires = [HttpWire(scene.server, scene.token or environment().get(TOKEN, ""))]
         else:
-            wire = HttpWire(*running_server(Workspace.find(scene.root)))
-        async with aclosing(wire):
-            return str((await wire.ask("POST", "/login/links", {}, None))["login"])
+            wires = [HttpWire(*server) for server in running_servers(Workspace.find(scene.root))]
+        links = []
+        for wire in wires:
+            async with aclosing(wire):
+                links.append(str((await wire.ask("POST", "/login/links", {}, None))["login"]))
+        return links
 
-    link = asyncio.run(run())
-    scene.result({"login": link}, [line(link)])
-    scene.hint("It is good once, within ten minutes.")
+    links = asyncio.run(run())
+    scene.result({"login": links[0], "logins": links}, [line(link) for link in links])
+    scene.hint("It is good once, within ten minutes." if len(links) == 1 else "Each is good once, within ten minutes.")
     return 0
 
 

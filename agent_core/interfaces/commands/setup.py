@@ -15,6 +15,7 @@ from ..spans import Line, Span, indented, line, warned
 from .verb import Door, Opens, Result, verb
 
 _LATE_S = 60.0  # an event that is due for longer means that too few run turns
+_BAD: Span = ("bad", "✗ ")
 _AT_CORE = "at core scratch has no total size, and whether a path is there can be seen: docs/platforms.md"
 
 
@@ -35,17 +36,20 @@ def init(scene: CliContext, folder: Path | None) -> None:
 
 @verb(opens=Opens.MACHINE)
 async def doctor(door: Door) -> Result:
-    """Say what works here and what is missing. The exit code is 1 if functions cannot run."""
+    """Say what works here and what is missing. The exit code is 1 if anything of it is marked with ✗."""
     report = await door.workspace.doctor()
-    return Result(report, _doctor_lines(report), code=0 if report["ok"] else 1)
+    lines = _doctor_lines(report)
+    is_well = not any(span == _BAD for row in lines for span in row)
+    return Result(report, lines, code=0 if is_well else 1)
 
 
 def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of `doctor`
     sandbox = report["sandbox"]
+    absent: Span = _BAD if sandbox["level"] == "none" else ("bad", "! ")  # the others confine what runs, too
     lines = [
         line(("strong", "knapper "), f"{report['version']}, Python {report['python']}, {report['platform']}"),
         line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
-        *(line("  ", _mark(is_present), layer) for layer, is_present in sandbox["layers"].items()),
+        *(line("  ", ("ok", "✓ ") if is_present else absent, layer) for layer, is_present in sandbox["layers"].items()),
         *(line("  ", ("bad", f"missing: {layer}")) for layer in sandbox["missing"]),
         *([line(("dim", f"  {_AT_CORE}"))] if sandbox["level"] == "core" else []),
         *(line(("dim", f"  {name}: {value}")) for name, value in sandbox.get("resources", {}).items()),
@@ -102,7 +106,7 @@ def _process_line(process: dict[str, Any], version: str) -> Line:  # Any: JSON
 
 
 def _mark(good: bool) -> Span:  # noqa: FBT001  (the one thing it renders)
-    return ("ok", "✓ ") if good else ("bad", "✗ ")
+    return ("ok", "✓ ") if good else _BAD
 
 
 @click.command()

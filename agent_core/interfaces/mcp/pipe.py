@@ -5,8 +5,11 @@ Only messages go out there: whatever else this process prints goes to standard e
 
 import asyncio
 import os
+import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import BinaryIO
 
 from agent_core.base.errors import UsageError
 from agent_core.functions.foreign.line_wire import MOST_LINE, wired
@@ -51,8 +54,12 @@ async def _standard_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio
     source, sink = os.fdopen(os.dup(_INPUT), "rb", 0), os.fdopen(os.dup(_OUTPUT), "wb", 0)
     os.dup2(_ERRORS, _OUTPUT)
     reader = asyncio.StreamReader(MOST_LINE)
+    incoming: asyncio.BaseTransport | None = None
     try:
-        incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+        if _is_nothing(source):
+            reader.feed_eof()
+        else:
+            incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
     except ValueError as error:
         source.close()
         sink.close()
@@ -60,13 +67,19 @@ async def _standard_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio
     try:
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
     except ValueError as error:
-        incoming.close()
+        (incoming or source).close()
         sink.close()
         raise UsageError("Standard output is no pipe.", fix="Let the MCP client start this command.") from error
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
     try:
         yield reader, writer
     finally:
-        incoming.close()
+        (incoming or source).close()
         if not transport.is_closing():  # a reader that is gone has closed it
             transport.abort()
+
+
+def _is_nothing(source: BinaryIO) -> bool:
+    """Check whether this is /dev/null: its end is there at once, and the event loop cannot wait for it."""
+    found, nothing = os.fstat(source.fileno()), Path(os.devnull).stat()
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == nothing.st_rdev

@@ -18,18 +18,22 @@ from agent_core.base.errors import UsageError
 from agent_core.storage import open_lock
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-_NAME: Final = "serving.json"
+_NAMES: Final = ("serving.json", *(f"serving-{number}.json" for number in range(2, 9)))
+"""One for each server of the workspace; more than these are not told."""
 _MOST: Final = 16 << 10
 
 
 @contextmanager
 def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[None]:
-    """Tell where the server is while the block runs. Of two servers of a workspace, the first is told."""
-    descriptor = open_lock(state / _NAME)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
+    """Tell where the server is while the block runs, in the first file that no other server of the workspace has."""
+    for name in _NAMES:
+        descriptor = open_lock(state / name)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            os.close(descriptor)
+    else:
         yield
         return
     told = {"url": url, "token": token, "certificate": str(Path(certificate).resolve()) if certificate else ""}
@@ -43,30 +47,44 @@ def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[N
         os.close(descriptor)
 
 
-def running_server(root: Path) -> tuple[str, str, httpx2.AsyncHTTPTransport | None]:
-    """Return the address of the server that runs at a workspace, the token that asks it for login links, and the
+def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTransport | None]]:
+    """Return of each server that runs at a workspace its address, the token that asks it for login links, and the
     transport that trusts its certificate and no other.
 
     Raises:
         UsageError: none runs.
     """
+    told = [server for name in _NAMES if (server := _told(root / ".knapper" / name))]
+    if not told:
+        fix = "Start one: knapper serve. Or ask one elsewhere, with a token of all scopes: knapper --server URL login"
+        raise UsageError(f"No server of {root.resolve()} runs on this machine.", fix=fix)
+    return [(url, token, _trusting(certificate)) for url, token, certificate in told]
+
+
+def _told(path: Path) -> tuple[str, str, str] | None:
+    """Return what a running server told in its file; None if none has it."""
     try:
-        descriptor = os.open(root / ".knapper" / _NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise _nowhere(root) from error
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
     try:
-        told: Any = read_json(os.read(descriptor, _MOST), LOOSE) if _is_locked(descriptor) else None
-        url, token, certificate = (str(told[name]) for name in ("url", "token", "certificate"))
-    except (Malformed, TypeError, KeyError) as error:
-        raise _nowhere(root) from error
+        if not _is_locked(descriptor):
+            return None
+        told: Any = read_json(os.read(descriptor, _MOST), LOOSE)
+        return str(told["url"]), str(told["token"]), str(told["certificate"])
+    except (Malformed, TypeError, KeyError):
+        return None
     finally:
         os.close(descriptor)
+
+
+def _trusting(certificate: str) -> httpx2.AsyncHTTPTransport | None:
     if not certificate:
-        return url, token, None
+        return None
     trusted = ssl.create_default_context(cafile=certificate)
     trusted.check_hostname = False  # the certificate itself is what is trusted, whatever name it is for
     trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    return url, token, httpx2.AsyncHTTPTransport(verify=trusted)
+    return httpx2.AsyncHTTPTransport(verify=trusted)
 
 
 def _is_locked(descriptor: int) -> bool:
@@ -75,8 +93,3 @@ def _is_locked(descriptor: int) -> bool:
     except BlockingIOError:
         return True
     return False
-
-
-def _nowhere(root: Path) -> UsageError:
-    fix = "Start one: knapper serve. Or ask one elsewhere, with a token of all scopes: knapper --server URL login"
-    return UsageError(f"No server of {root.resolve()} runs on this machine.", fix=fix)
