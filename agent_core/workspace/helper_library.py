@@ -188,8 +188,11 @@ class HelperLibrary:
         problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
         around = Surroundings(self._workshop.registry.snapshot(), self._hosted, helpers)
         in_force: dict[str, Helper] = {}
+        kept = {*await self._store.kept_modules(FOLDER)}
         for name in texts:
-            last, helper = self._helpers.get(name) or await self._last_good(name), helpers.get(name)
+            last, helper = self._helpers.get(name), helpers.get(name)
+            if last is None and path_of(name) in kept:
+                last = await self._last_good(name)
             problems |= {name: wrong} if helper and (wrong := problems_around(helper, around)) else {}
             if helper is not None and (last is None or last.text != helper.text):
                 if any(problem.severity == "refuses" for problem in problems.get(name, ())):

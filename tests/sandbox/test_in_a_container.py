@@ -32,7 +32,8 @@ def report(cwd: Path) -> Any:
     """What doctor says there, as JSON."""
     done = inside("doctor", "--json", cwd=cwd)
     assert done.returncode == 1, done.stderr  # there is no model
-    assert (report := json.loads(done.stdout))["ok"]
+    report = json.loads(done.stdout)
+    assert report["ok"]
     return report
 
 
