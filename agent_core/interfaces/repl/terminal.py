@@ -332,7 +332,7 @@ class TerminalVoice:
             self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
 
     async def read(self, choice: Choice) -> None:
-        """Show the details of an entry in a pager, however short: the same keys leave it. On a low screen, print them."""
+        """Show the details of an entry in a pager, so that the same keys leave it; on a low screen, print them."""
         pager = Pager(choice, self._prompt, self._theme)
         is_printed = not fits(self._prompt) or self._prompt.browser is not None
         if not is_printed:
