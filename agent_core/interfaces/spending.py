@@ -228,6 +228,7 @@ def ever_line(agent: str, ever: Spending) -> Line:
     """Return what all turns of an agent took, those of former sessions, too."""
     total = ever.total
     about, cost = "≈" if total.is_estimated else "", "price unknown" if total.cost is None else money(total.cost)
+    cost = "not counted" if ever.turns and not total.steps else cost
     read = f"{about}{total.prompt:,} tokens in ({total.cached:,} cached), {about}{total.completion:,} out"
     turns = f"{len(ever.turns)} turn{'' if len(ever.turns) == 1 else 's'}"
     return line(("dim", f"Since ever, {agent}: {turns}, {total.steps} steps, {read}, {cost}."))

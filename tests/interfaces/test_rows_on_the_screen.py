@@ -142,7 +142,7 @@ def test_an_edit_shows_its_first_changed_lines_and_no_hint_that_was_told_before(
     with prompt(script, workspace, columns=120, rows=40) as (screen, _):
         assert re.search(r"\d+ hints?: /show 1", turn(screen)[0])
         screen.line("/show 1")
-        screen.wait_for("hint: functions/words.py:1 ")  # where it is now
+        screen.wait_for("hint: functions/words.py:12 ")  # where it is now
         screen.type("q")
         rows = turn(screen, "again")
     assert re.fullmatch(r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0]), rows
