@@ -100,7 +100,7 @@ def test_neither_the_cost_nor_the_calls_of_the_session_show_a_forgotten_text(tmp
         turns = [row for row in screen.screen() if row.startswith("main ")][:2]
         assert [("good morning" in row, "[forgotten]" in row) for row in turns] == [(True, False), (False, True)]
         screen.line("/show")
-        screen.wait_for("No call was made since /forget")
+        screen.wait_for("No call was made in this session.")
         assert not any("hunter2" in row for row in screen.screen())
         assert leave(screen) == 0
 

@@ -70,14 +70,14 @@ def test_a_search_by_a_human_begins_with_what_is_missing_and_the_best_hits_of_al
     assert all("heron" in hit and len(hit) < 220 for hit in hits)
     assert "message 0.0: " in hits[0]
     assert messages == ("messages 1 to 2 of 5; more: knapper memory search 'heron owl' --in recall --count 2 --page 1")
-    assert (passages, missing) == ("passages 1 to 1 of 1", "Nothing has: emu.")
+    assert (passages, missing) == ("passages 1 to 1 of 1", "No hit has: emu.")
 
 
 def test_a_search_of_which_no_hit_has_a_word_says_so_first_and_shows_the_nearest_three() -> None:
     items = tuple(FoundItem(n, f"tea number {n}", 0.0, "you") for n in range(10))
     page = ResultPage("messages", items, 0, 14, 10, frozenset({"emu"}), missing=("emu",))
     first, *hits = plain(found_lines([page])).splitlines()
-    assert first == "Nothing has: emu. The nearest by meaning:"
+    assert first == "No hit has: emu. The nearest by meaning:"
     assert [hit.rpartition(" ")[2] for hit in hits] == ["0", "1", "2"]
 
 

@@ -173,7 +173,7 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT") -> list[Lin
     words = [word for word in searches[0].missing if missing and all(word in row for row in missing)]
     is_far = bool(words) and not any(coverage(item.text, page.terms) for page in searches for item in page.items)
     counts = () if is_far else (text for results in searches for text in _counted(results, query))
-    none = f"Nothing has: {', '.join(words)}.{' The nearest by meaning:' if is_far else ''}"
+    none = f"No hit has: {', '.join(words)}.{' The nearest by meaning:' if is_far else ''}"
     return [
         *([line(("dim", none))] if words else []),
         *_merged(searches)[: _NEAREST if is_far else None],
