@@ -194,7 +194,7 @@ PARTS = (
             Prompt("/history count_vowels", until="type to filter"),
             Picture("history", "It shows who, when, why, and what changed. Esc leaves.", "› /history"),
             Escape(),
-            Prompt("/rollback count_vowels", until="count_vowels added to tour"),
+            Prompt("/rollback count_vowels", until=" is back, on trial"),
             Picture(
                 "back",
                 "The previous version passes the gate like any change, and becomes the current one.",

@@ -49,7 +49,7 @@ def test_every_paragraph_of_the_scenes_that_are_played_is_in_the_film(scene: dic
     "shown",
     [
         *TYPED,
-        "count_vowels added to tour, on trial",
+        " is back, on trial",
         "initials refused",
         "count_vowels was changed outside",
         "It joined with your approval",
