@@ -154,7 +154,7 @@ WALK = (
             Shown("The function is written and has been analyzed. None of it has run, and you are asked:", "o once"),
             Key("w", "Type the word"),
             Typed("Whole degrees, please."),
-            Waited("→ no: Whole degrees"),
+            Waited("→ no: “Whole degrees"),
             Shown("`w` means no, with a word to the model, which sends a better version:", "o once", "✗ "),
             Key("y", KEPT),
             Waited("∙ "),

@@ -134,15 +134,13 @@ PARTS = (
             ),
             Half("how many vowels are "),
             Said("In a second window:"),
-            Second(
-                "sed -i s/aeiou/aeiouy/ ~/my-assistant/functions/tour.py", until="from outside changed: count_vowels"
-            ),
+            Second("sed -i s/aeiou/aeiouy/ ~/my-assistant/functions/tour.py", until="count_vowels was changed outside"),
             Said("The verdict appears above your line, and the line stays. Continue typing:"),
             Prompt("in rhythm?", until="Screen 5 of 9"),
             Picture(
                 "edited",
                 "The answer is 1 now: your saved file is what runs, in the same conversation.",
-                "⟳ from outside",
+                "was changed outside",
             ),
             Said("A broken save takes nothing away. In the second window:"),
             Second("echo 'def half(' >> ~/my-assistant/functions/tour.py", until="rejected"),
@@ -196,7 +194,7 @@ PARTS = (
             Prompt("/history count_vowels", until="type to filter"),
             Picture("history", "It shows who, when, why, and what changed. Esc leaves.", "› /history"),
             Escape(),
-            Prompt("/rollback count_vowels", until="count_vowels added to tour"),
+            Prompt("/rollback count_vowels", until=" is back, on trial"),
             Picture(
                 "back",
                 "The previous version passes the gate like any change, and becomes the current one.",

@@ -57,7 +57,7 @@ def _played(shell: Terminal, file: Path) -> str:
     _ask(film, INITIALS, "Screen 3 of 9", 6, dwell=("initials refused", 4))
     _type(film, RHYTHM[:20])
     file.write_text(file.read_text("utf-8").replace('"aeiou"', '"aeiouy"'), "utf-8")
-    _until(film, "from outside changed", 1.5)
+    _until(film, "was changed outside", 1.5)
     _ask(film, RHYTHM[20:], "Screen 5 of 9", 5)
     _ask(film, GRANT, "y yes", 3)
     shell.wait_for("y yes")

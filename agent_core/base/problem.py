@@ -13,14 +13,17 @@ Severity = Literal["refuses", "warns"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position in a file: lines and columns count from 1; 0 stands for the whole file."""
+    """A position in a file, or in a text that is in none (`path` is empty then): lines and columns count from 1; 0
+    stands for all of it.
+    """
 
     path: str
     line: int = 0
     column: int = 0
 
     def __str__(self) -> str:
-        return ":".join(str(part) for part in (self.path, self.line, self.column) if part)
+        place = ":".join(str(part) for part in (self.path, self.line, self.column) if part)
+        return f"line {place}" if place and not self.path else place
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Problem:
 
     def __str__(self) -> str:
         advice = f" — {self.fix}" if self.fix else ""
-        return f"{self.where} {self.code}: {self.message}{advice}"
+        return f"{f'{self.where} {self.code}'.lstrip()}: {self.message}{advice}"
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Problem":  # Any: JSON

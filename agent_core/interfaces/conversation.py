@@ -65,7 +65,7 @@ class Conversation:
         self.has_sent = False  # whether a turn of this run sent something to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
-        self._saved_by = "from outside"
+        self._saved_by = "outside"
         self.commanded: frozenset[str] = frozenset()  # the words of the command that is being run
 
     @property
@@ -317,7 +317,7 @@ class Conversation:
         since = (self.workspace.workshop.changed_since(), self.workspace.helpers.since)
         return [
             *(row for sentence in sentences for row in warned(sentence)),
-            *(row for change in since if change for row in changed_lines(change, "since the last time, from outside")),
+            *(row for change in since if change for row in changed_lines(change, "outside, since the last time")),
         ]
 
     def announce(self, change: FunctionsChanged) -> None:

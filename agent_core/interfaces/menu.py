@@ -43,9 +43,8 @@ _SHOWN_FILES: Final = 3
 
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
     """Return the options with a model that answers, or None if the user leaves."""
-    say([*fault_lines(error.message), line()])
+    say([*fault_lines(error.message), line(), *_choices()])
     while True:
-        say(_choices())
         typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 2; q: leave):")
         if typed is None or typed.lower() in _LEAVE:
             say([line("Nothing was changed. Next: knapper configure, or knapper run --model tour")])
@@ -53,7 +52,6 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
         chosen = _take(typed or "2", options)
         if chosen is not None:
             return chosen
-        say([line()])
 
 
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
@@ -110,7 +108,7 @@ def _to_fetch(model: dict[str, Any]) -> str:
 def _take(typed: str, options: RunOptions) -> RunOptions | None:
     ways: dict[str, Callable[[RunOptions], RunOptions]] = {"1": _key_or_address, "2": _local, "3": _tour}
     if typed not in ways and "://" not in typed:
-        say(fault_lines(f"`{typed}` is not one of the choices."))
+        say(fault_lines(f"`{one_line(typed, 40)}` is not one of 1, 2 and 3, and no address."))
         return None
     try:
         return ways[typed](options) if typed in ways else _address(options, check_new_address(typed))

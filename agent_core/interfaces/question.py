@@ -29,19 +29,19 @@ class Agreement:
     """What a yes to one question takes: a letter, or a letter and a code."""
 
     code: str = ""
-    is_ahead: bool = False
+    why: str = ""
 
     @classmethod
     def to(cls, *, is_final: bool = False, is_ahead: bool = False) -> "Agreement":
         """Return one with a code if the deed cannot be undone, or something was typed ahead of the question."""
         code = secrets.choice(_DIGITS) + secrets.choice(_LETTERS) if is_final or is_ahead else ""
-        return cls(code, is_ahead)
+        why = "this cannot be undone" if is_final else "something was typed before the question" if is_ahead else ""
+        return cls(code, why)
 
     @property
     def asks(self) -> str:
         """The text that says what to type."""
-        why = ": something was typed before the question" if self.is_ahead else ""
-        yes = f'Type "y {self.code}" and Enter for yes{why}.' if self.code else "Type y and Enter for yes."
+        yes = f'Type "y {self.code}" and Enter for yes: {self.why}.' if self.code else "Type y and Enter for yes."
         return f"{yes} Enter alone: no."
 
     def key(self, typed: str) -> str:

@@ -256,13 +256,15 @@ async def _exit(talk: Conversation, words: str) -> None:
 
 
 async def _show(talk: Conversation, words: str) -> None:
-    calls = talk.log.calls
+    calls, forgot = talk.log.calls, talk.log.forgot
     if not calls:
-        fix = "" if talk.log.forgot else "Calls of before are in /log, and in the shell: knapper calls list"
-        raise UsageError(f"No call was made {'since /forget' if talk.log.forgot else 'in this session'}.", fix=fix)
-    if words and not (words.isdigit() and 1 <= int(words) <= len(calls)):
-        raise UsageError(f"There is no call {words}.", fix=f"Type /show 1 … /show {len(calls)}.")
-    call = calls[int(words) - 1 if words else -1]
+        fix = "" if forgot else "Calls of before are in /log, and in the shell: knapper calls list"
+        raise UsageError(f"No call was made {'since /forget' if forgot else 'in this session'}.", fix=fix)
+    first, last = calls[0].number, calls[-1].number
+    if words and not (words.isdecimal() and first <= int(words) <= last):
+        gone = " /forget dropped those before." if forgot else ""
+        raise UsageError(f"There is no call {one_line(words, 40)}.", fix=f"Type /show {first} … /show {last}.{gone}")
+    call = calls[int(words) - first if words else -1]
     head, source = f"[{call.number}] {one_line(call.name, 80)}", (call.source, 1)
     await talk.voice.read(
         Choice(head, line(head), head, partial(laid_open, call), (lambda: source) if call.source else None)

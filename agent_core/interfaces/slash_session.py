@@ -195,7 +195,7 @@ async def _load(talk: Conversation, words: str) -> None:
     async with opened_state(talk.workspace.root) as state:
         whole, report = await state.moves.check(text, name, path.stem)
         talk.voice.lines(waiting_lines(report.inbox, report.waiting))
-        question = f"Replace {name}, conversation and memory, with the agent in {words}? This cannot be undone."
+        question = f"Replace {name}, conversation and memory, with the agent in {words}?"
         if not await talk.voice.confirm(question, is_final=True):
             talk.voice.lines([line(("dim", "Nothing was changed."))])
             return

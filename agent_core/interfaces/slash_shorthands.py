@@ -50,6 +50,7 @@ _LITERALS = (
     'Arguments are literals, such as =slugify("A b", 3, sep="-"), and results that are kept: `_` is the last one.'
 )
 _POST_MORTEM = ("%debug", "%pdb", "%pm")
+_LEAVES_A_PAGER = "q"  # pressed where none is open, as on a screen too low for one
 _TO_MODEL = "To send it to the model, put a space before it."
 _LISTS: Final = ("tuple", "set", "frozenset")
 _TEXTS: Final = ("bytes", "Decimal", "datetime", "date", "time", "UUID", "Path")  # JSON has them as text
@@ -77,6 +78,8 @@ def long_form(talk: Conversation, text: str) -> str:
         raise UsageError(f"A command begins with /, and this with {text[0]}.", fix=f"{fix} {_TO_MODEL}")
     if text.rstrip() in _POST_MORTEM:
         raise UsageError(f"{text.strip()} is a command of IPython.", fix=f"Type /debug last. {_TO_MODEL}")
+    if text.rstrip() == _LEAVES_A_PAGER:
+        raise UsageError("Nothing is open that q closes.", fix=f"To leave Knapper, type /exit. {_TO_MODEL}")
     return f"/shell {text[1:].strip()}" if _SHELL.match(text) else text
 
 

@@ -41,7 +41,7 @@ async def _changes(talk: Conversation, words: str) -> None:
     ]
     turns = [line(("dim", f"and {count} turn{'' if count == 1 else 's'}: /pop removes the last one."))] if count else []
     hint = [line(("dim", "/undo N undoes one of them, /undo all everything; /undo alone only the last step."))]
-    lines = [*rows, *await _not_undone(talk, 0.0), *turns, *(hint if rows else ())]
+    lines = [*rows, *await _not_undone(talk, 0.0), *(turns + hint if rows else ())]
     talk.voice.lines(lines or [line(("dim", "Nothing was made or changed in this session."))])
 
 

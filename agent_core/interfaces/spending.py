@@ -217,6 +217,8 @@ def spending_lines(spending: Spending) -> list[Line]:
         lines.append(
             line(("dim", f"No price is known for {models}; {FILE} or [models.NAME] in the workspace can say it."))
         )
+    if any(not turn.steps for turn in spending.turns):
+        lines.append(line(("dim", "Not counted: it ended before the model's first reply was complete.")))
     if any(turn.is_estimated for turn in spending.turns):
         lines.append(line(("dim", "≈: estimated, because the endpoint did not report it.")))
     return lines
@@ -226,6 +228,7 @@ def ever_line(agent: str, ever: Spending) -> Line:
     """Return what all turns of an agent took, those of former sessions, too."""
     total = ever.total
     about, cost = "≈" if total.is_estimated else "", "price unknown" if total.cost is None else money(total.cost)
+    cost = "not counted" if ever.turns and not total.steps else cost
     read = f"{about}{total.prompt:,} tokens in ({total.cached:,} cached), {about}{total.completion:,} out"
     turns = f"{len(ever.turns)} turn{'' if len(ever.turns) == 1 else 's'}"
     return line(("dim", f"Since ever, {agent}: {turns}, {total.steps} steps, {read}, {cost}."))
@@ -253,6 +256,8 @@ def short(total: TurnCost) -> str:
 
 def _row(usage: TurnCost) -> list[str]:
     about = "≈" if usage.is_estimated else ""
+    if not usage.steps:
+        return [usage.agent, one_line(usage.message, 40), "", "", "", "", "not counted"]
     cost = "" if usage.cost is None else money(usage.cost)
     tokens = [f"{about}{usage.prompt:,}", f"{usage.cached:,}" if usage.cached else "", f"{about}{usage.completion:,}"]
     return [usage.agent, one_line(usage.message, 40), str(usage.steps), *tokens, cost]

@@ -118,9 +118,9 @@ async def test_runs_of_helpers_are_no_agents_in_the_list(root: Path, at_desk: Op
 def test_a_session_lists_and_takes_back_what_it_did_to_helpers(root: Path) -> None:
     with prompt([], root, columns=110) as (screen, _):
         write(root, "vowel_finder", FINDER.replace("steps = 4", "steps = 5"))
-        screen.wait_for("from outside changed: vowel_finder")
+        screen.wait_for("vowel_finder was changed outside")
         write(root, "letter_finder", FINDER.replace("many vowels", "few letters"))
-        screen.wait_for("from outside loaded: letter_finder")
+        screen.wait_for("letter_finder was added outside")
         screen.line("/changes")
         screen.wait_for("you made the helper letter_finder")
         screen.wait_for("you changed the helper vowel_finder")
@@ -129,7 +129,7 @@ def test_a_session_lists_and_takes_back_what_it_did_to_helpers(root: Path) -> No
         agree(screen)
         screen.wait_for("deleted the helper letter_finder")
         (root / "helpers" / "vowel_finder.toml").unlink()
-        screen.wait_for("from outside removed: vowel_finder")
+        screen.wait_for("vowel_finder was removed outside")
         screen.line("/undo all")
         screen.wait_for("bring the helper vowel_finder back, which you deleted")
         agree(screen)

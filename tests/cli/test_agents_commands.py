@@ -113,7 +113,7 @@ def test_delete_asks_at_a_terminal_and_needs_a_yes_without_one(kept: Path) -> No
     unasked = knapper("agents", "delete", "main", cwd=kept)
     assert (unasked.returncode, "Give -y to delete without asking." in unasked.stderr) == (2, True)
     with terminal("agents", "delete", "main", cwd=kept) as screen:
-        screen.wait_for("Delete main with all that it remembers? This cannot be undone.")
+        screen.wait_for("Delete main with all that it remembers?")
         screen.line("n")
         screen.wait_for("Nothing was deleted.")
         assert screen.exit_code() == 1

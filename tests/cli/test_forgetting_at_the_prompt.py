@@ -6,7 +6,7 @@ from pathlib import Path
 from agent_core.storage import lock_agent, prepare_state_dir
 from tests.interfaces.asking import agree, agree_with_code
 from tests.interfaces.support import leave, prompt
-from tests.kit import Expect, Say, Script, Seen
+from tests.kit import Ask, Expect, Say, Script, Seen, Wanted
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, UP, Terminal
 
@@ -100,9 +100,28 @@ def test_neither_the_cost_nor_the_calls_of_the_session_show_a_forgotten_text(tmp
         turns = [row for row in screen.screen() if row.startswith("main ")][:2]
         assert [("good morning" in row, "[forgotten]" in row) for row in turns] == [(True, False), (False, True)]
         screen.line("/show")
-        screen.wait_for("No call was made since /forget")
+        screen.wait_for("No call was made in this session.")
         assert not any("hunter2" in row for row in screen.screen())
         assert leave(screen) == 0
+
+
+def test_calls_after_it_do_not_get_the_numbers_of_those_before(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "one.py").write_text('def one() -> int:\n    """Return one."""\n    return 1\n')
+    calls = Ask(Wanted("one")), Say("One.")
+    with prompt([*calls, *calls], tmp_path, columns=110) as (screen, _):
+        screen.line("the word is zebra")
+        screen.wait_for("∙ 2 steps")
+        screen.line("/forget zebra")
+        agree_with_code(screen)
+        screen.wait_for("✓ forgot")
+        screen.wait_for("main · scripted")
+        screen.line("again")
+        screen.wait_for("[2]")
+        screen.line("/show 1")
+        screen.wait_for("Type /show 2 … /show 2. /forget dropped those before.")
+        screen.line("/show 2")
+        screen.wait_for("[2] one · rows 1-")
 
 
 def test_no_key_brings_back_a_forgotten_text_or_the_line_that_forgot_it(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def found(verdict: Verdict) -> list[tuple[str, str]]:
 async def test_examples_that_notice_every_mutant_leave_nothing_to_say(gate: Gate) -> None:
     verdict = await mutated(gate, "return a + b", *STRONG)
     assert (verdict.admitted, verdict.problems, verdict.survivors) == (True, (), ())
-    assert note(verdict) == "0 of 1 wrong bodies went unnoticed"
+    assert note(verdict) == "1 of 1 wrong body noticed"
 
 
 async def test_a_change_that_no_example_notices_is_shown_with_one_that_would(gate: Gate) -> None:
@@ -106,7 +106,7 @@ async def test_given_examples_bite_as_those_of_the_docstring_do(gate: Gate) -> N
     given = (GivenExample("half(4)", "2"), GivenExample("half(10)", "5.00000001", approx=1e-6))
     candidate = Candidate("half", "def half(n):\n    return n / 2\n", "lib", examples=given)
     verdict = await until_mutation(gate).judge(candidate, Snapshot.empty(), "import")
-    assert note(verdict) == "0 of 2 wrong bodies went unnoticed"
+    assert note(verdict) == "2 of 2 wrong bodies noticed"
     wide = replace(candidate, examples=tuple(replace(one, approx=100.0) for one in given))
     assert "stub-passes" in {
         one.code for one in (await until_mutation(gate).judge(wide, Snapshot.empty(), "import")).problems
@@ -117,7 +117,7 @@ async def test_mutants_that_never_end_are_noticed_and_cost_their_own_time(gate: 
     body = "while a < b:\n    a += 1\nreturn a + b"
     verdict = await mutated(gate, body, "f(1, 4) → 8", "f(5, 3) → 8", "f(0, 1) → 2")
     assert verdict.admitted
-    assert "wrong bodies went unnoticed" in note(verdict)
+    assert "wrong bodies noticed" in note(verdict)
     assert "a -= 1" not in str(verdict.survivors)
 
 
@@ -163,7 +163,7 @@ async def test_a_neighbour_in_the_module_is_left_as_it_is(gate: Gate) -> None:
     code = documented("f", "a: int, b: int", "int", "return g(a) + b", "f(1, 2) → 4", "f(7, 3) → 11")
     verdict = await until_mutation(gate).judge(Candidate("f", code, "lib"), around, "agent")
     assert verdict.admitted, verdict.refusals
-    assert note(verdict) == "0 of 1 wrong bodies went unnoticed"
+    assert note(verdict) == "1 of 1 wrong body noticed"
 
 
 @pytest.mark.parametrize(

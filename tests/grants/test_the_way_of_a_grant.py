@@ -56,7 +56,7 @@ async def test_a_no_with_a_word_reaches_the_model(here: Room, code: str) -> None
     here.shop.granting.approver = human("no: use the local file")
     plan = await here.shop.plan_create("weather", code, "sky", "", AGENT)
     assert plan.outcome == "refused"
-    assert "They say: use the local file" in plan.text
+    assert "They say: “use the local file”." in plan.text
     assert "weather" not in here.shop.names()
 
 

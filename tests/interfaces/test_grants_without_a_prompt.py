@@ -113,7 +113,7 @@ def test_a_no_at_a_terminal_counts_on_every_page(tmp_path: Path, place: str) -> 
 
 def test_a_human_at_a_dumb_terminal_answers_with_a_line(tmp_path: Path, place: str) -> None:
     dumb = {"TERM": "dumb", **home(tmp_path)}
-    told = Expect(DONE, contains("They say: ask me tomorrow"))
+    told = Expect(DONE, contains("They say: “ask me tomorrow”."))
     with (
         scripted([made(place), told, DONE]) as model,
         terminal("run", *flags(model), cwd=tmp_path, environment=dumb) as screen,

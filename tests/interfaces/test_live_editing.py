@@ -59,9 +59,9 @@ def test_an_editor_is_opened_at_the_functions_line_and_nothing_is_written_over_i
         for name in ("third", "fourth"):  # when the fourth is taken, the third has been told, if it is
             words.with_name(f"{name}.py").write_text(f'def {name}() -> int:\n    """Give it."""\n    return 3\n')
             screen.wait(partial(_taken, tmp_path, name), f"{name} is taken")
-        assert "from outside" not in screen.scrolled()
+        assert " outside" not in screen.scrolled()
         (tmp_path / "go").touch()
-        for told in ("changed: count_vowels", "loaded: third", "│ def other(:"):
+        for told in ("count_vowels was changed", "third was added", "│ def other(:"):
             screen.wait_for(told)
         assert leave(screen) == 0
 
@@ -73,7 +73,7 @@ def _taken(root: Path, name: str) -> bool:
 def test_a_verdict_appears_while_a_line_is_typed_and_no_key_is_lost(words: Path, tmp_path: Path) -> None:
     with prompt([Expect(Say("I will."), contains(SENTENCE))], tmp_path) as (screen, _):
         typed_slowly(screen, SENTENCE, MINE, words)
-        screen.wait_for("⟳ from outside changed: count_vowels")
+        screen.wait_for("⟳ count_vowels was changed outside")
         screen.wait_for("begins a wörd")
         screen.line("")
         screen.wait_for("I will.")
@@ -88,7 +88,7 @@ def test_a_verdict_appears_while_the_reply_streams_and_the_typed_line_is_deliver
         screen.line("go")
         screen.wait_for("One word after another.")
         typed_slowly(screen, SENTENCE, MINE, words)
-        screen.wait_for("⟳ from outside changed: count_vowels")
+        screen.wait_for("⟳ count_vowels was changed outside")
         assert "▸ create_function" not in screen.scrolled()
         screen.line("")
         screen.wait_for("Both seen.")

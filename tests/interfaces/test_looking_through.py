@@ -153,7 +153,7 @@ def test_an_edit_of_ones_own_is_no_creation_and_goes_back_to_what_the_agent_made
         made = file.read_text()
         for number, letters in enumerate(("aeioué", "aeiouéü"), 1):
             file.write_text(made.replace("aeiou", letters))
-            screen.wait_count("from outside changed: count_vowels", number)
+            screen.wait_count("count_vowels was changed outside", number)
         screen.line("/changes")
         screen.wait_for("you changed count_vowels")
         screen.line("/undo 1")
@@ -170,7 +170,7 @@ def test_undoing_all_of_an_edited_creation_says_who_made_it(tmp_path: Path) -> N
         screen.wait_for("2 steps")
         file = tmp_path / "functions" / "words.py"
         file.write_text(file.read_text().replace("aeiou", "aeioué"))
-        screen.wait_for("from outside changed: count_vowels")
+        screen.wait_for("count_vowels was changed outside")
         screen.line("/undo all")
         screen.wait_for("This would delete count_vowels, made by the agent main (scripted) and changed by you.")
         agree(screen)

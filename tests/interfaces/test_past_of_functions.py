@@ -1,6 +1,7 @@
 """A function's past and the candidates that wait, from outside: commands in processes, the prompt in a terminal."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,9 @@ def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_the
         assert knapper("functions", "reload", cwd=grown).returncode == 0
     for back, mark in ((2, "~"), (1, "✓")):
         done = knapper("functions", "rollback", "count_vowels", cwd=grown)
-        headline, went = done.stdout.splitlines()[:2]
+        headline = done.stdout.splitlines()[0]
         assert (done.returncode, headline[0]) == (0, mark), done.stdout
-        assert went.startswith(f"  went back to version {back} of 20")
+        assert f" count_vowels: version {back} of 20" in headline
         assert file.read_text() == texts[back - 1]
     last = knapper("functions", "rollback", "count_vowels", cwd=grown)
     assert (last.returncode, "has no version before version 1" in last.stderr) == (2, True)
@@ -134,7 +135,9 @@ def test_at_the_prompt_a_change_is_seen_blamed_and_taken_back(grown: Path) -> No
         screen.line("/rollback count_vowels 9")
         screen.wait_for("Its versions: 1 (")
         screen.line("/rollback count_vowels")
-        screen.wait_for("✓ count_vowels added to words, on trial")
+        screen.wait(
+            lambda: bool(re.search(r"✓ count_vowels: version 1 of .* is back, on trial", screen.scrolled())), "it"
+        )
         screen.line("/rollback")
         screen.wait_for("Type /rollback NAME [VERSION].")
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS

@@ -108,6 +108,13 @@ def test_at_a_terminal_it_is_said_why_results_are_asked_for_and_enter_alone_is_n
         assert "you wrote" not in screen.scrolled()
 
 
+def test_the_value_of_a_draft_that_one_calls_oneself_is_marked(folder: Path) -> None:
+    (folder / "functions" / "half.py").write_text('def half(of: int) -> float:\n    """Halve."""\n    return of / 2\n')
+    with prompt([], folder, columns=110) as (screen, _):
+        screen.line("=half(5)")
+        screen.wait_for("[unproven: no example proves this function]")
+
+
 def test_a_script_that_calls_a_function_reads_what_is_unproven_of_it(folder: Path) -> None:
     calls = created(folder)["challenges"]
     guesses = [word for _ in calls for word in ("--expected", "77")]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Expect, Repeat, Say, contains, scripted
-from tests.kit.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, TAB, UP, terminal
+from tests.kit.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, ESCAPE, TAB, UP, terminal
 
 LEFT = "\x1b[D"
 SHOUT = 'def shout(text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n    return text\n'
@@ -62,6 +62,14 @@ def test_commands_and_functions_complete_as_one_types(tmp_path: Path) -> None:
         screen.wait_for("› /introspect shout")
         screen.type(ENTER + ENTER)
         screen.wait_for("functions/voice.py:1")
+
+
+def test_a_command_typed_right_after_esc_keeps_its_slash(tmp_path: Path) -> None:
+    with prompt([], tmp_path) as (screen, _):
+        screen.type(f"{ESCAPE}/help show")
+        screen.wait_for("› /help show")
+        screen.type(ENTER)
+        screen.wait_for("/show [N]")
 
 
 def test_ctrl_c_empties_the_line_then_hints_and_ctrl_d_leaves(tmp_path: Path) -> None:

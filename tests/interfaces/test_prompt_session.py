@@ -51,7 +51,7 @@ def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(tmp_pa
         screen.type("half a sentence")
         screen.wait_for("› half a sentence")
         save(tmp_path, 'def louder(text: str, marks: int = 1) -> str:\n    """Shout.\n\n    Args:\n')
-        screen.wait_for("⟳ from outside loaded: louder")
+        screen.wait_for("⟳ louder was added outside")
         screen.wait_for("› half a sentence")
         screen.line(" and its end")
         screen.wait_for("I see.")

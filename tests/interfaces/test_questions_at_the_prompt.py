@@ -78,7 +78,7 @@ def renamed(place: str) -> str:
 
 
 def test_a_word_with_a_no_reaches_the_model_and_the_draft_stays(tmp_path: Path, place: str) -> None:
-    script: Script = [made(place), Expect(DONE, contains("They say: only for Norway\nChange it as they say")), DONE]
+    script: Script = [made(place), Expect(DONE, contains("They say: “only for Norway”.\nChange it as they say")), DONE]
     with asked(script, tmp_path) as screen:
         screen.type("\x1b[200~half a thought\x1b[201~")
         screen.wait_for("That answers nothing.")
@@ -86,7 +86,7 @@ def test_a_word_with_a_no_reaches_the_model_and_the_draft_stays(tmp_path: Path, 
         screen.wait_for("word ›")
         screen.type("only for Norway" + ENTER)
         ended(screen)
-        assert "→ no: only for Norway" in screen.scrolled()
+        assert "→ no: “only for Norway”" in screen.scrolled()
 
 
 @pytest.mark.parametrize("key", [ESCAPE, CTRL_C], ids=["escape", "ctrl-c"])
@@ -169,7 +169,7 @@ def test_a_yes_takes_enter_and_a_letter_takes_it_back(tmp_path: Path, place: str
         ("yes", "→ yes, kept in functions/grants.toml"),
         ("Once", "→ once"),
         ("no", "→ no"),
-        ("w only for Norway", "→ no: only for Norway"),
+        ("w only for Norway", "→ no: “only for Norway”"),
     ],
 )
 def test_a_word_and_enter_answer_as_its_key_does(tmp_path: Path, place: str, typed: str, says: str) -> None:
@@ -243,7 +243,7 @@ def test_only_new_content_asks_again_with_its_difference_and_one_key(tmp_path: P
         ended(screen)
         file = tmp_path / "functions" / "words.py"
         file.write_text(file.read_text().replace(".text()", ".text().upper()"))
-        screen.wait_for("from outside changed: weather")
+        screen.wait_for("weather was changed outside")
         screen.line("and now?")
         screen.wait_for("? weather is another version now, and asks again to:")
         screen.wait_for('│ +    return self.fetch(f"http://')

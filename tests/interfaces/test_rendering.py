@@ -97,7 +97,7 @@ def test_a_verdict_says_what_became_of_the_examples_and_leaves_the_stages_to_sho
     stages = [
         *VERDICT["stages"],
         {"stage": "examples", "passed": True, "seconds": 0.02, "note": "2 of 2 examples agree"},
-        {"stage": "mutation", "passed": True, "seconds": 0.3, "note": "0 of 2 wrong bodies went unnoticed"},
+        {"stage": "mutation", "passed": True, "seconds": 0.3, "note": "2 of 2 wrong bodies noticed"},
         {"stage": "robust", "passed": False, "seconds": 0, "note": "not run: there is no function"},
     ]
     verdict = Judgment.from_json({**VERDICT, "stages": stages, "problems": []})
@@ -108,7 +108,7 @@ def test_a_verdict_says_what_became_of_the_examples_and_leaves_the_stages_to_sho
     assert laid == (
         "checked by the gate in 3 of 4 stages, among them:\n"
         "  examples: do its examples hold? 2 of 2 examples agree\n"
-        "  mutation: would its examples notice a wrong body? 0 of 2 wrong bodies went unnoticed\n"
+        "  mutation: would its examples notice a wrong body? 2 of 2 wrong bodies noticed\n"
     )
 
 
@@ -152,7 +152,7 @@ def test_the_last_line_of_a_turn_says_what_it_made() -> None:
 
 def test_a_change_by_hand_names_functions_and_what_was_rejected() -> None:
     event = events.FunctionsChanged(turn="", changed=("f",), rejected=("functions/x.py:1 syntax: bad",))
-    assert plain(changed_lines(event)) == "⟳ from outside changed: f\n  ✗ rejected: functions/x.py:1 syntax: bad\n"
+    assert plain(changed_lines(event)) == "⟳ f was changed outside\n  ✗ rejected: functions/x.py:1 syntax: bad\n"
     alone = events.FunctionsChanged(turn="", rejected=("functions/x.py:1 syntax: bad",))
     assert plain(changed_lines(alone)) == "✗ rejected: functions/x.py:1 syntax: bad\n"
 

@@ -141,6 +141,9 @@ def test_an_edit_shows_its_first_changed_lines_and_no_hint_that_was_told_before(
     script: Script = [Ask(create(SUMS, "sums")), FIVE, Ask(Wanted("edit_function", edited)), FIVE]
     with prompt(script, workspace, columns=120, rows=40) as (screen, _):
         assert re.search(r"\d+ hints?: /show 1", turn(screen)[0])
+        screen.line("/show 1")
+        screen.wait_for("hint: functions/words.py:12 ")  # where it is now
+        screen.type("q")
         rows = turn(screen, "again")
     assert re.fullmatch(r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0]), rows
     assert rows[1:6] == ["  +", *(f"  +    {n} is added." for n in range(3)), "  … 37 more changed lines"], rows
@@ -167,6 +170,18 @@ def test_show_opens_source_verdict_arguments_and_answer_in_a_pager_that_leaves_n
         screen.type(ENTER)
         screen.wait_gone("Esc leaves")
         screen.wait(lambda: "total += 0" in screen.scrolled() and "return total" in screen.scrolled(), "all of it")
+
+
+def test_a_short_call_opens_the_pager_too_and_q_alone_is_no_message(workspace: Path) -> None:
+    (workspace / "functions" / "one.py").write_text('def one() -> int:\n    """Return one."""\n    return 1\n')
+    with prompt([Ask(Wanted("one")), FIVE], workspace, columns=120, rows=40) as (screen, _):
+        turn(screen)
+        screen.line("/show 1")
+        screen.wait_for("Esc leaves")
+        screen.type("q")
+        screen.wait_gone("Esc leaves")
+        screen.line("q")
+        screen.wait_for("Nothing is open that q closes.")
 
 
 def test_the_full_form_shows_source_and_hints_once(workspace: Path) -> None:

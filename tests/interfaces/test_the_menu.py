@@ -131,7 +131,8 @@ def test_what_cannot_be_used_is_said_and_the_choice_comes_back(tmp_path: Path, t
 def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) -> None:
     with menu(tmp_path, {"TERM": "dumb"}) as screen:
         screen.line("7")
-        screen.wait_for("not one of the choices")
+        screen.wait_for("✗ `7` is not one of 1, 2 and 3")
+        assert screen.scrolled().count("Which model should answer you?") == 1
         screen.wait_count(CHOICE, 2)  # what is typed before a question is no answer to it
         screen.line("3")
         screen.wait_for("Type: `how many vowels are in queueing?`")

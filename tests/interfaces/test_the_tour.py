@@ -80,7 +80,7 @@ def test_a_file_changed_by_hand_in_the_tour_is_seen_and_runs(tmp_path: Path) -> 
         screen.wait_for("Screen 2 of 9")
         file = tmp_path / "functions" / "tour.py"
         file.write_text(file.read_text().replace('"aeiou"', '"aeiouy"'))
-        screen.wait_for("⟳ from outside changed: count_vowels")
+        screen.wait_for("⟳ count_vowels was changed outside")
         screen.line("how many vowels are in rhythm?")
         screen.wait_for('In "rhythm" it is 1 now')
         assert any(f"tour · {SERVED} · " in row for row in screen.screen())  # the bar says it too

@@ -59,18 +59,26 @@ def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
     assert history_lines({"changes": []}) == []
 
 
-def test_a_search_by_a_human_begins_with_the_best_hits_of_all_and_ends_with_what_is_missing() -> None:
+def test_a_search_by_a_human_begins_with_what_is_missing_and_the_best_hits_of_all() -> None:
     items = tuple(FoundItem(n, f"{'word ' * 200}heron{' word' * 200}", 0.0, "you") for n in range(2))
     best = FoundItem(7, "an owl and a heron", 0.0, "birds.md, lines 1–2", "p-1")
     terms, notes = frozenset({"heron", "owl"}), ("To follow up, search again with: Ada.",)
     said = ResultPage("messages", items, 0, 5, 2, terms, notes, ("owl", "emu"))
     stored = ResultPage("passages", (best,), 0, 1, 2, terms, notes, ("emu",))
-    first, *hits, messages, passages, missing = plain(found_lines([said, stored], "'heron owl'")).splitlines()
+    missing, first, *hits, messages, passages = plain(found_lines([said, stored], "'heron owl'")).splitlines()
     assert "birds.md, lines 1–2: an owl and a heron" in first
     assert all("heron" in hit and len(hit) < 220 for hit in hits)
     assert "message 0.0: " in hits[0]
     assert messages == ("messages 1 to 2 of 5; more: knapper memory search 'heron owl' --in recall --count 2 --page 1")
     assert (passages, missing) == ("passages 1 to 1 of 1", "No hit has: emu.")
+
+
+def test_a_search_of_which_no_hit_has_a_word_says_so_first_and_shows_the_nearest_three() -> None:
+    items = tuple(FoundItem(n, f"tea number {n}", 0.0, "you") for n in range(10))
+    page = ResultPage("messages", items, 0, 14, 10, frozenset({"emu"}), missing=("emu",))
+    first, *hits = plain(found_lines([page])).splitlines()
+    assert first == "No hit has: emu. The nearest by meaning:"
+    assert [hit.rpartition(" ")[2] for hit in hits] == ["0", "1", "2"]
 
 
 def test_a_search_that_finds_nothing_tells_a_human_no_hint_for_the_model() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, HERE, flags, prompt
-from tests.kit import Say, scripted
+from tests.kit import Say, Stall, scripted
 from tests.kit.program import knapper, surroundings
-from tests.kit.terminal import ESCAPE, KNAPPER, terminal
+from tests.kit.terminal import CTRL_C, ESCAPE, KNAPPER, terminal
 
 SHOUT = '''def shout(text: str) -> str:
     """Say a text loudly.
@@ -226,10 +226,24 @@ def test_a_check_shows_what_was_fixed_as_a_diff_when_asked(grown: Path) -> None:
     assert "+    Args:" not in knapper("functions", "check", "mine.py", cwd=grown).stdout
 
 
+def test_of_a_turn_that_ended_before_its_first_reply_no_cost_is_made_up(grown: Path) -> None:
+    with prompt([Stall(60, "Well")], grown, columns=110) as (screen, _):
+        screen.line("hello")
+        screen.wait_for("Well")
+        screen.type(CTRL_C)
+        screen.wait_for("Interrupted.")
+        screen.line("/cost")
+        screen.wait_for("Not counted: it ended before the model's first reply was complete.")
+        assert "$0.00" not in screen.scrolled()
+        screen.line("/changes")
+        screen.wait_for("Nothing was made or changed in this session.")
+        assert "/pop" not in screen.scrolled()
+
+
 def test_what_the_gate_looked_at_is_said_in_questions(grown: Path) -> None:
     assert knapper("functions", "create", "shout", "mine.py", cwd=grown).returncode == 0
     with prompt([], grown, columns=110) as (screen, _):
         screen.line("/introspect shout")
-        for told in ("checked by the gate in ", "mutation: would its examples notice a wrong body? 0 of "):
+        for told in ("checked by the gate in ", "mutation: would its examples notice a wrong body? "):
             screen.wait_for(told)
         assert "mutant" not in screen.scrolled()

@@ -121,11 +121,11 @@ def grown(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        pytest.param("/edit count_vowels", "⟳ while you edited changed: count_vowels", id="editor"),
-        pytest.param("!{python} editor.py functions/words.py", "⟳ while that ran changed: count_vowels", id="shell"),
+        pytest.param("/edit count_vowels", "⟳ count_vowels was changed while you edited", id="editor"),
+        pytest.param("!{python} editor.py functions/words.py", "⟳ count_vowels was changed while that ran", id="shell"),
     ],
 )
-def test_what_one_changes_oneself_is_not_told_as_from_outside(grown: Path, typed: str, told: str) -> None:
+def test_what_one_changes_oneself_is_not_told_as_changed_outside(grown: Path, typed: str, told: str) -> None:
     editor = {"EDITOR": f"{sys.executable} {grown / 'editor.py'}"}
     with prompt([], grown, environment=editor) as (screen, _):
         screen.line(typed.format(python=sys.executable))
@@ -133,5 +133,5 @@ def test_what_one_changes_oneself_is_not_told_as_from_outside(grown: Path, typed
         if typed.startswith("!"):
             screen.wait_for("it goes along with your next message")
         (grown / "functions" / "words.py").write_text(COUNT_VOWELS)
-        screen.wait_for("⟳ from outside changed: count_vowels")
-        assert screen.scrolled().count("from outside") == 1
+        screen.wait_for("⟳ count_vowels was changed outside")
+        assert screen.scrolled().count("changed outside") == 1

@@ -126,7 +126,8 @@ async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anywa
 ) -> None:
     asked = human("yes")
     verdict = await _made(root, asked, code)
-    assert told in str([problem.code for problem in verdict.problems])
+    assert told in str([problem.code for problem in verdict.refusals[:-1]])
+    assert verdict.refusals[-1].code == "needs-packages"
     assert asked.asked == []
     assert not list((root / ".knapper").glob("env/*"))
 

@@ -128,6 +128,16 @@ async def test_a_hint_that_is_still_true_is_not_told_again_after_another_edit(tm
         assert RAISING in "\n".join(problem.message for problem in (await judged(desk, "initials")).problems)
 
 
+async def test_weak_examples_are_told_once_whichever_change_of_the_body_they_miss(tmp_path: Path) -> None:
+    async with edited(tmp_path) as desk:
+        desk.put(CLAMP)
+        assert list((await desk.told()).noted) == ["clamp"]
+        desk.put(CLAMP.replace("value < low", "low > value"))
+        await desk.taken("clamp")
+        desk.put(CLAMP.replace("clamp", "bound").replace("<", ">"), "other.py")  # looked at after it
+        assert list((await desk.told()).noted) == ["bound"]
+
+
 async def test_a_newer_version_takes_the_place_of_the_one_that_is_being_looked_at(tmp_path: Path) -> None:
     async with edited(tmp_path) as desk:
         desk.put("import time\n\n\n" + LONG)

@@ -40,9 +40,10 @@ async def test_a_save_with_its_standing_a_removal_and_a_new_function_are_told_on
     assert change is not None
     assert (change.loaded, change.changed, change.removed) == (("count_again",), ("count_vowels",), ("count_more",))
     assert change.standings == {"count_again": "trial: its examples agree"}
-    shown = ["".join(text for _, text in line) for line in changed_lines(change, "since the last time, from outside")]
+    shown = ["".join(text for _, text in line) for line in changed_lines(change, "outside, since the last time")]
     assert (
-        shown[0] == "⟳ since the last time, from outside loaded: count_again changed: count_vowels removed: count_more"
+        shown[0]
+        == "⟳ count_vowels was changed; count_again was added; count_more was removed outside, since the last time"
     )
     assert any(text.startswith("  ~ count_vowels is a draft now: ") for text in shown)
     assert await opened(tmp_path) is None

@@ -53,7 +53,7 @@ async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: Fu
     (event,) = await save(shop, tmp_path, FLAWED)
     how = 'count_vowels("queueing") gave 3, its example on line 10 says 5'
     assert (event.changed, event.disagreeing) == (("count_vowels",), {"count_vowels": how})
-    assert shown(event) == f"⟳ from outside changed: count_vowels\n  ~ count_vowels is a draft now: {how}"
+    assert shown(event) == f"⟳ count_vowels was changed outside\n  ~ count_vowels is a draft now: {how}"
     assert f"`count_vowels` is a draft now: {how}." in shop.tell_changes([event])
     (row,) = (await shop.list()).functions
     assert row.standing == "draft"
@@ -73,7 +73,7 @@ async def test_a_save_whose_examples_hold_tells_the_standing_and_no_difference(
 ) -> None:
     (event,) = await save(shop, tmp_path, VOWELS)
     assert (event.loaded, event.disagreeing, event.fixed) == (("count_vowels",), {}, ())
-    assert shown(event) == "⟳ from outside loaded: count_vowels\n  ✓ count_vowels is on trial: its examples agree"
+    assert shown(event) == "⟳ count_vowels was added outside\n  ✓ count_vowels is on trial: its examples agree"
 
 
 async def test_a_save_without_examples_says_why_the_function_is_a_draft(shop: FunctionService, tmp_path: Path) -> None:

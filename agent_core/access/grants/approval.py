@@ -187,4 +187,4 @@ def _next(question: Question, decision: Decision) -> list[str]:
         case "never" | "unavailable":
             return [word]
         case _:
-            return [f"They say: {word}", _AS_THEY_SAY] if word else [_NO_MORE]
+            return [f"They say: “{word}”.", _AS_THEY_SAY] if word else [_NO_MORE]

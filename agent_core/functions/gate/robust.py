@@ -74,7 +74,11 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
         *map(trial.told, failures),
     ]
     draft = replace(draft, doubts=(*draft.doubts, *idle))
-    late = f"{reached} of {len(calls)} calls tried: time was up" if reached < len(calls) else f"{reached} calls tried"
+    late = (
+        f"{reached} of {len(calls)} calls tried: time was up"
+        if reached < len(calls)
+        else f"{reached} call{'' if reached == 1 else 's'} tried"
+    )
     return replace(draft.with_findings(STAGE, findings), note=late)
 
 

@@ -1,5 +1,6 @@
 """The gate's results for a candidate or a saved file, as values. Their JSON shape is published."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -20,6 +21,11 @@ GRANTABLE: Final = frozenset(
 
 TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-results"})
 """Findings about what is missing from the examples."""
+
+
+def refusing(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the problems that refuse, and last those that a human's yes may settle: it is asked for after the rest."""
+    return tuple(sorted((one for one in problems if one.severity == "refuses"), key=lambda one: one.code in GRANTABLE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +115,8 @@ class Verdict:
 
     @property
     def refusals(self) -> tuple[Problem, ...]:
-        """The problems that keep the candidate out."""
-        return tuple(problem for problem in self.problems if problem.severity == "refuses")
+        """The problems that keep the candidate out, in the order of `refusing`."""
+        return refusing(self.problems)
 
     @property
     def can_be_confirmed(self) -> bool:

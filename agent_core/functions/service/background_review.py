@@ -110,9 +110,10 @@ class BackgroundReview:
             findings = [Problem("not-looked-at", str(error), Place(_function(request, name).path), severity="warns")]
         if self._waiting.get(name) is request:
             del self._waiting[name]
-            before = self._told.get(name, set())
-            self._told[name] = {(problem.code, problem.message) for problem in findings}
-            if news := [problem for problem in findings if (problem.code, problem.message) not in before]:
+            told = self._told.setdefault(name, set())
+            news = [problem for problem in findings if _finding(problem) not in told]
+            told.update(map(_finding, findings))
+            if news:
                 self._tell(name, news)
 
     async def _found(self, name: str, request: ModuleVerdict) -> Sequence[Problem]:
@@ -141,6 +142,11 @@ class BackgroundReview:
             stages = (*(stage for stage in verdict.stages if stage.stage not in names), *look.stages)
             verdict = replace(verdict, problems=problems, stages=stages, survivors=look.survivors)
             await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
+
+
+def _finding(problem: Problem) -> tuple[str, str]:
+    """Return what is told once: of weak examples not which change of the body they miss, which is another each time."""
+    return problem.code, "" if problem.code == "weak-examples" else problem.message
 
 
 def _function(verdict: ModuleVerdict, name: str) -> Function:

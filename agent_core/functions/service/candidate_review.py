@@ -92,17 +92,18 @@ class CandidateReview:
         if allowance.denied:
             verdict = _ungranted(verdict, allowance.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refused(candidate, verdict, snapshot, allowance)
+            return await self._refused(candidate, _at_home(verdict, candidate), snapshot, allowance)
         existing = snapshot.modules.get(verdict.module)
         path = existing.path if existing else path_of(verdict.module)
         reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
         function = _named(reading, verdict.name)
         assert function is not None
+        verdict = _at_home(verdict, candidate, function)
         verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
         unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
         verdict = replace(verdict, predicted=_predicted(candidate, verdict, function))
         verdict = replace(verdict, challenges=verdict.challenges or unpredicted)
-        saved_verdict = {**verdict.to_json(), "by": work.author.by}
+        saved_verdict = {**verdict.to_json(), "by": work.author.by, "line": function.line}
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
@@ -214,6 +215,24 @@ def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | 
         return replace(verdict, problems=problems)
     stages = tuple(replace(stage, passed=False) if stage.stage == "examples" else stage for stage in verdict.stages)
     return replace(verdict, admitted=False, standing="", problems=problems, stages=stages)
+
+
+def _at_home(verdict: Verdict, candidate: Candidate, function: Function | None = None) -> Verdict:
+    """Return the verdict with its problems at lines of the function's file, or of its own text, if it is in no file."""
+    if candidate.file:
+        return verdict
+    text = function and _named(read_module(ModuleSource.of("text", verdict.source, candidate.path)), verdict.name)
+    path, begins = function.path if function else "", text.line if text else 0
+    shift = function.line - begins if function and text else 0
+
+    def moved(at: Place) -> Place:
+        return Place(path, at.line + shift, at.column) if at.line >= begins else Place(path)
+
+    problems = (
+        replace(problem, where=moved(problem.where)) if problem.where.path == candidate.path else problem
+        for problem in verdict.problems
+    )
+    return replace(verdict, problems=tuple(problems))
 
 
 def _sent(pending: PendingCandidate) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, 
 from sandbox.wire.lines import bare_lines
 
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
+from ..gate.verdict import GRANTABLE
 
 MAX_PROBLEMS = 12
 _MOST_SEEN = 3
@@ -76,7 +77,8 @@ def refused(verdict: Verdict, *, is_repeat: bool, replaces: bool) -> str:
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
     lines += [f"Fixed already: {fix.message}" for fix in verdict.fixes]
-    how = f"change each place: {edit}" if is_repeat else f"fix all of it and {send} with the whole code"
+    but = " but what needs a grant" if {p.code in GRANTABLE for p in problems} == {True, False} else ""
+    how = f"change each place{but}: {edit}" if is_repeat else f"fix all of it{but} and {send} with the whole code"
     return "\n".join([*lines, f"Next: {how}."])
 
 

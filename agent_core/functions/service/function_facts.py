@@ -263,7 +263,7 @@ def _result_json(result: ExampleResult) -> dict[str, Any]:
 
 def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     """Return the error for a name that is none of the known functions."""
-    fix = did_you_mean(name, names, "The list has the names: /functions, or `knapper functions list`.")
+    fix = did_you_mean(name, names, "To see all names: /functions, or `knapper functions list`.")
     return UnknownName(f"There is no function `{name}` in functions/.", fix=fix)
 
 

@@ -16,7 +16,7 @@ from agent_core.storage import FunctionStore
 
 from ..gate import Candidate, GivenExample, Verdict
 from ..gate.rules import CHALLENGED
-from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor
+from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor, refusing
 
 FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 _WEAK = 2  # changes of the body that are reported, and that no example notices
@@ -120,8 +120,8 @@ class Judgment:
 
     @property
     def refusals(self) -> tuple[Problem, ...]:
-        """The problems that keep the candidate out."""
-        return tuple(problem for problem in self.problems if problem.severity == "refuses")
+        """The problems that keep the candidate out, in the order of `refusing`."""
+        return refusing(self.problems)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the JSON that it was read from, with what was changed or added since."""

@@ -13,6 +13,7 @@ from agent_core.base.problem import Problem
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry, RegistryChange
+from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES, CallOwners, Store
 
 from ..answers import CallReport
@@ -326,10 +327,14 @@ class FunctionService:
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
         await self._store.apply(writes)
-        if report.outcome == "returned":
-            return replace(report, unproven=await self.ratings.unproven(function, snapshot))
         news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
+        report = await self._marked(report, function, snapshot)
         return replace(report, quarantined=news[0]) if news else report
+
+    async def _marked(self, report: CallReport, function: Function, snapshot: Snapshot) -> CallReport:
+        """Return the report with what is unproven of the value, if there is one."""
+        returned = report.outcome == "returned"
+        return replace(report, unproven=await self.ratings.unproven(function, snapshot)) if returned else report
 
     async def trace(self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None) -> TraceReport:
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
@@ -347,8 +352,9 @@ class FunctionService:
         """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
         function = self._function(name)
         if arguments is not None:
-            report, _ = await self.calls.made(function, self.registry.snapshot(), arguments, author=author)
-            return function_facts.FunctionTestReport(name, (), report)
+            snapshot = self.registry.snapshot()
+            report, _ = await self.calls.made(function, snapshot, arguments, author=author)
+            return function_facts.FunctionTestReport(name, (), await self._marked(report, function, snapshot))
         snapshot = self.registry.snapshot()
         results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
         return function_facts.FunctionTestReport(name, tuple(results), None)

@@ -114,7 +114,7 @@ def _agrees(name: str) -> bool:
 
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Give -y to delete without asking.")
-    return agreed(f"Delete {name} with all that it remembers? This cannot be undone.", is_final=True)
+    return agreed(f"Delete {name} with all that it remembers?", is_final=True)
 
 
 @verb(opens=Opens.ASKING)

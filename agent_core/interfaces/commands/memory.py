@@ -242,7 +242,7 @@ async def _agrees(door: Door, report: "ForgetReport") -> bool:
     from ..question import agreed, say
     from ..render.memory_view import forget_lines
 
-    question = f"Forget {report.subject}? This cannot be undone."
+    question = f"Forget {report.subject}?"
     if door.at_prompt:
         door.show(forget_lines(report))
         return await door.confirm(question, is_final=True)

@@ -102,13 +102,13 @@ class CallLog:
     def __init__(self, *, is_full: bool = False) -> None:
         self.is_full = is_full
         self.calls: list[ShownCall] = []
-        self.forgot = False
-        """Whether calls were dropped because something was forgotten."""
+        self.forgot = 0
+        """The number of calls that were dropped because something was forgotten: no other call gets their numbers."""
         self._asked: dict[str, str] = {}
 
     def forget(self) -> None:
         """Drop all calls: what was forgotten may be in them."""
-        self.forgot = True
+        self.forgot += len(self.calls)
         self.calls.clear()
         self._asked.clear()
 
@@ -119,7 +119,7 @@ class CallLog:
     def answered(self, event: CallAnswered) -> ShownCall:
         """Return the call with its answer and its number."""
         arguments = self._asked.pop(event.call_id, "")
-        number = len(self.calls) + 1
+        number = self.forgot + len(self.calls) + 1
         call = ShownCall(number, event.name, arguments, event.text, event.outcome, event.seconds, event.detail)
         if call.verdict:
             verdicts = (other.verdict for other in reversed(self.calls) if other.verdict)
@@ -264,8 +264,8 @@ def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
     return [line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), where)]
 
 
-def changed_lines(event: FunctionsChanged, when: str = "from outside") -> list[Line]:
-    """Return what someone changed in the functions; `when`, or how, files were saved that no agent and no command of
+def changed_lines(event: FunctionsChanged, when: str = "outside") -> list[Line]:
+    """Return what someone changed in the functions; `when`, or where, files were saved that no agent and no command of
     this program wrote.
     """
     below = [*save_lines(event), *(row for text in event.rejected for row in _rejected(event, text))]

@@ -266,8 +266,8 @@ async def answered(question: Question, show: Callable[[Iterable[Line]], None], a
         show(page)
         while True:
             agreement = Agreement.to(is_ahead=answers.set_aside())
-            if agreement.is_ahead and is_last:
-                show([line(("dim", "  Something was typed before the question, so a yes needs a code."))])
+            if agreement.code and is_last:
+                show([line(("dim", f"  A yes needs a code: {agreement.why}."))])
             typed = await answers.answer(typed_keys(agreement, question) if is_last else PAGED)
             if typed is None:
                 return Decision("no")
@@ -285,7 +285,7 @@ def answer_line(decision: Decision, question: Question) -> Line:
     is_kept = decision.answer != "yes" or question.moment != "helper"
     role, answer = _SAID[decision.answer] if is_kept else ("ok", "yes")
     answer += " (the folder)" if decision.is_wide else ""
-    word = f": {one_line(decision.word)}" if decision.word else ""
+    word = f": “{one_line(decision.word)}”" if decision.word else ""
     return line("  ", ("dim", "→ "), (role, answer + word))
 
 

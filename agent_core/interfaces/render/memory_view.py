@@ -23,6 +23,7 @@ from .agent_view import day, text_of
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140
 _COUNT = 10
+_NEAREST = 3  # hits that are shown where none has a word of the question
 _WHERE = {"messages": "recall", "passages": "archival"}
 _HANDS = {
     "human": "you",
@@ -164,13 +165,19 @@ def edit_shown(label: str, edit: PlannedEdit | None) -> Result:
 
 
 def found_lines(searches: Sequence[ResultPage], query: str = "TEXT") -> list[Line]:
-    """Return search results for the user: the hits of all searches, best first, then how many, and what is missing."""
+    """Return search results for the user: what is missing, the hits of all searches, best first, then how many.
+
+    Of hits that have no word of the question, only the nearest few.
+    """
     missing = [set(results.missing) for results in searches if results.items]
     words = [word for word in searches[0].missing if missing and all(word in row for row in missing)]
+    is_far = bool(words) and not any(coverage(item.text, page.terms) for page in searches for item in page.items)
+    counts = () if is_far else (text for results in searches for text in _counted(results, query))
+    none = f"No hit has: {', '.join(words)}.{' The nearest by meaning:' if is_far else ''}"
     return [
-        *_merged(searches),
-        *(line(("dim", text)) for results in searches for text in _counted(results, query)),
-        *([line(("dim", f"No hit has: {', '.join(words)}."))] if words else []),
+        *([line(("dim", none))] if words else []),
+        *_merged(searches)[: _NEAREST if is_far else None],
+        *(line(("dim", text)) for text in counts),
         *[line(("dim", f"Searched by words alone: {results.trouble}")) for results in searches if results.trouble][:1],
     ]
 

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agent_core.base.events import FunctionsChanged
@@ -32,7 +33,7 @@ _ASKED = {  # by the stages that note something
     "examples": "do its examples hold?",
     "promise": "does it do what its description says?",
     "mutation": "would its examples notice a wrong body?",
-    "robust": "does it stand unusual arguments?",
+    "robust": "does it hold up with unusual arguments?",
     "neighbours": "do the functions that call it still work?",
     "challenge": "does its author know what it returns?",
 }
@@ -46,9 +47,7 @@ def verdict_lines(verdict: "Judgment", joins: str = "added to") -> list[Line]:
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     return [
         verdict_headline(verdict, joins),
-        *indented(
-            [line(("dim", f"{'went' if verdict.admitted else 'not'} back to {verdict.back}"))] if verdict.back else []
-        ),
+        *indented([line(("dim", f"not back to {verdict.back}"))] if verdict.back and not verdict.admitted else []),
         *indented(line(("dim", f"~ fixed: {fix.message}")) for fix in verdict.fixes),
         *indented(problem_lines(verdict.refusals)),
         *indented(line(("dim", "hint: "), *problem_line(problem)) for problem in hints(verdict)),
@@ -81,7 +80,8 @@ def _joined(verdict: "Judgment", joins: str, tail: Span) -> Line:
     """Return that a function was admitted and with which standing, with a doubtful sign if its examples fail."""
     mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
     name = verdict.name or verdict.path
-    return line(mark, ("name", name), f" {joins} {verdict.module}{standing_words(verdict.standing)}", tail)
+    what = f": {verdict.back} is back" if verdict.back else f" {joins} {verdict.module}"
+    return line(mark, ("name", name), f"{what}{standing_words(verdict.standing)}", tail)
 
 
 def stage_lines(verdict: "Judgment") -> list[Line]:
@@ -275,18 +275,18 @@ def examples_lines(tested: "FunctionTestReport") -> list[Line]:
 
 def changes_line(change: "ReloadReport | FunctionsChanged", by: str = "") -> Line:
     """Return what a reload, or someone else, changed in the set of functions."""
-    spans: list[Span] = [("name", "⟳"), ("dim", f" {by}" if by else "")]
     groups: tuple[tuple[str, Role, tuple[str, ...]], ...] = (
-        ("loaded", "ok", change.loaded),
         ("changed", "warn", change.changed),
+        ("added", "ok", change.loaded),
         ("removed", "bad", change.removed),
     )
-    for verb, role, names in groups:
-        if names:
-            spans += [(role, f" {verb}: "), ("", ", ".join(names))]
-    if len(spans) == 2 and not change.rejected:
-        spans.append(("dim", " nothing changed"))
-    return tuple(spans)
+    told = [
+        line(", ".join(names), (role, f" {'was' if len(names) == 1 else 'were'} {verb}"))
+        for verb, role, names in groups
+        if names
+    ]
+    between = chain.from_iterable((("", "; "), *one) for one in told or [line("nothing changed")])
+    return line(("name", "⟳ "), *islice(between, 1, None), ("dim", f" {by}" if by else ""))
 
 
 def save_lines(change: "ReloadReport | FunctionsChanged") -> list[Line]:

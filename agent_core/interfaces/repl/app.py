@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from prompt_toolkit.filters import Condition, has_focus
+from prompt_toolkit.filters import Condition, emacs_mode, has_focus
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -127,13 +127,14 @@ class Repl:
 
     def send(self, text: str) -> None:
         """Process what was typed: an answer, a message for the running turn, or the next thing to do."""
+        was_asked = bool(self.prompt.live.question)
         if self._session is not None and self._session.answers(text):
             return
         self._echo(text)
         if self._session is not None and self._session.busy:
             self._start(self._session.during(text))
         else:
-            if self._session is not None and self._session.stoppable:
+            if self._session is not None and self._session.stoppable and not was_asked:  # a command ended the question
                 self._say("waits for the end of what is running; Ctrl-C ends that")
             self._lines.put_nowait(text)
 
@@ -261,6 +262,8 @@ def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
     empty = Condition(lambda: not prompt.buffer.text)
     keys.add("enter", filter=typing)(lambda event: _enter(prompt, wheel))
     keys.add("escape", "enter", filter=typing)(lambda event: prompt.buffer.insert_text("\n"))
+    # A command right after Esc, which a terminal sends as it sends Alt and the slash: the list of completions has Tab.
+    keys.add("escape", "/", filter=typing & emacs_mode)(lambda event: prompt.buffer.insert_text("/"))
     keys.add("c-c", filter=typing)(lambda event: _stop(prompt, wheel))
     keys.add("c-d", filter=typing & empty)(lambda event: wheel.leave())
     keys.add("c-z", eager=True)(lambda event: event.app.suspend_to_background())

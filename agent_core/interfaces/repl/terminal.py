@@ -140,10 +140,6 @@ class Pager:
         """The number of rows that are shown at once."""
         return max(self._prompt.output.get_size().rows - _AROUND_PAGE, 1)
 
-    def fits(self) -> bool:
-        """Check whether all of it is to be seen at once, or the screen is too low to look through it."""
-        return len(self._drawn(self._prompt.columns, self.room + 1)) <= self.room or not fits(self._prompt)
-
     def press(self, text: str) -> None:
         """Go on with a space, leave with q; a slash begins the next command, and leaves, too."""
         if text == " ":
@@ -336,9 +332,9 @@ class TerminalVoice:
             self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
 
     async def read(self, choice: Choice) -> None:
-        """Show the details of an entry in a pager, or print them if they fit the screen."""
+        """Show the details of an entry in a pager, so that the same keys leave it; on a low screen, print them."""
         pager = Pager(choice, self._prompt, self._theme)
-        is_printed = pager.fits() or self._prompt.browser is not None
+        is_printed = not fits(self._prompt) or self._prompt.browser is not None
         if not is_printed:
             async with looking(pager, self._prompt):
                 is_printed = await pager.printed

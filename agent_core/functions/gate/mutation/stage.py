@@ -87,7 +87,8 @@ class MutationResult:
             if self.tried == self.mutant_count
             else f"{self.tried} of {self.mutant_count} wrong bodies tried: time was up; "
         )
-        return f"{late}{len(self.survivors)} of {self.tried} wrong bodies went unnoticed"
+        bodies, noticed = "wrong body" if self.tried == 1 else "wrong bodies", self.tried - len(self.survivors)
+        return f"{late}{noticed} of {self.tried} {bodies} noticed"
 
 
 async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:

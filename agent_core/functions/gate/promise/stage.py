@@ -67,7 +67,8 @@ async def check_promise(draft: Draft, bench: TrialTools) -> Draft:
     calls = tuple(telling.items()) or _calls(function, case.behavior)
     draft = replace(draft, doubts=tuple(Doubt(doubt.code, doubt.message, calls) for doubt in judged.doubts))
     judged_draft = draft.with_findings(STAGE, [*judged.findings, *judged.doubts])
-    return replace(judged_draft, note=f"{case.behavior.count} calls looked at")
+    calls_made = f"{case.behavior.count} call{'' if case.behavior.count == 1 else 's'}"
+    return replace(judged_draft, note=f"{calls_made} compared with it")
 
 
 def _description(draft: Draft, function: Function) -> str:
