@@ -271,6 +271,4 @@ class WorkspaceFunction:
             outcome = await requests.run(self.function, arguments, permit)
         finally:
             record.stood += granting.stood
-            has_means = self.function.takes_self or permit.grants != NOTHING or granting.stood > 0
-            record.reach = "world" if has_means else "answer"
         return outcome, requests.lacking(outcome, permit), requests.was_refused(outcome)

@@ -9,7 +9,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 
 from .candidate import Policy
-from .reviewer import Review
+from .reader import ReaderAnswer
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
@@ -99,7 +99,7 @@ class Verdict:
     doubts: tuple[Doubt, ...] = ()
     challenges: tuple[str, ...] = ()  # the calls whose results its author has yet to predict
     predicted: tuple[str, ...] = ()  # those whose results its author has predicted
-    review: Review | None = None
+    answer: ReaderAnswer | None = None
 
     @property
     def lacks_only_grants(self) -> bool:
@@ -147,7 +147,7 @@ class Verdict:
             "disagreements": to_json(self.disagreements),
             "doubts": to_json(self.doubts),
             **{key: calls for key, calls in asked.items() if calls},
-            **({"review": to_json(self.review)} if self.review else {}),
+            **({"reader": to_json(self.answer)} if self.answer else {}),
         }
 
 

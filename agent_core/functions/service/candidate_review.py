@@ -5,6 +5,7 @@ An admitted candidate is a plan with the new text of its file and its rows; a re
 
 from dataclasses import replace
 
+from agent_core.access.grants import Question
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
@@ -22,7 +23,7 @@ from . import change_texts, example_regression
 from .file_sync import own_text
 from .foreign import adapt
 from .grant_service import CandidateGrants, GrantService
-from .judgment import FAILED_EXAMPLES, Judgment, PendingCandidate, judgment_on, pending_candidate
+from .judgment import FAILED_EXAMPLES, UNSETTLED, Judgment, PendingCandidate, judgment_on, pending_candidate
 from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
@@ -51,7 +52,10 @@ class CandidateReview:
         ground = _with_text(snapshot, candidate.module, candidate.around)
         granting = self._granting.during(work.author.approvals)
         granted = await granting.ungranted(ground)
-        verdict = await self.gate.judge(candidate, ground, policy, granted=granted, challenging=challenging)
+        is_read = policy == "agent" and work.author.by == "agent"
+        verdict = await self.gate.judge(
+            candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
+        )
         allowance = CandidateGrants()
         if granting.asks(held_to_examples(candidate, verdict, snapshot.functions.get(verdict.name), work), work):
             allowance = await granting.for_candidate(verdict, ground, work)
@@ -62,6 +66,7 @@ class CandidateReview:
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
+        verdict = await self.settled(candidate, verdict, work)
         return await self.plan(candidate, verdict, snapshot, work, allowance)
 
     def _translated(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
@@ -100,8 +105,8 @@ class CandidateReview:
         assert function is not None
         verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
         unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
-        verdict = replace(verdict, predicted=_predicted(candidate, verdict, function))
-        verdict = replace(verdict, challenges=verdict.challenges or unpredicted)
+        predicted = tuple(call for call in verdict.predicted if call not in unpredicted)
+        verdict = replace(verdict, predicted=predicted, challenges=verdict.challenges or unpredicted)
         saved_verdict = {**verdict.to_json(), "by": work.author.by}
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")
@@ -119,6 +124,19 @@ class CandidateReview:
             return candidate, after
         return await self._with_given(with_returned_values(candidate, verdict), after, snapshot)
 
+    async def settled(self, candidate: Candidate, verdict: Verdict, work: ChangeSummary) -> Verdict:
+        """Return the verdict after a person has decided where a reader and the author differ; without one, a draft."""
+        open_problems = [problem for problem in verdict.problems if problem.code in UNSETTLED]
+        granting = self._granting.during(work.author.approvals)
+        if not verdict.admitted or not open_problems or not granting.can_ask:
+            return verdict
+        doubts = tuple(problem.message for problem in open_problems)
+        denied = await granting.agreed(Question(verdict.name, why=work.reason, doubts=doubts, moment="join"))
+        if denied:
+            return _ungranted(verdict, denied, candidate.path)
+        problems = tuple(problem for problem in verdict.problems if problem not in open_problems)
+        return replace(verdict, standing="trial", problems=problems)
+
     async def _with_given(
         self,
         candidate: Candidate,
@@ -129,13 +147,14 @@ class CandidateReview:
     ) -> tuple[Candidate, Verdict]:
         """Return candidate and verdict with passing given examples added to the docstring if it has too few.
 
-        Those whose results its author was asked to predict are always added.
+        What its author was asked to predict is not the kind of example that the docstring is for.
         """
         function = _named(verdict.reading, verdict.name)
         text = verdict.source
-        due = [example for example in candidate.examples if example.call in candidate.asked]
+        given = [example for example in candidate.examples if example.call not in candidate.asked]
+        due: list[GivenExample] = []
         if function is not None and len({example.call for example in function.examples}) < _ENOUGH:
-            due += [example for example in candidate.examples[:_MOST_GIVEN] if example not in due]
+            due = given[:_MOST_GIVEN]
         if function is None or not due:
             return candidate, verdict
         for candidate_example in due:
@@ -148,10 +167,12 @@ class CandidateReview:
             extended = replace(extended, code=with_returned_values(extended, after).code)
             after = await self.gate.judge(extended, snapshot, policy, granted=granted)
         doubts = [
-            problem for problem in verdict.problems if problem.code == "unproven" and problem not in after.problems
+            problem
+            for problem in verdict.problems
+            if problem.code in ("unproven", *UNSETTLED) and problem not in after.problems
         ]
         after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
-        after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing)
+        after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing, predicted=verdict.predicted)
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refused(
@@ -218,12 +239,6 @@ def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | 
 
 def _sent(pending: PendingCandidate) -> tuple[object, ...]:
     return pending.code, pending.module, pending.reason, pending.examples
-
-
-def _predicted(candidate: Candidate, verdict: Verdict, function: Function) -> tuple[str, ...]:
-    """Return the calls whose results the author predicted, of those that were asked about."""
-    answered = [call for call in candidate.asked if example_regression.holds(function, call)]
-    return tuple(call for call in answered if call not in verdict.confirmed)
 
 
 def _as_written(example: GivenExample) -> tuple[str, str]:
