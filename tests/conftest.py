@@ -70,7 +70,9 @@ async def at_desk(
     """Opens a workspace with an agent that talks to a script."""
     async with AsyncExitStack() as stack:
 
-        async def open_desk(script: Script, *, reader: Step | Choose | None = None, **flags: Any) -> Desk:  # Any: settings
+        async def open_desk(
+            script: Script, *, reader: Step | Choose | None = None, **flags: Any
+        ) -> Desk:  # Any: settings
             opened = desk(tmp_path, scripted(script, reader=reader), one_sandbox, **flags)
             return await stack.enter_async_context(opened)
 

@@ -78,7 +78,7 @@ class GateSettings(SettingsSection):
 
     strict: bool = Field(False, description="Apply the rules for the agent's functions to saved files.")
     fixes: bool = Field(True, description="Fix mechanical problems.")
-    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes to turn off, such as `inferred-hints`.")
+    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes to turn off, such as `docstring-types`.")
     reader: str = Field(
         "same",
         description="A model that is shown the description of a function that the agent makes, never its code, and says"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agent_core.access.grants import NOTHING, Denied, Permit
+from agent_core.access.grants import Denied, Permit
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.matching import nearest

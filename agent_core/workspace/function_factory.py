@@ -62,7 +62,7 @@ def function_service(
     models: ModelOpener | None = None,
     on_status: Callable[[str], None] | None = None,
 ) -> FunctionService:
-    """Return the functions of a workspace, behind the gate; with `models`, their descriptions are read, and they are found by meaning."""
+    """Return the functions of a workspace, behind the gate; with `models`, a reader is asked, and meaning is searched."""
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = _rules(settings, reserved)
@@ -72,7 +72,9 @@ def function_service(
         root,
         store,
         registry,
-        Gate(cage, limits=cage.limits, rules=rules, shelf=store, reader=models.reader if models else None, finder=finder),
+        Gate(
+            cage, limits=cage.limits, rules=rules, shelf=store, reader=models.reader if models else None, finder=finder
+        ),
         cage,
         module_bytes=rules.module_bytes,
         rules=settings.standing,

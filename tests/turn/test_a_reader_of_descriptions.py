@@ -1,4 +1,4 @@
-"""A reader sees the description of a function that the agent makes, and nothing else; what follows from what it says."""
+"""A reader sees the description of a function that the agent makes, and what follows from what it says."""
 
 import json
 from typing import Any
@@ -166,7 +166,9 @@ async def test_it_is_asked_what_the_examples_leave_open(at_desk: OpenDesk) -> No
         asked = seen.text.partition("what these calls must return:\n")[2].splitlines()
         namespace: dict[str, Any] = {}
         exec(SHIPPING, namespace)
-        return reading("nothing", results=[repr(eval(call, namespace)) for call in asked if call.startswith("shipping")])(seen)
+        return reading(
+            "nothing", results=[repr(eval(call, namespace)) for call in asked if call.startswith("shipping")]
+        )(seen)
 
     create = Ask(Wanted("create_function", {"function_name": "shipping", "function_code_with_docstring": SHIPPING}))
     desk = await at_desk([create, Say("Made.")], reader=right)

@@ -85,7 +85,9 @@ def _judged(
     message = f"gives every other call one answer (`{shown_call}`: {answers[0]}), and its code names the examples'"
     if len(results) > 1:
         return Finding("hard-coded", f"`{name}` {message} arguments", _FIX, line)
-    return Finding("doubt-examples", f"`{name}` {message}", "add an example with arguments that the code does not name", line)
+    return Finding(
+        "doubt-examples", f"`{name}` {message}", "add an example with arguments that the code does not name", line
+    )
 
 
 def _answer(arguments: Arguments, outcome: Returned | Raised) -> str:
@@ -122,7 +124,7 @@ def _forms(cases: Sequence[Case]) -> frozenset[Form]:
 
 
 def links(arguments: Arguments, constants: frozenset[Form]) -> frozenset[Form]:
-    """Return the constants of the code that the arguments of a call are, alone or together, or have among their items."""
+    """Return the constants of the code that a call's arguments are, alone or together, or have among their items."""
     values = [*arguments.values()]
     values += [item for value in values if isinstance(value, list | tuple) for item in value[:8]]
     values += [tuple(arguments.values())] if len(arguments) > 1 else []
@@ -165,13 +167,21 @@ def _selected(node: ast.AST) -> Iterator[Any]:  # Any: literals
             yield from _value(value)
         case ast.MatchSequence(patterns=patterns):
             yield [value for part in patterns if isinstance(part, ast.MatchValue) for value in _value(part.value)]
-        case ast.Dict(keys=keys, values=values) if all(literal(value)[0] or isinstance(value, ast.Lambda) for value in values):
+        case ast.Dict(keys=keys, values=values) if all(
+            literal(value)[0] or isinstance(value, ast.Lambda) for value in values
+        ):
             yield from (value for key in keys if key is not None for value in _value(key))
         case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
             yield from (keyword.arg for keyword in keywords if keyword.arg and literal(keyword.value)[0])
-        case ast.List(elts=rows) | ast.Tuple(elts=rows) if rows and all(isinstance(row, ast.Tuple | ast.List) for row in rows):
+        case ast.List(elts=rows) | ast.Tuple(elts=rows) if rows and all(
+            isinstance(row, ast.Tuple | ast.List) for row in rows
+        ):
             for row in rows:
                 yield from (*_value(row), *(value for cell in row.elts[:1] for value in _value(cell)))  # type: ignore[attr-defined]
+
+
+def _is_entry(node: ast.expr) -> bool:
+    return literal(node)[0] or isinstance(node, ast.Lambda)
 
 
 def _value(node: ast.expr) -> list[Any]:

@@ -217,7 +217,9 @@ class Gate:
             problem = Problem("cannot-confirm", message, Place(candidate.path), fix)
             return replace(verdict, problems=(*verdict.problems, problem))
         confirmed = tuple(disagreement.call for disagreement in verdict.to_confirm)
-        after = await self.judge(with_returned_values(candidate, verdict), snapshot, reading=candidate.answer is not None)
+        after = await self.judge(
+            with_returned_values(candidate, verdict), snapshot, reading=candidate.answer is not None
+        )
         after = replace(after, fixes=(*verdict.fixes, *after.fixes), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
             return after
@@ -285,7 +287,9 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
     is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # as a saved file has it
     is_unsettled = draft.policy == "agent" and draft.shows(DISPUTED, REACHES_NOTHING)
-    is_draft = is_bare or is_unsettled or draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
+    is_draft = (
+        is_bare or is_unsettled or draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
+    )
     standing: Standing = "" if not admitted else "draft" if is_draft else "trial"
     source = draft.reading.source if draft.reading else None
     return Verdict(

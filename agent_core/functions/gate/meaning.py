@@ -29,7 +29,6 @@ from .arguments.failed_call import is_right, named
 from .arguments.generation import Arguments, shown, written
 from .arguments.recombined import recombined
 from .capability import reach
-from .candidate import GivenExample
 from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, same
 from .examples.prediction import predictions
@@ -117,7 +116,7 @@ def _note(draft: Draft, bench: TrialTools) -> str:
 
 
 def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
-    """Yield the calls, each with its finding, on which the author and the reader agree, and the code returns something else."""
+    """Yield the calls, each with its finding, for which author and reader expect one result, and the code has another."""
     answer, line = draft.candidate.answer, draft.function.lineno if draft.function else 0
     returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
     for example in draft.candidate.examples if answer else ():
@@ -135,7 +134,7 @@ def _beyond(draft: Draft) -> Iterator[Finding]:
         return
     what, means = _MEANS[answer.reach]
     message = f"by its description `{name}` has to reach {what}, and its code only computes"
-    fix = f"do it: {means}; or say in the docstring what it really does, as in \"Word the confirmation of an order\""
+    fix = f'do it: {means}; or say in the docstring what it really does, as in "Word the confirmation of an order"'
     yield Finding(REACHES_NOTHING, message, fix, draft.function.lineno if draft.function else 0)
 
 
@@ -145,7 +144,7 @@ def _is_beyond(answer: ReaderAnswer) -> bool:
 
 
 def _settled(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
-    """Return the draft with what a person has to decide: who insists, and who predicts their own code, decides nothing."""
+    """Return the draft with what a person has to decide: an author who insists, or who predicts their own code."""
     answer, where = draft.answer, Place(draft.candidate.path, draft.function.lineno if draft.function else 0)
     problems = []
     if draft.candidate.insists and answer is not None and _is_beyond(answer):
@@ -225,7 +224,9 @@ async def _chosen(draft: Draft, function: Function, bench: TrialTools) -> list[s
     examples = [*function.examples, *draft.candidate.examples]
     calls = [example.call for example in examples]
     given = shown(calls, function.name, function.parameters, function.rest, function.extra)
-    tried = await _results(draft, function, [call for call, _ in islice(recombined(given, function.parameters), _TRIED)], bench)
+    tried = await _results(
+        draft, function, [call for call, _ in islice(recombined(given, function.parameters), _TRIED)], bench
+    )
     return [*_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
 
 
@@ -248,9 +249,7 @@ def _is_told(code: str, description: str) -> bool:
     return is_literal and len(constant) > 1 and re.search(rf"(?<!\w){re.escape(constant)}(?!\w)", prose) is not None
 
 
-async def _results(
-    draft: Draft, function: Function, calls: Sequence[Arguments], bench: TrialTools
-) -> list[TriedCall]:
+async def _results(draft: Draft, function: Function, calls: Sequence[Arguments], bench: TrialTools) -> list[TriedCall]:
     """Return the calls that end in something that somebody can work out."""
     assert draft.trial is not None
     assert draft.tree is not None

@@ -155,7 +155,7 @@ async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft:
 
 
 def _others(own: Function, other: Function, draft: Draft) -> list[Arguments]:
-    """Return calls that no example has: made of the examples' values, generated, and with the texts in the code of both."""
+    """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
     calls = shown([example.call for example in own.examples], own.name, own.parameters)
     seen = domain(calls, own.parameters["properties"])
     more = [arguments for arguments, _name in recombined(calls, own.parameters)]

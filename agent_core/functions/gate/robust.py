@@ -267,7 +267,9 @@ class Trial:
 def _constants(tree: ast.Module) -> list[object]:
     """Return the texts and numbers of the code: an argument may matter only where it is one of them."""
     constants = {repr(node.value): node.value for node in nodes_of(tree) if isinstance(node, ast.Constant)}
-    return [value for value in constants.values() if isinstance(value, str | int | float) and len(str(value)) < _LONG_TEXT]
+    return [
+        value for value in constants.values() if isinstance(value, str | int | float) and len(str(value)) < _LONG_TEXT
+    ]
 
 
 def _is_bare_call(text: str, name: str) -> bool:

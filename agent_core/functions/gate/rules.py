@@ -29,9 +29,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "reader": "warns",
             }
         ),
-        "import": MappingProxyType(
-            {"conform": "warns", "capability": "warns", "robust": "warns", "reader": "warns"}
-        ),
+        "import": MappingProxyType({"conform": "warns", "capability": "warns", "robust": "warns", "reader": "warns"}),
     }
 )
 
