@@ -62,7 +62,7 @@ def function_service(
     models: ModelOpener | None = None,
     on_status: Callable[[str], None] | None = None,
 ) -> FunctionService:
-    """Return the functions of a workspace, behind the gate; with `models`, a reader is asked, and meaning is searched."""
+    """Return the functions of a workspace, behind the gate; `models` read and find functions by meaning."""
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = _rules(settings, reserved)

@@ -40,6 +40,7 @@ async def check_fitted(draft: Draft, bench: TrialTools) -> Draft:
         return draft.skip("the module could not be imported")
     if draft.shows(*HOLLOW):
         return draft.skip("the body does nothing yet")
+    modules = draft.trial.modules
     draft = await check_rewrite(draft, bench)
     cases = _cases(draft, function)
     constants = selectors(tree)
@@ -49,7 +50,7 @@ async def check_fitted(draft: Draft, bench: TrialTools) -> Draft:
     calls = [arguments for arguments, _name in recombined(examples, function.parameters)]
     calls = [call for call in calls if not links(call, constants)][:_MOST]
     work = Attempts(function.name, [Attempt(call) for call in calls], _EACH_S, is_patient=True)
-    outcomes = await bench.attempt(draft.trial.modules, function.module, work, draft.rules.promise_s) if calls else ()
+    outcomes = await bench.attempt(modules, function.module, work, draft.rules.promise_s) if calls else ()
     finding = _judged(draft, cases, constants, [*zip(calls, outcomes, strict=True)])
     return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
 
@@ -171,6 +172,8 @@ def _selected(node: ast.AST) -> Iterator[Any]:  # Any: literals
             literal(value)[0] or isinstance(value, ast.Lambda) for value in values
         ):
             yield from (value for key in keys if key is not None for value in _value(key))
+        case ast.Assign(targets=[ast.Subscript(slice=key)], value=value) if _is_entry(value):
+            yield from _value(key)
         case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
             yield from (keyword.arg for keyword in keywords if keyword.arg and literal(keyword.value)[0])
         case ast.List(elts=rows) | ast.Tuple(elts=rows) if rows and all(

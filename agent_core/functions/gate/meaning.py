@@ -21,6 +21,7 @@ from typing import Final
 
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence
+from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
@@ -28,6 +29,7 @@ from sandbox.wire.lines import bare_lines
 from .arguments.failed_call import is_right, named
 from .arguments.generation import Arguments, shown, written
 from .arguments.recombined import recombined
+from .candidate import GivenExample
 from .capability import reach
 from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, same
@@ -76,6 +78,7 @@ async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
     function = draft.loaded
     if function is None or draft.tree is None or draft.function is None:
         return draft.skip("the module could not be imported")
+    line = draft.function.lineno
     if wrong := dict(_wrong(draft)):
         others = [problem for problem in draft.problems if not any(f"`{call}`" in problem.message for call in wrong)]
         return replace(draft, problems=tuple(others)).with_findings(STAGE, wrong.values())
@@ -100,7 +103,7 @@ async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
     message = f"the examples of `{function.name}` leave open what it does with other arguments"
     fix = f"say what {' and '.join(f'`{call}`' for call in calls)} must return"
     draft = replace(draft, challenges=calls, note=f"{count} to predict")
-    return draft.with_findings(STAGE, [Finding(CHALLENGE, message, fix, draft.function.lineno)])
+    return draft.with_findings(STAGE, [Finding(CHALLENGE, message, fix, line)])
 
 
 def _note(draft: Draft, bench: TrialTools) -> str:
@@ -116,7 +119,7 @@ def _note(draft: Draft, bench: TrialTools) -> str:
 
 
 def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
-    """Yield the calls, each with its finding, for which author and reader expect one result, and the code has another."""
+    """Yield the calls, each with its finding, for which author and reader expect what the code has not."""
     answer, line = draft.candidate.answer, draft.function.lineno if draft.function else 0
     returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
     for example in draft.candidate.examples if answer else ():
@@ -221,13 +224,14 @@ async def _chosen(draft: Draft, function: Function, bench: TrialTools) -> list[s
     """Return the calls that show most of what the examples leave open, if that is much."""
     if not is_doubtful(draft):
         return []
-    examples = [*function.examples, *draft.candidate.examples]
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     calls = [example.call for example in examples]
     given = shown(calls, function.name, function.parameters, function.rest, function.extra)
     tried = await _results(
         draft, function, [call for call, _ in islice(recombined(given, function.parameters), _TRIED)], bench
     )
-    return [*_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
+    told = [call for doubt in draft.doubts for call, _result in doubt.calls if _is_clear(call)][:_FEW]
+    return [*told, *_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
 
 
 def is_doubtful(draft: Draft) -> bool:

@@ -177,7 +177,7 @@ class Reader:
         return ReaderAnswer(
             self._model.name,
             "",
-            reach if reach in get_args(Reach) else "unknown",
+            next((known for known in get_args(Reach) if known == reach), "unknown"),
             tuple(_expected(answer, asked)),
             asked,
             one_line(thought, 160) if isinstance(thought, str) else "",
@@ -221,7 +221,7 @@ def _answer(reply: Reply) -> dict[str, Any] | None:
 def _expected(answer: Mapping[str, Any], asked: Sequence[str]) -> list[ExpectedCall]:
     """Return the calls whose results it gave: those that it was asked about, then its own."""
     results, rows = answer.get("results"), answer.get("calls")
-    pairs = list(zip(asked, results if isinstance(results, list) else [], strict=False))
+    pairs: list[tuple[Any, Any]] = list(zip(asked, results if isinstance(results, list) else [], strict=False))
     for row in (rows if isinstance(rows, list) else [])[:_MOST_CALLS]:
         pairs += [(row.get("call"), row.get("result"))] if isinstance(row, Mapping) else []
     found: dict[str, ExpectedCall] = {}

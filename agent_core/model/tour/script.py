@@ -118,8 +118,8 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
     if functions == {READER}:
         names = [name for name in tour.readings if f"def {name}(" in situation.user_text]
         calls = tour.readings[names[0]] if names else []
-        answer = {"thought": "It works on its arguments alone.", "reach": "nothing", "calls": calls, "results": []}
-        return TourReply("", READER, answer)
+        thought = "It works on its arguments alone."
+        return TourReply("", READER, {"thought": thought, "reach": "nothing", "calls": calls, "results": []})
     match = _scene(situation, functions, tour)
     if match is None:
         return TourReply(_headed(tour.off, situation.screen, tour))
