@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.clock import Clock
-from agent_core.functions.gate.clones.index import Alike, sketch
-from agent_core.functions.gate.clones.index_store import MAKERS, PROGRAM, code_hash
+from agent_core.functions.gate.clones import MAKERS, PROGRAM, Alike, code_hash, sketch
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import SaveSketches
 from agent_core.storage.sqlite import SqliteStore
@@ -81,7 +80,7 @@ async def test_an_index_for_which_time_is_up_goes_on_at_the_next_look() -> None:
     assert alike.copies(ONE) == ["add"]
 
 
-@pytest.mark.parametrize("changed", ["clones/words.py", "clones/commute.py", "tree.py", "registry/tree.py"])
+@pytest.mark.parametrize("changed", ["clones.py", "tree.py", "registry/tree.py"])
 def test_forms_are_made_anew_once_the_code_that_makes_them_changes(changed: str, tmp_path: Path) -> None:
     for pattern in MAKERS:
         for path in PROGRAM.glob(pattern):

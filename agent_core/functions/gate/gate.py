@@ -24,8 +24,7 @@ from ..search import FunctionSearch
 from .autofix import fix
 from .candidate import Candidate, Policy
 from .capability import capability
-from .clones.index import Alike
-from .clones.index_store import IndexStore
+from .clones import Alike, IndexStore
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
 from .duplicate import duplicate

@@ -39,7 +39,7 @@ from sandbox.code import Modules
 from sandbox.wire.requests import RequestHandler
 
 from ..search import FunctionSearch
-from .clones.index import Alike
+from .clones import Alike
 from .draft import Draft, Finding
 from .grants import Way
 from .reader import Reader
