@@ -95,6 +95,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
         f"Used by: {', '.join(details.callers) or 'no other'}. Uses: {', '.join(details.callees) or 'none'}.",
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
         *_confirmed(details.verdict.confirmed if details.verdict else ()),
+        *_late(details.verdict.late if details.verdict else ()),
         *_coverage(details.coverage),
         *_survivors(details.survivors),
     ]
@@ -118,6 +119,11 @@ def _granted(grants: Grants) -> list[str]:
 def _confirmed(calls: Sequence[str]) -> list[str]:
     """Return the examples that are weaker evidence, if any."""
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
+
+
+def _late(stages: Sequence[str]) -> list[str]:
+    """Return what the gate did not come to, if anything: it has not passed."""
+    return [f"Not checked to the end: {one_line('; '.join(stages), 600)}."] if stages else []
 
 
 def _survivors(survivors: Sequence[Survivor]) -> list[str]:

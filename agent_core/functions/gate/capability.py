@@ -163,12 +163,25 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
         return (_UNCERTAIN,)
     all_uses = uses(tree, ())
     grants |= needs_of(all_uses)
-    items = {kind: set(grants.items(kind)) for kind in KINDS} | {"": missing_names(text, tree)}
-    items["functions"] |= _called(tree)
-    words = tuple(_words(kind, sorted(found)) for kind, found in items.items() if found)
-    if grants.stateful:
-        words = (*words, "keeps state")
+    words = reach_of(grants, missing_names(text, tree), _called(tree))
     return words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
+
+
+def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return in a few words each what grants let a function get at; also what it is `missing` of its module, and the
+    functions that are `called`.
+    """
+    items = {kind: {*grants.items(kind)} for kind in KINDS} | {"": {*missing}}
+    items["functions"] |= {*called}
+    words = tuple(_words(kind, sorted(found)) for kind, found in items.items() if found)
+    return (*words, "keeps state") if grants.stateful else words
+
+
+@lru_cache(maxsize=512)
+def needs_of_text(text: str) -> Grants:
+    """Return the grants that a text needs, as far as it shows them."""
+    tree = parse(text)
+    return needs_of(uses(tree, ())) if isinstance(tree, ast.Module) else NOTHING
 
 
 def _words(kind: str, items: list[str]) -> str:

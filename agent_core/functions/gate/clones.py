@@ -180,7 +180,7 @@ class _Writer:
         for name in node._fields:
             if name not in _DROPPED:
                 value = getattr(node, name, None)
-                yield from value if name == "kwd_attrs" else self._write(value)  # attributes, whatever is called so
+                yield from (self._write(value) if name != "kwd_attrs" else (f"n:{word}" for word in value or ()))
         yield ")"
 
     def _call(self, node: ast.Call) -> Iterator[Word]:

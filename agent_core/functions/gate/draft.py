@@ -67,7 +67,8 @@ class Draft:
     problems: tuple[Problem, ...] = ()
     fixes: tuple[Fix, ...] = ()
     note: str = ""
-    skipped: bool = False
+    skipped: bool = False  # by the present stage, which could not run
+    late: bool = False  # the present stage had no time for all that it had to try
     own: ModuleReading | None = None  # the candidate's text alone
     reading: ModuleReading | None = None  # the module that it would become
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported

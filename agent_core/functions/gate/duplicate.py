@@ -41,7 +41,7 @@ async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
     pending = await bench.alike.see(draft.snapshot, draft.rules.duplicate_s)
     after = _compared(draft, own_sketch, bench)
     late = f"{pending} functions not reached: time was up" if pending else ""
-    after = replace(after, note="; ".join(filter(None, [late, after.note])))
+    after = replace(after, note="; ".join(filter(None, [late, after.note])), late=pending > 0)
     if bench.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
         return after
     return after.with_findings(STAGE, await _confusion(draft, bench.finder))

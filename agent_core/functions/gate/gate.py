@@ -259,11 +259,11 @@ async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> t
 
 async def _ask(stage: Stage[D], draft: D, bench: TrialTools) -> tuple[D, StageReport]:
     started = time.perf_counter()
-    after = await stage.run(replace(draft, note="", skipped=False), bench)
+    after = await stage.run(replace(draft, note="", skipped=False, late=False), bench)
     problems = after.problems[len(draft.problems) :]
     passed = not after.skipped and not any(problem.severity == "refuses" for problem in problems)
-    passed = stage.passed(after) if stage.passed else passed
-    return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
+    passed = (stage.passed(after) if stage.passed else passed) and not after.late
+    return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note, late=after.late)
 
 
 def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:

@@ -66,7 +66,8 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
     outcomes = await trial.first(calls)
     refused = next((outcome.reason for outcome in outcomes if isinstance(outcome, Refused)), "")
     if not any(isinstance(outcome, Returned | Raised | TimedOut | Killed) for outcome in outcomes):
-        return draft.skip(refused or "no arguments are known for it" if not calls else "time was up")
+        skipped = draft.skip(refused or ("time was up" if calls else "no arguments are known for it"))
+        return replace(skipped, late=bool(calls) and not refused)
     reached = sum(outcome is not None for outcome in outcomes)
     idle = await trial.idle([*zip(calls, outcomes, strict=True)])
     failures = await trial.smallest(trial.failures(calls, outcomes))
@@ -76,7 +77,7 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
     ]
     draft = replace(draft, doubts=(*draft.doubts, *idle))
     late = f"{reached} of {len(calls)} calls tried: time was up" if reached < len(calls) else f"{reached} calls tried"
-    return replace(draft.with_findings(STAGE, findings), note=late)
+    return replace(draft.with_findings(STAGE, findings), note=late, late=reached < len(calls))
 
 
 def _not_for(draft: Draft, function: Function | None) -> str:

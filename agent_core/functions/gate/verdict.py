@@ -33,8 +33,8 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """The result of one stage. `note` says what it saw, or why it did not run; `concurrent` that it ran alongside
-    another.
+    """The result of one stage. `note` says what it saw, or why it did not run; `beside` that it ran alongside another,
+    `late` that its time was up before it was through: what it did not reach has not passed.
     """
 
     stage: str
@@ -42,6 +42,7 @@ class StageReport:
     seconds: float
     note: str = ""
     beside: bool = field(default=False, metadata=IF_SET)
+    late: bool = field(default=False, metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From a candidate to a plan: the gate's verdict, the regression check of examples, and what is stored of both.
+"""From a candidate to a plan: the gate's verdict, the regression check of what was proved, and what is stored of both.
 
 An admitted candidate is a plan with the new text of its file and its rows; a refused one is kept as pending.
 """
@@ -6,7 +6,7 @@ An admitted candidate is a plan with the new text of its file and its rows; a re
 from dataclasses import replace
 
 from agent_core.access.grants import Question
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Place, Problem, Severity
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -28,6 +28,11 @@ from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
 _MOST_GIVEN = 8
+_STAGES_OF = {
+    example_regression.CODE: "examples",
+    example_regression.CHECK_CODE: "conform",
+    example_regression.USE_CODE: "capability",
+}
 
 
 class CandidateReview:
@@ -57,7 +62,7 @@ class CandidateReview:
             candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
         )
         allowance = CandidateGrants()
-        if granting.asks(held_to_examples(candidate, verdict, snapshot.functions.get(verdict.name), work), work):
+        if granting.asks(held_to_what_was_proved(candidate, verdict, snapshot, work), work):
             allowance = await granting.for_candidate(verdict, ground, work)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
@@ -93,7 +98,7 @@ class CandidateReview:
         before = snapshot.functions.get(verdict.name)
         if verdict.admitted and any(problem.code in FAILED_EXAMPLES for problem in verdict.problems):
             verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
-        verdict = held_to_examples(candidate, verdict, before, work)
+        verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
         if allowance.denied:
             verdict = _ungranted(verdict, allowance.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
@@ -223,18 +228,22 @@ def _diff(verdict: Verdict, snapshot: Snapshot) -> str:
     return unified(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
 
 
-def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | None, work: ChangeSummary) -> Verdict:
-    """Return the verdict with the findings on examples that the previous version had."""
-    after = _named(verdict.reading, verdict.name)
-    is_reasoned = bool(candidate.reason) or work.author.by == "human"
-    problem = example_regression.problem(before, after, "warns" if is_reasoned else "refuses", Place(candidate.path))
-    if problem is None or work.goes_back:
+def held_to_what_was_proved(candidate: Candidate, verdict: Verdict, snapshot: Snapshot, work: ChangeSummary) -> Verdict:
+    """Return the verdict with the findings on examples, checks and uses of grants that the previous version had."""
+    before, after = snapshot.functions.get(verdict.name), _named(verdict.reading, verdict.name)
+    if before is None or after is None or work.goes_back:
         return verdict
-    problems = (*verdict.problems, problem)
-    if problem.severity == "warns":
-        return replace(verdict, problems=problems)
-    stages = tuple(replace(stage, passed=False) if stage.stage == "examples" else stage for stage in verdict.stages)
-    return replace(verdict, admitted=False, standing="", problems=problems, stages=stages)
+    is_reasoned = bool(candidate.reason) or work.author.by == "human"
+    severity: Severity = "warns" if is_reasoned else "refuses"
+    where, old = Place(candidate.path), own_text(verdict.name, snapshot) or ""
+    dropped = example_regression.problem(before, after, severity, where)
+    lost = example_regression.proved_problems(before, after, old, verdict.source, verdict.needs, severity, where)
+    problems = [*([dropped] if dropped else []), *lost]
+    if not problems or is_reasoned:
+        return replace(verdict, problems=(*verdict.problems, *problems))
+    failed = {_STAGES_OF[problem.code] for problem in problems}
+    stages = tuple(replace(stage, passed=stage.passed and stage.stage not in failed) for stage in verdict.stages)
+    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, *problems), stages=stages)
 
 
 def _sent(pending: PendingCandidate) -> tuple[object, ...]:

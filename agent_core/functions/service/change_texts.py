@@ -122,7 +122,7 @@ def unconfirmed(verdict: Verdict, replaces: bool) -> str:  # noqa: FBT001 - a fa
         f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way.",
         refused(verdict, is_repeat=False, replaces=replaces),
     ]
-    if all(problem.code == "example-dropped" for problem in verdict.refusals):
+    if all(problem.code.endswith("-dropped") for problem in verdict.refusals):
         lines.append(f"If the new result is right: confirm_function(function_name={verdict.name!r}, reason=…).")
     return "\n".join(lines)
 

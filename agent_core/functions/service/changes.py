@@ -24,7 +24,7 @@ from ..gate import Candidate, Policy
 from ..gate.examples.prediction import predictions
 from ..gate.meaning import REACHES_NOTHING
 from . import change_texts, conflict, example_regression
-from .candidate_review import CandidateReview, held_to_examples
+from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
@@ -131,7 +131,7 @@ class ChangePlanner:
         if verdict.can_be_confirmed:
             candidate, verdict = await self._judging.confirmed(candidate, verdict, snapshot)
         verdict = await self._judging.settled(candidate, verdict, work)
-        final_verdict = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
+        final_verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
         if not final_verdict.admitted:
             return PlannedChange(
                 change_texts.unconfirmed(final_verdict, candidate.replaces),

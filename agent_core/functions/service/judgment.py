@@ -109,6 +109,11 @@ class Judgment:
         return bool(self.doubts) or (is_open and not is_settled)
 
     @property
+    def late(self) -> tuple[str, ...]:
+        """The stages that had no time for all that they had to try, each with how far it came."""
+        return tuple(f"{stage.stage} ({stage.note})" for stage in self.stages if stage.late)
+
+    @property
     def fails_examples(self) -> bool:
         """True if examples of it failed; it may have been admitted all the same, as a draft."""
         return any(problem.code in FAILED_EXAMPLES for problem in self.problems)
