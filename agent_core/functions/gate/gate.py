@@ -23,7 +23,7 @@ from sandbox.wire.lines import lines_of
 from ..search import FunctionSearch
 from .autofix import fix
 from .candidate import Candidate, Policy
-from .capability import capability
+from .capability import capability, reach_in
 from .clones import Alike, IndexStore
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
@@ -311,6 +311,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         predicted=_predicted(draft),
         answer=draft.answer or draft.candidate.answer,
         needs=draft.needs,
+        reach=reach_in(source.text if source else draft.text, draft.candidate.name, draft.granted | draft.needs),
         asking=tuple(_lines(draft)),
         doubts=draft.doubts,
     )

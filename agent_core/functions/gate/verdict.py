@@ -101,6 +101,7 @@ class Verdict:
     challenges: tuple[str, ...] = ()  # the calls whose results its author has yet to predict
     predicted: tuple[str, ...] = ()  # those whose results its author has predicted
     answer: ReaderAnswer | None = None
+    reach: tuple[str, ...] = ()  # what it gets at besides its arguments, in words; none: it only computes
 
     @property
     def lacks_only_grants(self) -> bool:
@@ -144,6 +145,7 @@ class Verdict:
             "confirmed": list(self.confirmed),
             "can_be_confirmed": self.can_be_confirmed,
             "needs": self.needs.to_json(),
+            "reach": list(self.reach),
             "survivors": to_json(self.survivors),
             "disagreements": to_json(self.disagreements),
             "doubts": to_json(self.doubts),

@@ -63,6 +63,7 @@ class Judgment:
     predicted: tuple[str, ...] = ()
     thumb: str = ""
     note: str = ""
+    reach: tuple[str, ...] | None = None  # None: it was not recorded
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Judgment":  # Any: JSON
@@ -78,6 +79,7 @@ class Judgment:
             survivors=tuple(Survivor(**survivor) for survivor in data.get("survivors") or ()),
             challenges=tuple(data.get("challenges") or ()),
             predicted=tuple(data.get("predicted") or ()),
+            reach=None if data.get("reach") is None else tuple(data["reach"]),
         )
 
     @classmethod

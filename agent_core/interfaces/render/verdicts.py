@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
+from agent_core.registry.function import reach_words
 from sandbox.errors import ProtocolError
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
@@ -68,7 +69,9 @@ def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     """Return whether the function joined, with which standing, and what became of its examples."""
     name, stages = verdict.name or verdict.path, verdict.stages
     tried = examples_note(verdict)
-    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, duration(_passed(stages))]))}")
+    is_known = verdict.admitted and verdict.reach is not None
+    reached = one_line(reach_words(verdict.reach or ())) if is_known else ""
+    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, reached, duration(_passed(stages))]))}")
     if verdict.admitted:
         return _joined(verdict, joins, tail)
     refusals = len(verdict.refusals)
