@@ -179,7 +179,10 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
         return (_UNCERTAIN,)
     lines = lines_of(module_text)
     spans = [(first_line(statement) - 1, statement.end_lineno) for statement in _used(tree, name)]
-    return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
+    try:
+        return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
+    except RecursionError:  # nested too deeply to be read
+        return (_UNCERTAIN,)
 
 
 def _used(tree: ast.Module, name: str) -> list[ast.stmt]:

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 PROGRAM: Final = Path(__file__).parents[2]
 MAKERS: Final = ("functions/gate/clones.py", "functions/gate/tree.py", "registry/tree.py")
-"""The code that makes forms, as patterns below `PROGRAM`: what is stored is of another name once any of it changes."""
+"""The code that makes forms, below `PROGRAM`: what is stored is of another name once any of it changes."""
 
 WEIGHTS: Final[Mapping[str, float]] = {"words": 0.55, "body": 0.45}
 _GRAM, _WINDOW = 4, 2
@@ -353,23 +353,12 @@ def _row_key(key: Key) -> str:
 @cache
 def _maker() -> str:
     """Return a hash of the code that makes forms, and of the Python that parses them."""
-    return hashlib.sha256(repr(sys.version_info[:2]).encode() + code_hash(PROGRAM, MAKERS)).hexdigest()
+    return hashlib.sha256(repr(sys.version_info[:2]).encode() + code_hash(PROGRAM)).hexdigest()
 
 
-def code_hash(root: Path, patterns: Sequence[str]) -> bytes:
-    """Return a hash of every file that the patterns match.
-
-    Raises:
-        LookupError: one of them matches nothing, so that a change of the code that it named would go unnoticed.
-    """
-    digest = hashlib.sha256()
-    for pattern in patterns:
-        paths = sorted(root.glob(pattern))
-        if not paths:
-            raise LookupError(f"`{pattern}` matches no file below `{root}`. Name the file as it is called now.")
-        for path in paths:
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.digest()
+def code_hash(root: Path) -> bytes:
+    """Return a hash of the code that makes forms, in the program below a folder."""
+    return hashlib.sha256(b"\0".join((root / maker).read_bytes() for maker in MAKERS)).digest()
 
 
 class Alike:
