@@ -200,15 +200,18 @@ def _used(tree: ast.Module, name: str) -> list[ast.stmt]:
 @lru_cache(maxsize=64)
 def _bindings(tree: ast.Module) -> tuple[tuple[ast.stmt, frozenset[str], frozenset[str]], ...]:
     """Return what runs at a module's import, statement by statement, each with the names that it binds and reads."""
-    return tuple(
-        (
-            node,
-            bound_names(ast.Module([node], [])),
-            frozenset(inner.id for inner in nodes_of(node) if isinstance(inner, ast.Name)),
-        )
-        for node in tree.body
-        if not is_program(node) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-    )
+    found = []
+    for node in tree.body:
+        if is_program(node) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            continue
+        inner = nodes_of(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):  # the most, and the longest
+            binds = {node.name, *(name for part in inner if isinstance(part, ast.Global) for name in part.names)}
+        else:
+            binds = {*bound_names(ast.Module([node], []))}
+        reads = frozenset(part.id for part in inner if isinstance(part, ast.Name))
+        found.append((node, frozenset(binds), reads))
+    return tuple(found)
 
 
 def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:

@@ -311,7 +311,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         predicted=_predicted(draft),
         answer=draft.answer or draft.candidate.answer,
         needs=draft.needs,
-        reach=reach_in(source.text if source else draft.text, draft.candidate.name, draft.granted | draft.needs),
+        reach=reach_in(source.text if source else draft.text, draft.candidate.name, draft.needs),
         asking=tuple(_lines(draft)),
         doubts=draft.doubts,
     )

@@ -155,9 +155,8 @@ async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
     retirable = await unused(sight, stats)
     proposed = await sight.proposed()
     rows = [
-        replace(await _summary(function, stats.get(function.name, []), retirable, sight), reach=reached)
+        await _summary(function, stats.get(function.name, []), retirable, proposed.get(function.name, NOTHING), sight)
         for function in matching
-        for reached in [reach_of_function(function, sight.snapshot, proposed.get(function.name, NOTHING))]
     ]
     starters = sight.starters()
     rows = [replace(row, source="starter") if row.name in starters and row.source == "human" else row for row in rows]
@@ -324,9 +323,11 @@ def is_unfit(function: Function, verdict: Judgment | None, snapshot: Snapshot) -
 
 
 async def _summary(
-    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], sight: ViewContext
+    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], granted: Grants, sight: ViewContext
 ) -> FunctionSummary:
     verdict = await judgment_on(sight.store, function.body_hash, function.name)
+    is_judged_so = verdict is not None and not granted and verdict.version == function.version
+    reached = verdict.reach if verdict is not None and is_judged_so else None  # the text of its module is the same
     return FunctionSummary(
         function.name,
         function.module,
@@ -336,4 +337,5 @@ async def _summary(
         sum(row.calls for row in rows),
         max((row.last_called for row in rows), default=None),
         retirable.get(function.name),
+        reach_of_function(function, sight.snapshot, granted) if reached is None else reached,
     )
