@@ -1,7 +1,7 @@
-"""What a reader of descriptions lets in, and what it costs: `python -m benchmarks.reader PATH… [--model NAME] [--json]`.
+"""What a reader of descriptions lets in, and its costs: `python -m benchmarks.reader PATH… [--model NAME] [--json]`.
 
 PATH holds one function a line: `name`, `code`, `kind` (honest or hollow), `hollow_kind`, `language`, `reach` (what the
-body has to reach by its description), `checks` (calls with the results that the description promises). Without `--model` the
+body has to reach by its description), `checks` (calls with the results that it promises). Without `--model` the
 reader is simulated by these labels at a scripted endpoint: a capable one. The author of each predicts what its own code
 returns, and insists where it is told that its promise is beyond the code: the worst that an author can do.
 """

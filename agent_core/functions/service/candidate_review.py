@@ -57,6 +57,9 @@ class CandidateReview:
         verdict = await self.gate.judge(
             candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
         )
+        answer = verdict.answer
+        if answer is not None and answer is not candidate.answer and work.author.spend is not None:
+            work.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
         allowance = CandidateGrants()
         if granting.asks(held_to_examples(candidate, verdict, snapshot.functions.get(verdict.name), work), work):
             allowance = await granting.for_candidate(verdict, ground, work)
