@@ -118,7 +118,7 @@ class Agent:
         turn, model = self._turns.turn, self._loop.asker.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
-        return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat)
+        return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat, turn.spend)
 
     async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle a turn that was cut off.

@@ -243,8 +243,15 @@ class Turn:
             self.tokens[name] += tokens
         self._spent.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
 
+    def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
+        """Count the tokens of a model that was asked about a function for this turn, and report them."""
+        usage = events.Usage(
+            turn=self.id, step=self.step, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+        )
+        self.note_usage(usage, model)
+
     def note_usage(self, usage: events.Usage, model: str) -> None:
-        """Count what a helper used for this turn, and report it as of this step."""
+        """Count what another model used for this turn, and report it as of this step."""
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         self._count(TokenUsage(*tokens, estimated=usage.estimated), model)
         self.emit(replace(usage, turn=self.id, step=self.step, context_tokens=0, context_limit=0, model=model))

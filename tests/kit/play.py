@@ -140,8 +140,8 @@ class ScriptedModel:
             summary = self._summary(seen) if callable(self._summary) else self._summary
             await _play(summary, seen, answer, -len(self.summaries))
         elif is_reading:
-            step = self._reader(seen) if callable(self._reader) else self._reader
-            await _play(step, seen, answer, -len(self.readings))
+            said = self._reader(seen) if callable(self._reader) else self._reader
+            await _play(said, seen, answer, -len(self.readings))
         elif isinstance(step := self._next(seen), str):
             self.errors.append(step)
             await answer.send(500, _error(step, "script_error"), NO_RETRY)

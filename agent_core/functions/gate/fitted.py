@@ -47,8 +47,11 @@ async def check_fitted(draft: Draft, bench: TrialTools) -> Draft:
     if len(cases) < _MORE or draft.trials.disagreements or not any(links(given, constants) for given, _value in cases):
         return replace(draft, note="its examples hang on no constant of its code")
     examples = [arguments for arguments, _value in cases]
-    calls = [arguments for arguments, _name in recombined(examples, function.parameters)]
-    calls = [call for call in calls if not links(call, constants)][:_MOST]
+    made = [arguments for arguments, _name in recombined(examples, function.parameters)]
+    apart, linked = [
+        [call for call in made if bool(links(call, constants)) is is_linked] for is_linked in (False, True)
+    ]
+    calls = [*apart[:_MOST], *linked[:_MOST]]
     work = Attempts(function.name, [Attempt(call) for call in calls], _EACH_S, is_patient=True)
     outcomes = await bench.attempt(modules, function.module, work, draft.rules.promise_s) if calls else ()
     finding = _judged(draft, cases, constants, [*zip(calls, outcomes, strict=True)])
@@ -71,13 +74,17 @@ def _judged(
     constants: frozenset[Form],
     calls: Sequence[tuple[Arguments, Outcome | None]],
 ) -> Finding | None:
-    """Return what is said if every other call got one answer, and the examples hang on constants."""
-    answers = [_answer(arguments, outcome) for arguments, outcome in calls if isinstance(outcome, Returned | Raised)]
-    if len(answers) < _LEAST or len(set(answers)) > 1:
+    """Return what is said if every call without the examples' constants got one answer, and with them that of one."""
+    ended = [(call, _answer(call, outcome)) for call, outcome in calls if isinstance(outcome, Returned | Raised)]
+    answers = [answer for call, answer in ended if not links(call, constants)]
+    known = {*answers, *(_shown(*case) for case in cases)}
+    if len(answers) < _LEAST or len(set(answers)) > 1 or any(answer not in known for _call, answer in ended):
         return None
     special = [case for case in cases if _shown(*case) != answers[0]]
     tied = [case for case in special if links(case[0], constants)]
-    is_table = _is_told(draft, constants, cases) or len(constants - _forms(cases) - _PLAIN) >= _MORE
+    seen = _forms(cases)
+    more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
+    is_table = _is_told(draft, constants, cases) or len(more) >= _MORE
     if not special or len(tied) < len(special) or is_table:
         return None
     name, line = draft.candidate.name, draft.function.lineno if draft.function else 0

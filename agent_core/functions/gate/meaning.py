@@ -39,6 +39,7 @@ from .fitted import docstring_of
 from .proof import run
 from .reader import ExpectedCall, ReaderAnswer, described
 from .rules import CHALLENGED
+from .tree import nodes_of
 from .trial import TrialTools
 
 STAGE: Final = "reader"
@@ -87,6 +88,7 @@ async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
     is_pure = not reach(draft.text, draft.granted | draft.needs)
     is_open = is_pure and not (function.takes_self or is_unproven(draft.tree, draft.function, function))
     chosen = await _chosen(draft, function, bench) if is_open else []
+    chosen = chosen[:_FEW] if bench.reader is not None and draft.is_read else chosen
     answer = await _answer(draft, bench, chosen) if is_pure else None
     if answer is not None:
         draft = replace(draft, answer=await _tried(answer, draft, function, bench) if is_open else answer)
@@ -185,7 +187,7 @@ async def _answer(draft: Draft, bench: TrialTools, chosen: Sequence[str]) -> Rea
         return earlier
     if bench.reader is None or not draft.is_read:
         return None
-    return replace(await bench.reader.read(description_of(draft), chosen[:_FEW]), described=of)
+    return replace(await bench.reader.read(description_of(draft), chosen), described=of)
 
 
 async def _tried(answer: ReaderAnswer, draft: Draft, function: Function, bench: TrialTools) -> ReaderAnswer:
@@ -228,10 +230,19 @@ async def _chosen(draft: Draft, function: Function, bench: TrialTools) -> list[s
     calls = [example.call for example in examples]
     given = shown(calls, function.name, function.parameters, function.rest, function.extra)
     tried = await _results(
-        draft, function, [call for call, _ in islice(recombined(given, function.parameters), _TRIED)], bench
+        draft,
+        function,
+        [call for call, _ in islice(recombined(given, function.parameters, _numbers(draft)), _TRIED)],
+        bench,
     )
     told = [call for doubt in draft.doubts for call, _result in doubt.calls if _is_clear(call)][:_FEW]
     return [*told, *_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
+
+
+def _numbers(draft: Draft) -> list[float]:
+    """Return the numbers of the code, where its answers may change."""
+    constants = [node.value for node in nodes_of(draft.tree) if isinstance(node, ast.Constant)] if draft.tree else []
+    return [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
 def is_doubtful(draft: Draft) -> bool:

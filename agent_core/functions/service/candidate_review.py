@@ -6,6 +6,7 @@ An admitted candidate is a plan with the new text of its file and its rows; a re
 from dataclasses import replace
 
 from agent_core.access.grants import Question
+from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem, Severity
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
@@ -61,6 +62,9 @@ class CandidateReview:
         verdict = await self.gate.judge(
             candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
         )
+        answer = verdict.answer
+        if answer is not None and answer is not candidate.answer and work.author.spend is not None:
+            work.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
         allowance = CandidateGrants()
         if granting.asks(held_to_what_was_proved(candidate, verdict, snapshot, work), work):
             allowance = await granting.for_candidate(verdict, ground, work)
@@ -112,7 +116,12 @@ class CandidateReview:
         unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
         predicted = tuple(call for call in verdict.predicted if call not in unpredicted)
         verdict = replace(verdict, predicted=predicted, challenges=verdict.challenges or unpredicted)
-        saved_verdict = {**verdict.to_json(), "by": work.author.by}
+        answers = [example for example in candidate.examples if example.call in verdict.predicted]
+        saved_verdict = {
+            **verdict.to_json(),
+            "by": work.author.by,
+            **({"answers": to_json(answers)} if answers else {}),
+        }
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))

@@ -20,7 +20,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callers
 from agent_core.storage import DropPending, FunctionStore
 
-from ..gate import Candidate, Policy
+from ..gate import Candidate, GivenExample, Policy
 from ..gate.examples.prediction import predictions
 from ..gate.meaning import REACHES_NOTHING
 from . import change_texts, conflict, example_regression
@@ -168,7 +168,7 @@ class ChangePlanner:
         pending = await pending_candidate(self._store, candidate.name)
         if pending is None:
             verdict = await judgment_on(self._store, before.body_hash, before.name) if before else None
-            return replace(candidate, answer=answer_of(verdict)) if verdict else candidate
+            return _answered(candidate, verdict) if verdict else candidate
         candidate = replace(candidate, answer=answer_of(pending.verdict))
         if not pending.asked:
             return candidate
@@ -288,6 +288,13 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
     candidate = Candidate(name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces)
     return replace(candidate, asked=pending.asked or (), answer=answer_of(pending.verdict))
+
+
+def _answered(candidate: Candidate, verdict: Judgment) -> Candidate:
+    """Return a candidate with what was said of the version before it: by a reader, and by its author."""
+    given = tuple(GivenExample(**row) for row in verdict.document.get("answers") or ())
+    asked = tuple(example.call for example in given)
+    return replace(candidate, answer=answer_of(verdict), asked=asked, examples=(*candidate.examples, *given))
 
 
 def own_function(candidate: Candidate) -> Function | None:

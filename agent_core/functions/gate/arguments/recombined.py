@@ -19,24 +19,40 @@ _BASES, _MOST, _LONGEST = 3, 10, 2_000
 _DAY = timedelta(days=1)
 
 
-def recombined(examples: Sequence[Arguments], schema: Schema) -> list[tuple[Arguments, str]]:
-    """Return the examples with one argument changed, and which; then with all of them changed, and no name."""
+def recombined(
+    examples: Sequence[Arguments], schema: Schema, numbers: Sequence[float] = ()
+) -> list[tuple[Arguments, str]]:
+    """Return the examples with one argument changed, and which; then with all of them changed, and no name.
+
+    `numbers` are those of the code, where its answers may change; what no example gives takes another value than its
+    default.
+    """
     calls: list[tuple[Arguments, str]] = []
     for base in examples[:_BASES]:
-        others = {name: [*islice(_others(name, value, examples), _MOST)] for name, value in base.items()}
+        others = {name: [*islice(_others(name, value, examples, numbers), _MOST)] for name, value in base.items()}
+        rest = {name: rule for name, rule in schema["properties"].items() if name not in base and "default" in rule}
+        others |= {name: [*_undefaulted(rule)] for name, rule in rest.items()}
         columns = [[(base | {name: value}, name) for value in values] for name, values in others.items()]
         calls += [call for row in zip_longest(*columns) for call in row if call is not None]
-        if len(base) > 1:
+        if len(others) > 1:
             for row in islice(zip_longest(*others.values()), _MOST):
-                pairs = zip(base.items(), row, strict=True)
-                calls.append(({name: own if new is None else new for (name, own), new in pairs}, ""))
+                changed = {name: new for name, new in zip(others, row, strict=True) if new is not None}
+                calls.append((base | changed, ""))
     unlike = {repr(call): (call, name) for call, name in calls}
     return [(call, name) for call, name in unlike.values() if call not in examples and fits(call, schema, schema)]
 
 
-def _others(name: str, value: Value, examples: Sequence[Arguments]) -> Iterator[Value]:
+def _undefaulted(rule: Schema) -> Iterator[Value]:
+    """Yield other values of an argument than the one that it has by default."""
+    yield from (value for value in rule.get("enum", ()) if value != rule["default"])
+    if isinstance(rule["default"], bool):
+        yield not rule["default"]
+
+
+def _others(name: str, value: Value, examples: Sequence[Arguments], numbers: Sequence[float]) -> Iterator[Value]:
     """Yield the values of other examples, and those that are made of the pieces of this one, in turn."""
     seen = [example[name] for example in examples if name in example and type(example[name]) is type(value)]
+    seen += [type(value)(number) for number in numbers] if type(value) in (int, float) else []
     for pair in zip_longest((other for other in seen if other != value), _pieced(value, seen)):
         yield from (new for new in pair if new is not None and new != value)
 

@@ -33,16 +33,21 @@ def to_google(view: View) -> str:
         return view.text
     if parsed.style not in _OTHER_STYLES or not (parsed.params or parsed.returns or parsed.raises):
         return view.text
-    hinted = {parameter.arg for parameter in parameters(view.node) if parameter.annotation is not None}
+    hinted = _hinted(view)
     for part in parsed.meta:
         if isinstance(part, DocstringParam):
             part.is_optional = False  # which the signature says
             part.type_name = None if part.arg_name in hinted else part.type_name
+            part.description = " ".join((part.description or "").split())
         elif isinstance(part, DocstringReturns) and view.node.returns is not None:
             part.type_name = None
-    composed = docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE).splitlines()
+    composed = _trimmed(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE).splitlines())
     examples = lines[end:] if end < len(lines) else []
-    return written.rewritten(view.text, [*composed, *([""] if examples else []), *examples])
+    return written.rewritten(view.text, [*composed, *([""] if examples else []), *_trimmed(examples)])
+
+
+def _hinted(view: View) -> set[str]:
+    return {parameter.arg for parameter in parameters(view.node) if parameter.annotation is not None}
 
 
 def _first_example(lines: list[str]) -> int:
@@ -59,7 +64,7 @@ def describe_parameters(view: View) -> str:
     if written is None or not missing:
         return view.text
     lines = [part for line in written.lines for part in _unfolded(line)]
-    kept, entries, at = _taken(lines, missing)
+    kept, entries, at = _taken(lines, missing, _hinted(view))
     if not entries:
         return view.text
     headers = [index for index, line in enumerate(kept) if _HEADER.match(line)]
@@ -79,7 +84,7 @@ def _unfolded(line: str) -> list[str]:
     return [f"{match[1]}:", f"    {match[2]}"] if match else [line]
 
 
-def _taken(lines: list[str], missing: list[str]) -> tuple[list[str], dict[str, list[str]], int]:
+def _taken(lines: list[str], missing: list[str], hinted: set[str]) -> tuple[list[str], dict[str, list[str]], int]:
     """Return the lines without those that begin with a parameter's name, these as entries, and where they stood."""
     names = "|".join(map(re.escape, missing))
     stray = re.compile(
@@ -93,7 +98,7 @@ def _taken(lines: list[str], missing: list[str]) -> tuple[list[str], dict[str, l
         match = stray.match(line)
         if match and match["name"] not in entries:
             at = len(kept) if at < 0 else at
-            kind = f" ({match['kind'][1:-1]})" if match["kind"] else ""
+            kind = f" ({match['kind'][1:-1]})" if match["kind"] and match["name"] not in hinted else ""
             entry = entries[match["name"]] = [f"    {match['name']}{kind}: {match['text'].strip()}"]
             depth = len(match["indent"])
         elif entry and line.strip() and len(line) - len(line.lstrip()) > depth and ">>>" not in line:
