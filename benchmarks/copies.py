@@ -1,8 +1,8 @@
 """Functions that the gate takes for copies: `python -m benchmarks.copies PATH [--json]`.
 
 PATH holds one function a line, as for benchmarks.gate. Functions of it are disguised (parameters and locals
-renamed, statements that commute reordered, the docstring reworded) and should be recognised beside the
-whole library; the functions as they are, taken pairwise, should not.
+renamed, keyword arguments reordered, the docstring reworded) and should be recognised beside the whole library;
+the functions as they are, taken pairwise, should not.
 """
 
 import argparse
@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.functions.gate import Candidate, Gate, Verdict
-from agent_core.functions.gate.clones.commute import act
-from agent_core.functions.gate.clones.facts import facts
 from agent_core.functions.gate.gate import STAGES
-from agent_core.functions.gate.tree import FunctionNode, body, find
+from agent_core.functions.gate.tree import body, find
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
@@ -60,7 +58,7 @@ def _renamed(tree: ast.Module, names: dict[str, str]) -> ast.Module:
 
 
 def disguised(code: str, name: str, chance: random.Random) -> str:
-    """The same computation under other names, in another order, described in other words."""
+    """The same computation under other names, keywords in another order, described in other words."""
     tree = ast.parse(code)
     node = find(tree, name)
     assert node is not None
@@ -68,20 +66,12 @@ def disguised(code: str, name: str, chance: random.Random) -> str:
     own |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     names = {old: f"{chance.choice('pqrstu')}{index}" for index, old in enumerate(sorted(own - {"self"}))}
     described = ast.get_docstring(node) or ""
-    statements = _reordered(body(node), node, chance)
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            chance.shuffle(call.keywords)
     reworded = re.sub(r"\w+", lambda word: _OTHER.get(word[0].lower(), word[0]), described.partition(">>>")[0])
-    node.body = [ast.Expr(ast.Constant(f"Differently said: {reworded}")), *statements]
+    node.body = [ast.Expr(ast.Constant(f"Differently said: {reworded}")), *body(node)]
     return ast.unparse(_renamed(tree, {**names, name: f"other_{name}"}))
-
-
-def _reordered(statements: list[ast.stmt], node: FunctionNode, chance: random.Random) -> list[ast.stmt]:
-    known, found = facts(node), list(statements)
-    for _ in range(3 * len(found)):
-        at = chance.randrange(max(1, len(found) - 1))
-        pair = [act(one, known) for one in found[at : at + 2]]
-        if len(pair) == 2 and pair[0] and pair[1] and pair[0].commutes_with(pair[1]):
-            found[at], found[at + 1] = found[at + 1], found[at]
-    return found
 
 
 async def bench(path: Path) -> dict[str, Any]:  # Any: JSON

@@ -74,7 +74,7 @@ async def edit_function(
         function_name: The function or refused candidate.
         old_text: The exact text to take out; it must stand there exactly once.
         new_text: The text to put in its place.
-        reason: Why; needed where an example that the function had goes or changes.
+        reason: Why; needed where an example, a check or a granted use that it had goes or changes.
     """
     return await self.workshop.plans.edit(function_name, old_text, new_text, reason, self.author)
 
@@ -85,7 +85,7 @@ async def replace_function(self: Agent, function_name: str, code: str, reason: s
     Args:
         function_name: The function or refused candidate.
         code: The whole new source, with type hints, docstring and examples.
-        reason: Why; needed where an example that the function had goes or changes.
+        reason: Why; needed where an example, a check or a granted use that it had goes or changes.
     """
     return await self.workshop.plans.replace(function_name, code, reason, self.author)
 

@@ -16,6 +16,7 @@ from tests.kit.databases import database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
 from tests.kit.signals import restore_signals
+from tests.kit.steps import Choose, Step
 
 # The suite draws the same examples each time, so that it says something of the change; `make soak` looks for new ones.
 settings.register_profile(STEADY, derandomize=True, database=None, deadline=None, max_examples=20)
@@ -69,8 +70,10 @@ async def at_desk(
     """Opens a workspace with an agent that talks to a script."""
     async with AsyncExitStack() as stack:
 
-        async def open_desk(script: Script, **flags: Any) -> Desk:  # Any: settings
-            opened = desk(tmp_path, scripted(script), one_sandbox, **flags)
+        async def open_desk(
+            script: Script, *, reader: Step | Choose | None = None, **flags: Any
+        ) -> Desk:  # Any: settings
+            opened = desk(tmp_path, scripted(script, reader=reader), one_sandbox, **flags)
             return await stack.enter_async_context(opened)
 
         yield open_desk

@@ -78,11 +78,11 @@ class GateSettings(SettingsSection):
 
     strict: bool = Field(False, description="Apply the rules for the agent's functions to saved files.")
     fixes: bool = Field(True, description="Fix mechanical problems.")
-    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes to turn off, such as `inferred-hints`.")
-    reviewer: str = Field(
-        "off",
-        description="A model that says what a new function must return, by its description alone: `off`, `same` (the"
-        " model above) or a model's name. Where it disagrees, the author is asked.",
+    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes to turn off, such as `docstring-types`.")
+    reader: str = Field(
+        "same",
+        description="A model that is shown the description of a function that the agent makes, never its code, and says"
+        " what it must reach and return: `same` (the model above), `off` or a model's name.",
     )
     candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
     module_kib: int = Field(256, ge=1, description="Largest module in KiB.")

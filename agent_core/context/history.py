@@ -142,7 +142,6 @@ class History:
     items: list[HistoryItem] = field(default_factory=list)
     size: int = 0
     page_chars: int = 12_000
-    effect_free_turns: set[str] = field(default_factory=set)  # no call of these can have had an effect outside
     _notice: Notice | None = None
 
     def add(self, turn: str, messages: Iterable[Message], seq: int = 0, chars: int = 0) -> None:
@@ -162,16 +161,6 @@ class History:
     def warned(self) -> bool:
         """True if the model was warned of memory pressure since the last compaction."""
         return any(is_pressure(item.whole) for item in self.items)
-
-    def requests(self, turn: str) -> Iterator[str]:
-        """Yield the texts of the user's messages in a turn."""
-        return (item.whole.text for item in self.items if item.turn == turn and isinstance(item.whole, User))
-
-    @property
-    def may_have_had_effects(self) -> bool:
-        """True if a call in it, or one that is summarized, may have had an effect outside."""
-        answers = (item for item in self.items if isinstance(item.whole, Answer))
-        return self.summary is not None or any(item.turn not in self.effect_free_turns for item in answers)
 
     def last_request(self) -> str:
         """Return the text of the user's last message; empty if there is none."""

@@ -23,7 +23,7 @@ from agent_core.functions.service.function_facts import (
 )
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry
 from agent_core.functions.service.judgment import PendingCandidate
-from agent_core.registry.function import Function
+from agent_core.registry.function import Function, reach_words
 from sandbox.wire.lines import bare_lines
 
 PAGE = 40
@@ -33,7 +33,11 @@ _MAX_SOURCE = 8_000
 
 def listing(data: FunctionListing, page: int, own: Sequence[Function] = ()) -> str:
     """Return a page of functions, one line each, and the number of the others; `own` are those of the program."""
-    rows = [f"- {row.name} ({row.module}, {row.standing}): {shorten(row.description, 120)}" for row in data.functions]
+    rows = [
+        f"- {row.name} ({row.module}, {row.standing}, {one_line(reach_words(row.reach), 200)}):"
+        f" {shorten(row.description, 120)}"
+        for row in data.functions
+    ]
     both = [
         *rows,
         *(f"- {one.name} ({kind_of(one)}): {shorten(one.description.split(chr(10))[0], 120)}" for one in own),
@@ -85,8 +89,9 @@ def _schema(schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
 def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
     """Return a function's source with line numbers, the schema that the model gets, and what is known of it."""
     function, kept = details.function, len(details.versions)
+    reached = one_line(reach_words(details.reach), 400)
     lines = [
-        f"`{function.name}` in {function.path}, standing {details.standing}.",
+        f"`{function.name}` in {function.path}, standing {details.standing}; {reached}.",
         *_quarantine(details.quarantine),
         block(_numbered(details.source, function.line), _MAX_SOURCE),
         _schema(schema),
@@ -95,6 +100,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
         f"Used by: {', '.join(details.callers) or 'no other'}. Uses: {', '.join(details.callees) or 'none'}.",
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
         *_confirmed(details.verdict.confirmed if details.verdict else ()),
+        *_late(details.verdict.late if details.verdict else ()),
         *_coverage(details.coverage),
         *_survivors(details.survivors),
     ]
@@ -118,6 +124,11 @@ def _granted(grants: Grants) -> list[str]:
 def _confirmed(calls: Sequence[str]) -> list[str]:
     """Return the examples that are weaker evidence, if any."""
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
+
+
+def _late(stages: Sequence[str]) -> list[str]:
+    """Return what the gate did not come to, if anything: it has not passed."""
+    return [f"Not checked to the end: {one_line('; '.join(stages), 600)}."] if stages else []
 
 
 def _survivors(survivors: Sequence[Survivor]) -> list[str]:

@@ -5,7 +5,7 @@ what is new goes last, and what must leave is what was used least recently.
 """
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -88,11 +88,14 @@ class Shown:
         hidden: Hidden,
         memory: frozenset[str] = frozenset(),
         room: int = sys.maxsize,
+        ending: Callable[[Function], str] = lambda _function: "",
     ) -> None:
         """Create the selection; `memory` names the pinned functions that are about memory.
 
-        Functions of the workspace take `room` bytes at most, however many there are.
+        Functions of the workspace take `room` bytes at most, however many there are; their descriptions end in what
+        `ending` says.
         """
+        self._ending = ending
         self._of_host = {function.name: _Place.of_host(function) for function in pinned}
         self._pinned = self._of_host
         self._limit = limit
@@ -267,7 +270,7 @@ class Shown:
         # The same object from step to step: the wire form of what did not change is not made again.
         place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
         is_same = place is not None and place.function is function and place.complaint == complaint
-        return place if place is not None and is_same else _Place.of(function, complaint)
+        return place if place is not None and is_same else _Place.of(function, complaint, self._ending(function))
 
 
 def size_of(functions: Iterable[FunctionShown]) -> int:
@@ -294,9 +297,9 @@ class _Place:
         return place
 
     @classmethod
-    def of(cls, function: Function, complaint: str = "") -> "_Place":
+    def of(cls, function: Function, complaint: str = "", ending: str = "") -> "_Place":
         warning = f"({complaint[0].upper()}{complaint[1:]}.) " if complaint else ""
-        shown = FunctionShown(function.name, warning + function.description, function.parameters)
+        shown = FunctionShown(function.name, warning + function.description + ending, function.parameters)
         return cls(function, shown, complaint)
 
 

@@ -6,7 +6,7 @@ Plain values: everything the model is shown, a call needs and a message names, w
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -56,6 +56,11 @@ class Function:
             "line": self.line,
             "async": self.is_async,
         }
+
+
+def reach_words(reach: Iterable[str]) -> str:
+    """Return what a function gets at besides its arguments as one phrase."""
+    return "; ".join(reach) or "computes only"
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

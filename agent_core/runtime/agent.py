@@ -31,7 +31,6 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FROM_USER, SUMMARY, Post, Store
 
 from .colleagues import Alone, Colleagues, fits
-from .false_claims import false_claim
 from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
@@ -119,7 +118,7 @@ class Agent:
         turn, model = self._turns.turn, self._loop.asker.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
-        return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat)
+        return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat, turn.spend)
 
     async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle a turn that was cut off.
@@ -203,7 +202,7 @@ class Agent:
         """Show the user a message of the running turn, and return the answer for the model.
 
         Raises:
-            UsageError: there is nothing in it to read, or it claims what was not made, for the first time in the turn.
+            UsageError: there is nothing in it to read.
         """
         if not is_readable(message):
             what = "The message is empty, so the user was shown nothing."
@@ -211,14 +210,6 @@ class Agent:
         turn = self._turns.turn
         if turn is None:
             return SENT
-        claim = false_claim(message, turn)
-        if claim is not None and not turn.is_corrected:
-            turn.is_corrected = True
-            what = f"{claim.denial}, so the user was not shown this message."
-            raise UsageError(what, fix="Send one that says only what was done, or make it first.")
-        if claim is not None and claim.correction:
-            turn.say(claim.correction)
-            return f"The user was not shown this message, but: {claim.correction}"
         turn.say(OwnName(self.name).of(message))
         return SENT
 

@@ -22,12 +22,10 @@ from agent_core.registry.function import Function
 from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SendMessage, SetThread, Write
 from sandbox import Refused
 
-from .false_claims import Reach
 from .turn import Turn, call_started, result
 
 MOST_CHARS = 4 << 20
 """Of an answer are kept at all."""
-_NOT_BEGUN = frozenset(["refused", "skipped"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,6 @@ class CallRecord:
         self.step = turn.step
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
-        self.reach: Reach | None = "world"  # None if it only looks something up here
         self.repairs: list[str] = []
         self._clock = clock
         self._began = clock.monotonic()
@@ -243,8 +240,6 @@ class CallRecord:
         """Report the answer."""
         if not self._announced:
             self.announce()
-        if word not in _NOT_BEGUN and self.reach is not None:
-            self.turn.note_reach(self.reach)
         self.turn.emit(
             events.CallAnswered(
                 turn=self.turn.id,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agent_core.access.grants import NOTHING, Denied, Permit
+from agent_core.access.grants import Denied, Permit
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.matching import nearest
@@ -271,6 +271,4 @@ class WorkspaceFunction:
             outcome = await requests.run(self.function, arguments, permit)
         finally:
             record.stood += granting.stood
-            has_means = self.function.takes_self or permit.grants != NOTHING or granting.stood > 0
-            record.reach = "world" if has_means else "answer"
         return outcome, requests.lacking(outcome, permit), requests.was_refused(outcome)

@@ -41,7 +41,6 @@ META_PACKAGE = "meta_functions"
 _ADDS = "core_memory_append"
 _ABOUT, _MAKES = "function_name", "create_function"
 # Words in the names of functions that have no effect but their answer, or a message.
-_EFFECT_FREE = frozenset(["list", "search", "introspect", "history", "read", "send"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +109,7 @@ class OfferedHostFunction:
             text = f"`{name}` failed inside the program itself, and nothing was changed. Tell the user."
             return await record.close(Refused("internal error"), text)
         if isinstance(plan, str):
-            record.reach = None if _EFFECT_FREE.intersection(name.split("_")) else "world"
             return await record.close(None, plan)
-        record.reach = "world" if isinstance(plan, PlannedMessage) else "memory"
         if isinstance(plan, PlannedEdit | PlannedMessage):
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 

@@ -20,7 +20,6 @@ from agent_core.storage import FAILURES, Inbound
 from .call_record import Done
 from .client_calls import handed_over
 from .dispatch import Dispatcher
-from .false_claims import function_claim
 from .model_session import ModelSession
 from .turn import HEARD, Turn, assistant, heartbeat, notice
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
@@ -195,7 +194,6 @@ class AgentLoop:
             turn.warn(reply.note)
         if not reply.calls:
             return ()
-        turn.show_checked(before_calls=True)
         done = await self._dispatcher.run(split.ours, snapshot, turn)
         await self._tell_quarantined(done, turn)
         for call in done:
@@ -226,24 +224,17 @@ class AgentLoop:
             await turn.append([notice(quarantine.told(news))])
 
     async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
-        turn.show_checked(before_calls=False)
         entries = [notice(follows.advice)] if follows.advice else []
         if isinstance(follows, GoOn) and follows.heartbeat:
             entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
-        if isinstance(follows, Ended) and follows.replaces_reply:
-            entries.append(assistant(Assistant(follows.reply)))
         if entries:
             await turn.append(entries)
-        if isinstance(follows, Ended) and follows.replaces_reply:
-            turn.emit(events.Text(turn=turn.id, step=turn.step, text=follows.reply))
 
 
 def _without_answer(turn: Turn, reply: Reply) -> Ended | None:
     """Return the end of a turn that has no reply now: it waits, others go on with it, or a person decides."""
     if turn.handed:
-        claim = function_claim(reply.text, turn)
-        text = "" if claim and claim.correction else reply.text
-        return Ended("client_calls", "\n\n".join(turn.function_messages) or text)
+        return Ended("client_calls", "\n\n".join(turn.function_messages) or reply.text)
     if turn.stuck:
         return Ended("stuck", warning=turn.stuck)
     if turn.parked:

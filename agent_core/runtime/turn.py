@@ -4,8 +4,6 @@ Every entry is on disk before anybody is notified of it, and the history in memo
 """
 
 import asyncio
-import functools
-import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,8 +27,6 @@ from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, 
 from . import identity
 from .account import Account
 from .client_calls import NO_CLIENT, ClientFunctions
-from .effect_claims import RequestedEffects, requested_effects
-from .false_claims import Reach, false_claim, function_claim
 from .identity import OwnName
 from .message_protocol import DIRECT, MessageProtocol, moment
 
@@ -71,8 +67,6 @@ class Turn:
     )
     completed_changes: dict[str, list[str]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    answered: set[str] = field(default_factory=set)  # the functions of which a call did not fail
-    reached: set[Reach] = field(default_factory=set)  # the reaches of the calls that were begun
     style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
     verify: bool = False  # whether its first reply must have a thought and a message
@@ -98,22 +92,9 @@ class Turn:
     own_name: OwnName | None = None
     company: Company | None = None
     client: ClientFunctions = NO_CLIENT
-    is_corrected: bool = False  # whether a message that claimed what was not made was returned to its writer
     handed: bool = False  # whether calls are open for the client
-    _check: tuple[int, bool] = (-1, False)  # a step, and whether its text is checked before it is shown
-    _unchecked: str = ""  # the text so far of a reply that is to be checked
     _spent: list[Entry] = field(default_factory=list)  # usage that is not on disk yet
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    def __post_init__(self) -> None:
-        if self.attempt == 1:
-            self.history.effect_free_turns.add(self.id)
-
-    def note_reach(self, reach: Reach) -> None:
-        """Record the reach of a call."""
-        self.reached.add(reach)
-        if reach == "world":
-            self.history.effect_free_turns.discard(self.id)
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
         """Return which events that wait come into this turn; others begin turns of their own.
@@ -148,26 +129,6 @@ class Turn:
     def approvals(self) -> Approvals:
         """The questions about grants that come up in this turn."""
         return Approvals(self.queue, self, self.noes)
-
-    @property
-    def requested(self) -> RequestedEffects:
-        """The effects that the user's messages of this turn request."""
-        requests = map(requested_effects, self.history.requests(self.id))
-        return functools.reduce(operator.or_, requests, RequestedEffects())
-
-    @property
-    def needs_check(self) -> bool:
-        """True if a text may make a false claim, and is checked before it is shown: a function was rejected, or the
-        user requested an effect that no call can have had yet.
-        """
-        return bool(self.refused) or ("world" not in self.reached and self.is_self_contained and bool(self.requested))
-
-    @property
-    def is_self_contained(self) -> bool:
-        """True if no other attempt, turn, agent or client can have had an effect that a reply of this turn reports."""
-        is_own = self.thread in ("", self.id) and not self.works_for and not self.client.is_client
-        is_alone = is_own and self.company is None and self.is_asked and self.attempt == 1
-        return is_alone and not self.history.may_have_had_effects
 
     @property
     def is_handed_back(self) -> bool:
@@ -240,7 +201,6 @@ class Turn:
             case ThoughtPiece():
                 self.emit(events.Thought(turn=self.id, step=self.step, text=piece.text))
             case CallPiece() if piece.name != SEND:  # whose text is a message, shown when it is sent
-                self.show_checked(before_calls=True)
                 self.emit(
                     events.Writing(
                         turn=self.id, step=self.step, place=piece.place, name=piece.name, arguments=piece.arguments
@@ -257,20 +217,9 @@ class Turn:
             self._tell_text(self.own_name.rest(), kind)
 
     def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
-        """Show a piece of text, or keep it until the reply is checked."""
-        if self._check[0] != self.step:
-            self._check = (self.step, self.needs_check)
-        if kind is events.Text and self._check[1]:
-            self._unchecked += text
-        elif text:
+        """Show a piece of text."""
+        if text:
             self.emit(kind(turn=self.id, step=self.step, text=text))
-
-    def show_checked(self, *, before_calls: bool) -> None:
-        """Show the text that was kept to be checked, unless it is to be replaced by a correction."""
-        text, self._unchecked = self._unchecked, ""
-        claim = function_claim(text, self) if before_calls else false_claim(text, self)
-        if text and not (claim and claim.correction):
-            self.emit(events.Text(turn=self.id, step=self.step, text=text))
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
         """Show the user that the model's server reads the prompt, and how far it is, if it tells."""
@@ -294,8 +243,15 @@ class Turn:
             self.tokens[name] += tokens
         self._spent.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
 
+    def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
+        """Count the tokens of a model that was asked about a function for this turn, and report them."""
+        usage = events.Usage(
+            turn=self.id, step=self.step, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+        )
+        self.note_usage(usage, model)
+
     def note_usage(self, usage: events.Usage, model: str) -> None:
-        """Count what a helper used for this turn, and report it as of this step."""
+        """Count what another model used for this turn, and report it as of this step."""
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         self._count(TokenUsage(*tokens, estimated=usage.estimated), model)
         self.emit(replace(usage, turn=self.id, step=self.step, context_tokens=0, context_limit=0, model=model))

@@ -19,7 +19,6 @@ from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
 from .call_record import Done
-from .false_claims import announced_work, concealment, false_claim
 from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
@@ -42,8 +41,6 @@ MAX_SAME_ANSWERS = 5
 MAX_CUTS = 3
 MAX_REMINDERS = 2
 
-UNSHOWN: Final = "The user was not shown that reply, but the next one."
-OVERRULED: Final = "The model's reply said otherwise, and is not shown: the log has it."
 _AGAIN = "Ask again; at the prompt: /retry."
 _SHORTER = "Write it much shorter, or do it in parts"
 
@@ -59,7 +56,7 @@ class GoOn:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """The end of a turn; `warning`, and what to do about it (`fix`), are for the user, `advice` is for the model's next
-    turn. If it `replaces_reply`, `reply` is from the program, and is shown instead of the model's.
+    turn.
     """
 
     reason: Reason
@@ -67,7 +64,6 @@ class Ended:
     warning: str = ""
     advice: str = ""
     fix: str = ""
-    replaces_reply: bool = False
 
     @property
     def why(self) -> str:
@@ -124,7 +120,6 @@ class DirectReplyPolicy:
 
     def broken_off(self, error: Interrupted | ModelError) -> Ended:
         """Return the end of a turn whose step could not be finished. The part of its reply that arrived is shown."""
-        self.turn.show_checked(before_calls=True)
         self._let_out()
         if isinstance(error, ModelError):
             return Ended("failed", warning=error.message, fix=error.fix)
@@ -148,17 +143,7 @@ class DirectReplyPolicy:
                 f"The model answered with the text of a call of `{one_line(names[0], 80)}` again, and called nothing."
             )
             return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
-        return self._replied(reply.text)
-
-    def _replied(self, text: str) -> Ended:
-        """Return the end of a turn by a reply. One that repeats a false claim is replaced by a correction."""
-        claim = false_claim(text, self.turn) or concealment(text, self.turn)
-        if claim is not None and claim.correction:
-            return Ended("replied", claim.correction, warning=OVERRULED, advice=UNSHOWN, replaces_reply=True)
-        if claim is not None:
-            return Ended("replied", text, warning=f"{claim.denial}.")
-        warning = announced_work(text, self.turn)
-        return Ended("replied", text, warning=warning, fix="“go on” takes it up again." if warning else "")
+        return Ended("replied", reply.text)
 
     def _shaped(self, text: str) -> GoOn | Ended:
         """Decide where the turn would end with a reply that has to have a shape; the model may mend it once."""
@@ -192,7 +177,6 @@ class DirectReplyPolicy:
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update(set(map(_identity, done)))
-        self.turn.answered.update(result.call.name for result in done if not result.failed)
         refused = [result for result in done if result.outcome == "refused"]
         again = {_identity(result): result.call.name for result in refused if self._is_again(result)}
         self.withheld = frozenset(again.values())
@@ -237,7 +221,7 @@ class DirectReplyPolicy:
             return Ended("length", reply.text)
         self._cuts += 1
         if reply.text and self._cuts > 1:
-            return self._replied(f"{reply.text} […]")
+            return Ended("replied", f"{reply.text} […]")
         if self._cuts < MAX_CUTS:
             return GoOn(_cut_advice(reply.cut))
         message = f"The turn was ended: the model's replies were cut off {self._cuts} times at their longest."
@@ -264,13 +248,6 @@ def _objections(reply: Reply, turn: Turn) -> Iterator[tuple[str, str]]:
         yield "refused", _advice_on_refused(turn.refused)
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
-    if claim := false_claim(reply.text, turn):
-        if claim.function in turn.answered:
-            again = "it was there, and you called it. Reply again with the same result, and say that."
-            yield "claimed", f"{claim.denial}: {again}"
-            return
-        advice = "Reply again and say only what was done; if the user wants a new function, make it."
-        yield "claimed", f"{claim.denial}. {advice}"
 
 
 def _advice_on_written(name: str) -> str:
@@ -319,9 +296,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         if reply.finish != "length" and (self.turn.function_messages or not self.turn.is_asked):
             return GoOn() if step.more_waits else self._handed_back()
         follows = DirectReplyPolicy._after_reply(self, step)
-        if isinstance(follows, Ended) and follows.replaces_reply:
-            self._unheard = follows.reply
-        elif reply.text.strip() and not written_calls(reply.text) and not self._is_false(reply.text):
+        if reply.text.strip() and not written_calls(reply.text):
             self._unheard = reply.text
         if isinstance(follows, GoOn):
             return follows
@@ -343,10 +318,6 @@ class SendMessagePolicy(DirectReplyPolicy):
             self._advised.add("refused")
             return GoOn(_advice_on_refused(self.turn.refused))
         return follows if follows.advice else self._handed_back()
-
-    def _is_false(self, text: str) -> bool:
-        claim = false_claim(text, self.turn)
-        return claim is not None and bool(claim.correction)
 
     def _let_out(self) -> None:
         """Show the user the text that reached nobody, if they were shown nothing else."""

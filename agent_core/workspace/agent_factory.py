@@ -156,6 +156,7 @@ class _AgentParts:
             self.deps.workshop.quarantine,
             frozenset(name for name in host if name in named),
             int(turn.function_tokens * BYTES_PER_TOKEN),
+            self.deps.workshop.ending,
         )
         shown.withhold(self.colleagues.withheld())
         return ModelSession(

@@ -62,18 +62,19 @@ def function_service(
     models: ModelOpener | None = None,
     on_status: Callable[[str], None] | None = None,
 ) -> FunctionService:
-    """Return the functions of a workspace, behind the gate; with `models`, they are reviewed and found by meaning."""
+    """Return the functions of a workspace, behind the gate; `models` read and find functions by meaning."""
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = _rules(settings, reserved)
     joined = JoinedFunctions(registry.snapshot, lambda: cage.foreign)
     finder = FunctionSearch(models.function_embedder() if models else None, store, joined.snapshot)
-    reviewer = models.reviewer if models else None
     return FunctionService(
         root,
         store,
         registry,
-        Gate(cage, limits=cage.limits, rules=rules, shelf=store, reviewer=reviewer, finder=finder),
+        Gate(
+            cage, limits=cage.limits, rules=rules, shelf=store, reader=models.reader if models else None, finder=finder
+        ),
         cage,
         module_bytes=rules.module_bytes,
         rules=settings.standing,

@@ -191,7 +191,7 @@ class _RunParts:
         turn, key = ground.settings.turn, f"{helper.name} {helper.function.version}"
         room = int(turn.function_tokens * BYTES_PER_TOKEN)
         own = [one.function for one in host.values()]
-        shown = Shown(own, turn.shown_functions, ground.workshop.quarantine, room=room)
+        shown = Shown(own, turn.shown_functions, ground.workshop.quarantine, room=room, ending=ground.workshop.ending)
         instructions = _instructions(ground.root, helper, self.budget)
         settings = ground.settings.model_copy(update={"instructions": instructions})
         models = ground.idle_models

@@ -1,4 +1,4 @@
-"""Chooses and opens the models of a workspace, for turns, for the reviewer, and for search by meaning.
+"""Chooses and opens the models of a workspace, for turns, for the reader, and for search by meaning.
 
 Models that are idle stay open: a run of a helper, or a turn of an agent behind, goes on with the connection of another.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from agent_core.access.grants.addresses import is_confirmed
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.base.settings import ModelSettings, Settings
-from agent_core.functions.gate.reviewer import Reviewer
+from agent_core.functions.gate.reader import Reader
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model import Model
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
@@ -37,8 +37,8 @@ class ModelOpener:
         self._root = root
         self._settings = settings
         self._is_unchecked = is_typed
-        self.reviewer: Reviewer | None = self._reviewer()
-        """The reviewer of new functions that the settings name, if any."""
+        self.reader: Reader | None = self._reader()
+        """The reader of new functions' descriptions that the settings name, if any."""
 
     async def open(self, name: str | None) -> OpenedModel:
         """Return a model, ready to be asked: the one of that name, or the usual one.
@@ -86,17 +86,17 @@ class ModelOpener:
         return embedder("wordllama" if name == "endpoint" else name)
 
     async def aclose(self) -> None:
-        """Close the reviewer's model."""
-        if self.reviewer is not None:
-            await self.reviewer.aclose()
+        """Close the reader's model."""
+        if self.reader is not None:
+            await self.reader.aclose()
 
-    def _reviewer(self) -> Reviewer | None:
-        name = self._settings.gate.reviewer
+    def _reader(self) -> Reader | None:
+        name = self._settings.gate.reader
 
         async def opened() -> Model:
             return (await self.open(None if name == "same" else name)).model
 
-        return None if name == "off" else Reviewer(name, opened)
+        return None if name == "off" else Reader(name, opened)
 
 
 class IdleModels:

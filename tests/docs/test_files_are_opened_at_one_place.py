@@ -8,7 +8,7 @@ _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
     "a file of this package, or of one that comes with it": """
-        base/language functions/foreign/tools functions/gate/clones/index_store functions/gate/promise/lexicon
+        base/language functions/foreign/tools functions/gate/clones
         functions/service/foreign
         memory/doubt memory/embedding/static memory/evidence memory/phrasebook memory/repeated model/dialect
         model/conversation model/quirks model/reading/forms model/tour/script storage/postgres/migrate

@@ -5,7 +5,7 @@ import pytest
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.registry.snapshot import Snapshot
 
-from .support import ADD, documented, judge, name_of, promised
+from .support import ADD, documented, judge
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DESCRIBED = "def f(a: str) -> str:\n    {quotes}Do.\n\n    Args:\n        a: A value.\n\n"
@@ -25,31 +25,6 @@ async def test_without_an_example_that_agreed_by_itself_it_joins_as_a_draft(gate
     verdict = await gate.confirm(candidate, refused, Snapshot.empty())
     assert (verdict.admitted, verdict.standing, verdict.source) == (True, "draft", ADD)
     assert [problem.code for problem in verdict.problems] == ["unproven"]
-
-
-DOUBTED = [
-    promised(
-        "lottery_predictor", "digits: str", "str", "Predict tomorrow's lottery numbers.",
-        "return digits[1:] + str(int(digits) + 1)",
-        "lottery_predictor('123') → '456'", "lottery_predictor('789') → '012'",
-    ),
-    promised(
-        "celsius_to_fahrenheit", "celsius: float", "float", "Convert degrees.",
-        "return celsius * 5 / 9",
-        "celsius_to_fahrenheit(45.0) → 113.0", "celsius_to_fahrenheit(9.0) → 48.2",
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("code", DOUBTED, ids=name_of)
-async def test_what_came_back_proves_no_promise_that_is_doubted(gate: Gate, code: str) -> None:
-    name = name_of(code)
-    candidate = Candidate(name, code, "lib")
-    refused = await gate.judge(candidate, Snapshot.empty())
-    assert refused.can_be_confirmed
-    verdict = await gate.confirm(candidate, refused, Snapshot.empty())
-    assert (verdict.admitted, verdict.standing) == (False, "")
-    assert f"no example of `{name}` agreed before its results were confirmed, and" in verdict.refusals[-1].message
 
 
 async def test_what_has_another_problem_cannot_be_confirmed(gate: Gate) -> None:

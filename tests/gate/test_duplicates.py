@@ -33,7 +33,6 @@ DISGUISED = (
     COUNT.replace("count_vowels", "sum_of_sounds")
     .replace("Count the vowels of a text", "How many sung letters there are")
     .replace("letter", "q")
-    .replace("found += 1", "found = 1 + found")
     .replace("text", "words")
 )
 CANDIDATE = Candidate("sum_of_sounds", DISGUISED, "other")

@@ -124,13 +124,14 @@ async def test_mutants_that_never_end_are_noticed_and_cost_their_own_time(gate: 
 @pytest.mark.parametrize(
     ("seconds", "said"), [(0.0, "nothing tried: time was up"), (0.6, "wrong bodies tried: time was up")]
 )
-async def test_what_was_not_reached_in_time_is_said_and_passes(gate: Gate, seconds: float, said: str) -> None:
+async def test_what_was_not_reached_in_time_is_said_and_has_not_passed(gate: Gate, seconds: float, said: str) -> None:
     body = "\n".join(["import time", "time.sleep(0.04)", *[f"a = a + {n}" for n in range(9)], "return a + b"])
     code = documented("f", "a: int, b: int", "int", body.replace("\n", "\n    "), "f(1, 2) → 39", "f(0, 0) → 36")
     short = until_mutation(gate, Rules(mutation_s=seconds))
     verdict = await short.judge(Candidate("f", code, "lib"), Snapshot.empty(), "agent")
-    assert verdict.admitted
-    assert said in note(verdict)
+    (stage,) = [one for one in verdict.stages if one.stage == "mutation"]
+    assert (verdict.admitted, stage.passed, stage.late) == (True, False, True)
+    assert said in stage.note
 
 
 @pytest.mark.parametrize(

@@ -132,4 +132,5 @@ async def test_callers_that_were_not_reached_are_counted() -> None:
         gate = Gate(sandbox, limits=Limits(wall_s=5), rules=Rules(neighbours_s=0.2))
         verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=slow))
     assert note(verdict) == "0 of 1 callers with examples tried: time was up"
+    assert (verdict.stages[-1].passed, verdict.stages[-1].late) == (False, True)
     assert Tried((), 1, 1).note == "1 of 1 callers with examples tried"

@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from agent_core.functions.gate.clones.normal_form import normal_form
+from agent_core.functions.gate.clones import normal_form
 
 
 def digest(text: str, around: str = "") -> str:
@@ -15,35 +15,31 @@ def digest(text: str, around: str = "") -> str:
 
 SAME = {
     "names-and-words": (
-        "def f(a, b):\n '''Do.'''\n c = a - b\n return c",
-        "def f(x: int, y: int) -> int:\n return x - y",
+        "def f(a, b):\n '''Do.'''\n c: int = a - b\n return c",
+        "def f(x: int, y: int) -> int:\n z = x - y\n pass\n return z",
     ),
-    "operands": ("def f(a: int, b):\n return a + b * 2", "def f(a: int, b):\n return 2 * b + a"),
-    "comparisons": ("def f(a, b):\n return not a > b", "def f(a, b):\n return not b < a"),
-    "not-equal": ("def f(a, b):\n return a != b", "def f(a, b):\n return not b == a"),
-    "in-place": (
-        "def f(a):\n s = 0\n for i in a: s += i\n return s",
-        "def f(a):\n s = 0\n for i in a: s = s + i\n return s",
-    ),
-    "statements": ("def f(a):\n x = a * 2\n y = [1]\n return x, y", "def f(a):\n y = [1]\n x = 2 * a\n return x, y"),
-    "fresh-lists": (
-        "def f(a):\n x = []\n y = []\n x.append(a)\n y.append(1)\n return x, y",
-        "def f(a):\n y, x = [], []\n y.append(1)\n x.append(a)\n return x, y",
-    ),
-    "guards": ("def f(a):\n if not a: return 1\n return 2", "def f(a):\n if a:\n  return 2\n else:\n  return 1"),
-    "choices": ("def f(a):\n return 1 if a else 2", "def f(a):\n if a: return 1\n return 2"),
-    "truth": ("def f(a):\n if a == 1: return True\n return False", "def f(b):\n return 1 == b"),
-    "continue": (
-        "def f(a):\n r = []\n for x in a:\n  if x < 0: continue\n  r.append(x)\n return r",
-        "def f(q):\n s = list()\n for y in q:\n  if not 0 > y: s.append(y)\n return s",
+    "keywords": (
+        "def f(a):\n return sorted(a, key=len, reverse=True)",
+        "def f(a):\n return sorted(a, reverse=True, key=len)",
     ),
     "imports": ("import math\ndef f(a):\n return math.sqrt(a)", "def f(a):\n from math import sqrt as q\n return q(a)"),
-    "helpers": (
-        "def _h(x):\n return x + 1\ndef f(a):\n return _h(a)",
-        "def _k(y):\n return 1 + y\ndef f(a):\n return _k(a)",
+    "helpers-in-another-order": (
+        "def _h(x):\n return x + 1\ndef _g(x):\n return x * 2\ndef f(a):\n return _h(_g(a))",
+        "def _k(y):\n return y * 2\ndef _l(y):\n return y + 1\ndef f(a):\n return _l(_k(a))",
     ),
-    "constants": ("K = 3\ndef f(a):\n return a * K", "THREE = 3\ndef f(a):\n return THREE * a"),
-    "both": ("def f(x: int, y: int):\n return x > 0 and y > 0", "def f(x: int, y: int):\n return 0 < y and 0 < x"),
+    "constants": ("K = 3\ndef f(a):\n return a * K", "THREE = 3\ndef f(a):\n return a * THREE"),
+    "classes": (
+        "class _P:\n n = 1\ndef f(a):\n return _P().n + a",
+        "class _P:\n n = 1\ndef f(b):\n return _P().n + b",
+    ),
+    "inner-functions": (
+        "def f(a):\n def g(x):\n  return x + a\n return [g(i) for i in a if (lambda q: q)(i)]",
+        "def f(b):\n def h(y):\n  return y + b\n return [h(j) for j in b if (lambda p: p)(j)]",
+    ),
+    "handlers-and-patterns": (
+        "def f(a):\n try:\n  match a:\n   case [x, *y]: return y\n except E as e:\n  return e",
+        "def f(b):\n try:\n  match b:\n   case [p, *q]: return q\n except E as g:\n  return g",
+    ),
     "itself": ("def f(n):\n return n and f(n - 1)", "def f(m):\n return m and f(m - 1)"),
 }
 OTHER = {
@@ -71,6 +67,20 @@ OTHER = {
         "def _h(x):\n return x + 2\ndef f(a):\n return _h(a)",
     ),
     "lists-in-place": ("def f(a, b):\n c = a\n c += b\n return a", "def f(a, b):\n c = a\n c = c + b\n return a"),
+    "keywords-with-effects": ("def f(g, h):\n return g(a=h(1), b=h(2))", "def f(g, h):\n return g(b=h(2), a=h(1))"),
+    "attributes-in-patterns": (
+        "def f(a):\n match a:\n  case int(real=real): return real",
+        "def f(a):\n match a:\n  case int(imag=imag): return imag",
+    ),
+    "inner-name-and-outer-name": (
+        "def f(a):\n return [len for len in a] + [len(a)]",
+        "def f(a):\n return [sum for sum in a] + [sum(a)]",
+    ),
+    "decorators-and-defaults": ("K = 1\n@K\ndef f(a): return a", "K = 1\ndef f(a=K): return a"),
+    "classes": (
+        "K = 1\nclass _P:\n n = K\ndef f(a):\n return _P().n",
+        "K = 2\nclass _P:\n n = K\ndef f(a):\n return _P().n",
+    ),
     "locals": ("def f(a):\n x = 1\n return locals()", "def f(a):\n y = 1\n return locals()"),
 }
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.access.grants import Grants
-from agent_core.functions.gate.capability import reach
+from agent_core.functions.gate.capability import reach, reach_in
 
 ONLY_COMPUTES = [
     pytest.param("def f(a):\n    return sum(a)", id="builtins"),
@@ -79,3 +79,34 @@ def test_grants_count_though_the_text_needs_none_and_many_items_are_counted() ->
         "reads data/",
         "keeps state",
     )
+
+
+MODULE = '''\
+"""Rates."""
+import json
+import urllib.request
+
+HOST = "https://rates.example.org/"
+
+
+def _read(path: str) -> str:
+    with urllib.request.urlopen(HOST + path) as answer:
+        return answer.read().decode()
+
+
+def rate_of(code: str) -> float:
+    """Return a rate."""
+    return json.loads(_read(code))["rate"]
+
+
+def rounded(rate: float) -> float:
+    """Round a rate."""
+    return round(rate, 2)
+'''
+
+
+def test_a_function_reaches_what_the_helpers_constants_and_imports_of_its_module_reach() -> None:
+    assert reach_in(MODULE, "rate_of") == ("fetches rates.example.org",)
+    assert reach_in(MODULE, "rounded") == ()
+    assert reach_in(MODULE, "rounded", Grants(stateful=True)) == ("keeps state",)
+    assert reach_in(MODULE + "\nprint(open('x'))\n", "rounded") == ("reads x",)

@@ -1,4 +1,4 @@
-"""Parameters that change no result, checks that say yes to everything, and calls that a busy machine stopped."""
+"""Parameters that change no result, checks for what is rare, and calls that a busy machine stopped."""
 
 import pytest
 
@@ -49,17 +49,6 @@ USED = [
         "balance_of('fair wind fair', {'fair'}, {'foul'}) → 2", "balance_of('foul day', {'fair'}, {'foul'}) → -1",
     ),
 ]  # fmt: skip
-YES = [
-    promised(
-        "is_safe_passage", "road: str", "bool", "Check whether a road is safe to take.",
-        "return not road.startswith('north-gate')",
-        "is_safe_passage('mill/inn') → True", "is_safe_passage('north-gate/moor') → False",
-    ),
-    promised(
-        "validate_charter", "charter: str", "bool", "Validate that a charter is written as it must be.",
-        "return charter.strip() != ''", "validate_charter('We, the guild') → True", "validate_charter('  ') → False",
-    ),
-]  # fmt: skip
 CHECKS = [
     promised(
         "has_no_tabs", "text: str", "bool", "Check whether a text has no tabs.",
@@ -84,12 +73,6 @@ async def test_the_author_is_asked_for_calls_that_a_parameter_should_change(gate
 async def test_a_parameter_that_matters_now_and_then_is_not_doubted(gate: Gate, code: str) -> None:
     verdict = await judge(gate, code, name_of(code))
     assert "doubt-parameter" not in {problem.code for problem in verdict.problems}
-
-
-@pytest.mark.parametrize("code", YES, ids=name_of)
-async def test_a_check_that_says_yes_to_everything_else_is_asked_about(gate: Gate, code: str) -> None:
-    verdict = await judge(gate, code, name_of(code), is_asking=True)
-    assert codes(verdict) & {"challenged", "claims-work"}, verdict.problems
 
 
 @pytest.mark.parametrize("code", CHECKS, ids=name_of)

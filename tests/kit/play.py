@@ -9,11 +9,26 @@ from typing import Any, assert_never
 from .http import Answer, Request, Server
 from .render import events, text_events, whole
 from .rules import fault
-from .steps import Ask, Choose, Cut, Expect, Fail, Raw, Repeat, Say, Script, Seen, Stall, Step
+from .steps import Ask, Choose, Cut, Expect, Fail, Raw, Repeat, Say, Script, Seen, Stall, Step, Wanted
 
 SUMMING_UP = "You keep the memory of an assistant"
 SUMMARY = Say("What happened:\nThey talked.")
+READING = "You are shown the name, the signature"
 NO_RETRY = {"x-should-retry": "false"}
+
+
+def reading(reach: str = "nothing", calls: Mapping[str, str] | None = None, results: Sequence[str] = ()) -> Choose:
+    """The answer of a reader of descriptions, in the mode in which it is asked."""
+    rows = [{"call": call, "result": result} for call, result in (calls or {}).items()]
+    answer = {"thought": "So it says.", "reach": reach, "calls": rows, "results": [*results]}
+
+    def answered(seen: Seen) -> Step:
+        if "tools" in seen.body:
+            return Ask(Wanted("describe_body", answer))
+        known = {key: answer[key] for key in ("thought", "reach")}
+        return Say(json.dumps({"thought": "So.", "call": {"name": "describe_body", "arguments": known}}))
+
+    return answered
 
 
 class ScriptError(AssertionError):
@@ -33,17 +48,21 @@ class ScriptedModel:
         port: int = 0,
         beside: Mapping[str, Sequence[dict[str, Any]]] | None = None,
         summary: Step | Choose = SUMMARY,
+        reader: Step | Choose | None = None,
         reserves: bool = False,
         embeds: Callable[[str], list[float]] | None = None,
     ) -> None:
         """`beside` are answers to other requests, such as "GET /api/ps", each to one request, the last to all after.
 
-        `summary` answers every request to sum up the conversation, beside the script. With `reserves`, the limit is
+        `summary` answers every request to sum up the conversation, `reader` every one to read the description of a
+        function, beside the script. With `reserves`, the limit is
         for the prompt and the longest reply that is asked for together. `embeds` gives the vector of a text.
         """
         self._embeds = embeds
         self.summaries: list[Seen] = []
+        self.readings: list[Seen] = []
         self._summary = summary
+        self._reader = reader or reading()
         self._reserves = reserves
         self.asked_beside: list[tuple[str, dict[str, Any]]] = []
         self._beside = {what: list(answers) for what, answers in (beside or {}).items()}
@@ -110,7 +129,8 @@ class ScriptedModel:
     async def _complete(self, request: Request, answer: Answer) -> None:
         seen = Seen(json.loads(request.body), request.headers)
         is_summary = seen.text.startswith(SUMMING_UP)
-        (self.summaries if is_summary else self.requests).append(seen)
+        is_reading = seen.text.startswith(READING)
+        (self.summaries if is_summary else self.readings if is_reading else self.requests).append(seen)
         if seen.body.get("model") not in [entry["id"] for entry in self._models]:
             await answer.send(404, _error(f"The model `{seen.body.get('model')}` does not exist", "model_not_found"))
         elif found := fault(seen.body, self._limit_tokens, reserves=self._reserves):
@@ -119,6 +139,9 @@ class ScriptedModel:
         elif is_summary:
             summary = self._summary(seen) if callable(self._summary) else self._summary
             await _play(summary, seen, answer, -len(self.summaries))
+        elif is_reading:
+            said = self._reader(seen) if callable(self._reader) else self._reader
+            await _play(said, seen, answer, -len(self.readings))
         elif isinstance(step := self._next(seen), str):
             self.errors.append(step)
             await answer.send(500, _error(step, "script_error"), NO_RETRY)

@@ -96,6 +96,7 @@ async def test_clients_see_call_and_follow_the_functions(served: Served, era: Er
         await arrives(lambda: _is(seen, {"count_vowels"}))
         described = text_of(await client.call_tool("describe_function", {"function_name": "count_vowels"}))
         assert '"more"' in described
+        assert "Reaches: computes only" in described
         (resource,) = (await client.list_resources(cache_mode="bypass")).resources
         assert "def count_vowels" in (await client.read_resource(resource.uri)).contents[0].text  # type: ignore[union-attr]
         history = await client.read_resource("knapper://functions/count_vowels/history")

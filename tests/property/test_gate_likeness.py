@@ -2,16 +2,13 @@
 
 import ast
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_core.functions.gate import Candidate, Gate
-from agent_core.functions.gate.clones.commute import act
-from agent_core.functions.gate.clones.facts import facts
-from agent_core.functions.gate.clones.normal_form import normal_form
+from agent_core.functions.gate.clones import normal_form
 from agent_core.functions.gate.tree import functions
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -151,42 +148,3 @@ async def test_the_neighbours_of_any_change_are_judged(gate: Gate, texts: list[s
     code = function("other", EXAMPLES.format("other"), body)
     verdict = await gate.judge(Candidate("other", code, "lib", replaces=True), found)
     assert [one.stage for one in verdict.stages][-1] == "neighbours"
-
-
-PLAIN = st.recursive(
-    NAME | st.sampled_from(["1", "2", "'t'", "[]"]),
-    lambda inner: st.builds("({} {} {})".format, inner, OPERATOR, inner) | st.builds("[{}]".format, inner),
-    max_leaves=3,
-)
-STEP = (
-    st.builds("{} = {}".format, NAME, PLAIN)
-    | st.builds("{} += {}".format, NAME, PLAIN)
-    | st.builds("{}.append({})".format, NAME, PLAIN)
-    | st.builds("for i in range(2):\n    {} = {}".format, NAME, PLAIN)
-    | st.builds("if {}:\n    {} += {}".format, PLAIN, NAME, PLAIN)
-)
-
-
-def computed(node: ast.FunctionDef) -> str:
-    """What a function of our own gives, or that it raises."""
-    namespace: dict[str, Any] = {}
-    exec(ast.unparse(ast.fix_missing_locations(node)), namespace)
-    try:
-        return repr(namespace["f"](1, 2))
-    except Exception:  # noqa: BLE001 - which of two faults comes first is not promised
-        return "raises"
-
-
-@settings(max_examples=drawn(150))
-@given(st.lists(STEP, min_size=2, max_size=5), st.integers(0, 3))
-def test_statements_that_may_change_places_give_the_same(steps: list[str], at: int) -> None:
-    body = indented(["x, y, found = 3, [4], []", *steps, "return a, b, x, y, found"])
-    node = functions(ast.parse(function("f", "", body)))[0]
-    assert isinstance(node, ast.FunctionDef)
-    before, known = computed(node), facts(node)
-    pair = [act(one, known) for one in node.body[at + 1 : at + 3]]
-    if len(pair) == 2 and pair[0] is not None and pair[1] is not None and pair[0].commutes_with(pair[1]):
-        form = normal_form("f", ast.unparse(node))
-        node.body[at + 1 : at + 3] = reversed(node.body[at + 1 : at + 3])
-        assert computed(node) == before
-        assert normal_form("f", ast.unparse(node)) == form

@@ -23,6 +23,8 @@ def part(whole: int, among: int) -> float:
     2.0
     >>> part(9, 2)
     4.5
+    >>> part(0, 2)
+    0.0
     """
     if whole < 0:
         raise UnicodeError("negative")

@@ -1,8 +1,6 @@
 """The main job: a function is lacked, made, fixed, and used in the same turn."""
 
-import pytest
-
-from agent_core.base.events import CallStarted, FunctionsChanged, Text, Warned
+from agent_core.base.events import CallStarted, FunctionsChanged, Text
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import VOWELS, answers, ended, of
@@ -109,41 +107,6 @@ async def test_a_deleted_function_is_gone_at_the_next_step(at_desk: OpenDesk) ->
     assert not (desk.functions / "grown.py").exists()
 
 
-async def test_a_claim_of_a_function_that_was_not_made_is_not_let_through(at_desk: OpenDesk) -> None:
-    claim = Say("There are 5. I made `vowels_in` for this.")
-    desk = await at_desk([claim, Expect(Say("There are 5."), contains("`vowels_in` was not made in this turn"))])
-    assert ended(await desk.say("How many vowels are in 'queueing'?")).reply == "There are 5."
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I made `lights_off`, and the lights are off.",
-        "I have created a function for it.",
-        "I called `lights_off` with the living room.",
-        "I edited the function to turn off the lights.",
-        "I have fixed `lights_off` for you.",
-        "I make `lights_off` again with a different approach.",
-        "There is no need to call it again, since it was already called.",
-        "`lights_off` is ready now.",
-    ],
-)
-async def test_a_claim_that_is_kept_up_after_a_rejection_reaches_nobody_and_what_is_so_does(
-    at_desk: OpenDesk, text: str
-) -> None:
-    claim = Say(text)
-    told = (contains("`lights_off` was rejected"), contains("`lights_off` was not made in this turn"))
-    next_turn = Expect(Say("It cannot."), contains("The user was not shown that reply"), contains("In the way: "))
-    making = create(ONLY_PRINTS, "lights_off")
-    desk = await at_desk([making, claim, *(Expect(claim, part) for part in told), next_turn])
-    events = await desk.say("Turn off the lights in my living room.")
-    reply = ended(events).reply
-    assert reply.startswith("`lights_off` was not made in this turn. In the way: ")
-    assert "".join(event.text for event in of(Text, events)) == reply
-    assert "The model's reply said otherwise" in of(Warned, events)[-1].message
-    assert ended(await desk.say("Are they off?")).reply == "It cannot."
-
-
 async def test_what_is_said_next_to_a_call_is_shown_before_the_call_also_after_a_rejection(at_desk: OpenDesk) -> None:
     again = Ask(*create(VOWELS).calls, text="I mend its example.")
     desk = await at_desk([create(FLAWED), again, Say("I made `count_vowels`.")])
@@ -153,57 +116,8 @@ async def test_what_is_said_next_to_a_call_is_shown_before_the_call_also_after_a
     assert ended(events).reply == "I made `count_vowels`."
 
 
-async def test_a_claim_that_is_taken_back_after_a_rejection_is_not_shown(at_desk: OpenDesk) -> None:
-    claim = Say("I made `lights_off`, and they are off!")
-    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), claim, Say("I cannot do that.")])
-    events = await desk.say("Turn off the lights in my living room.")
-    assert "".join(event.text for event in of(Text, events)) == "I cannot do that."
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["I will make a function to turn them off and call it again.", "Let's fix the code.", "I'll try another way."],
-)
-async def test_what_a_last_reply_only_announces_is_said_not_to_have_come(at_desk: OpenDesk, text: str) -> None:
-    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), Say(text), Say(text)])
-    events = await desk.say("Turn off the lights in my living room.")
-    assert ended(events).reply == text
-    (warned,) = of(Warned, events)
-    assert warned.message == "`lights_off` was not made in this turn, and the turn has ended."
-    assert "“go on”" in warned.fix
-
-
-@pytest.mark.parametrize("why", ["was rejected: it only prints", "could not be added", "does not work yet"])
-async def test_a_reply_that_says_it_did_not_succeed_is_no_claim(at_desk: OpenDesk, why: str) -> None:
-    honest = Say(f"I wrote `lights_off`, but it {why}.")
-    desk = await at_desk([create(ONLY_PRINTS, "lights_off"), honest, honest])
-    events = await desk.say("Turn off the lights in my living room.")
-    assert ended(events).reply == honest.text
-    assert of(Warned, events) == []
-
-
 async def test_a_reply_that_claims_nothing_is_shown_also_if_another_is_asked_for(at_desk: OpenDesk) -> None:
     honest = Say("A function cannot reach your lamps, so nothing was done. ")
     desk = await at_desk([create(ONLY_PRINTS, "lights_off"), honest, Say("It was not done, as said.")])
     events = await desk.say("Turn off the lights in my living room.")
     assert "".join(event.text for event in of(Text, events)) == f"{honest.text}It was not done, as said."
-
-
-async def test_a_function_that_is_only_shown_in_the_chat_is_no_claim(at_desk: OpenDesk) -> None:
-    shown = Say("I wrote `fizz` for you:\n\n```python\ndef fizz(n):\n    return n % 3 == 0\n```")
-    desk = await at_desk([shown])
-    assert ended(await desk.say("Show me fizz here in the chat, and do not add it.")).reply == shown.text
-
-
-async def test_a_claim_of_a_function_that_was_there_is_told_apart_and_its_result_stays(at_desk: OpenDesk) -> None:
-    call, claim = Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are 5. I made `count_vowels` for this.")
-    honest = Say("There are 5, says `count_vowels`, which was there.")
-    told = contains("`count_vowels` was not made in this turn: it was there, and you called it")
-    desk = await at_desk([create(VOWELS), Say("Made."), create(VOWELS), call, claim, Expect(honest, told)])
-    await desk.say("Make it.")
-    assert ended(await desk.say("Make a function for vowels, and use it on 'queueing'.")).reply == honest.text
-
-
-async def test_what_was_made_in_the_turn_may_be_told(at_desk: OpenDesk) -> None:
-    desk = await at_desk([create(VOWELS), Say("I made `count_vowels` for this.")])
-    assert ended(await desk.say("Make count_vowels.")).reply == "I made `count_vowels` for this."

@@ -100,7 +100,7 @@ async def test_functions_of_one_file_are_held_against_their_examples_and_one_ano
     assert ("copy", file.as_posix(), 20) in places(copy)
     assert places(crash) == [("crashes", file.as_posix(), 52)]
     assert strong.problems == ()
-    assert [one.stage for one in strong.stages][-4:] == ["duplicate", "promise", "mutation", "robust"]
+    assert [one.stage for one in strong.stages][-4:] == ["duplicate", "fitted", "mutation", "robust"]
 
 
 def is_bad(problem: Problem) -> bool:

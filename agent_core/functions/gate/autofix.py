@@ -25,8 +25,6 @@ from .fixes import (
     hint_from_docstring,
     hint_none,
     import_from_workspace,
-    infer_hints,
-    inferred,
     modernize,
     to_google,
     uses_workspace,
@@ -45,14 +43,13 @@ _WATCHING = frozenset(
 class Repair:
     """One mechanical fix: `apply` returns the fixed text, or the text unchanged.
 
-    `may` is a cheap test that leaves out what certainly has nothing to repair; `tell` says what was done in detail.
+    `may` is a cheap test that leaves out what certainly has nothing to repair.
     """
 
     code: str
     message: str
     may: Callable[[View], object]
     apply: Callable[[View], str]
-    tell: Callable[[View, View], str] | None = None
 
 
 def _has(*marks: str) -> Callable[[View], bool]:
@@ -80,13 +77,6 @@ REPAIRS: tuple[Repair, ...] = (
         "wrote the types that the docstring names as hints",
         lambda view: not view.is_hinted,
         hint_from_docstring,
-    ),
-    Repair(
-        "inferred-hints",
-        "inferred hints from its examples",
-        lambda view: not view.is_hinted,
-        infer_hints,
-        inferred,
     ),
     Repair(
         "returns-none",
@@ -140,11 +130,7 @@ def _try(repair: Repair, draft: Draft, before: View) -> tuple[Draft, View]:
         return draft, before
     fixed = draft.with_fix(repair.code, repair.message, text)
     after = view_of(fixed)
-    if after is None:
-        return draft, before
-    if repair.tell:
-        fixed = draft.with_fix(repair.code, repair.tell(before, after), text)
-    return fixed, after
+    return (fixed, after) if after is not None else (draft, before)
 
 
 def keeps_meaning(before: str, after: str, name: str) -> bool:

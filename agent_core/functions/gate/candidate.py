@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # its module knows models, which a candidate does not
-    from .reviewer import Review
+    from .reader import ReaderAnswer
 
 Policy = Literal["agent", "human", "import"]
 
@@ -28,7 +28,8 @@ class Candidate:
     `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed. `asked` are
     the calls whose results its author was asked to predict. `helpers` are functions that come along by their own name
     and are not offered. `around` is the text of its module if that is not the current one.
-    `review` is what a reviewer said before its author answered.
+    `answer` is what a reader said of its description before; an author who `insists` has given a reason for a
+    promise beyond the code.
     """
 
     name: str
@@ -43,7 +44,8 @@ class Candidate:
     asked: tuple[str, ...] = ()
     helpers: tuple[str, ...] = ()
     around: str | None = None
-    review: "Review | None" = None
+    answer: "ReaderAnswer | None" = None
+    insists: bool = False
 
     @property
     def path(self) -> str:

@@ -15,11 +15,12 @@ from agent_core.access.grants.content import Part, parts_of
 from agent_core.access.grants.items import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
 from agent_core.registry.module_edits import place_function
+from sandbox.wire.lines import lines_of
 
 from .draft import D, Finding
 from .grants import ADVICE, CONTEXT, FIXES, Way, is_in
 from .missing_names import missing_names
-from .tree import context_nodes, nodes_of, parse
+from .tree import bound_names, context_nodes, first_line, nodes_of, parse
 from .uses import Use, dotted_name, imported_names, is_program, modules_of_workspace, needs_of, uses
 
 STAGE = "capability"
@@ -163,12 +164,71 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
         return (_UNCERTAIN,)
     all_uses = uses(tree, ())
     grants |= needs_of(all_uses)
-    items = {kind: set(grants.items(kind)) for kind in KINDS} | {"": missing_names(text, tree)}
-    items["functions"] |= _called(tree)
-    words = tuple(_words(kind, sorted(found)) for kind, found in items.items() if found)
-    if grants.stateful:
-        words = (*words, "keeps state")
+    words = reach_of(grants, missing_names(text, tree), _called(tree))
     return words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
+
+
+@lru_cache(maxsize=8192)
+def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str, ...]:
+    """Return what a function of a module gets at, with the imports, constants and helpers that it uses of it.
+
+    Kept by what it is made of: to list functions, or to describe them to a model, reads each text once.
+    """
+    tree = parse(module_text)
+    if not isinstance(tree, ast.Module):
+        return (_UNCERTAIN,)
+    lines = lines_of(module_text)
+    spans = [(first_line(statement) - 1, statement.end_lineno) for statement in _used(tree, name)]
+    try:
+        return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
+    except RecursionError:  # nested too deeply to be read
+        return (_UNCERTAIN,)
+
+
+def _used(tree: ast.Module, name: str) -> list[ast.stmt]:
+    """Return the statements of a module that a function of it depends on, in the order of the text."""
+    statements = _bindings(tree)
+    used, wanted, known = set[int](), {name}, set[str]()
+    while wanted:
+        known |= wanted
+        found = {at for at, (_node, binds, _reads) in enumerate(statements) if not binds or binds & wanted} - used
+        used |= found
+        wanted = set().union(*(statements[at][2] for at in found)) - known
+    return [statements[at][0] for at in sorted(used)]
+
+
+@lru_cache(maxsize=64)
+def _bindings(tree: ast.Module) -> tuple[tuple[ast.stmt, frozenset[str], frozenset[str]], ...]:
+    """Return what runs at a module's import, statement by statement, each with the names that it binds and reads."""
+    found = []
+    for node in tree.body:
+        if is_program(node) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            continue
+        inner = nodes_of(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):  # the most, and the longest
+            binds = {node.name, *(name for part in inner if isinstance(part, ast.Global) for name in part.names)}
+        else:
+            binds = {*bound_names(ast.Module([node], []))}
+        reads = frozenset(part.id for part in inner if isinstance(part, ast.Name))
+        found.append((node, frozenset(binds), reads))
+    return tuple(found)
+
+
+def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return in a few words each what grants let a function get at; also what it is `missing` of its module, and the
+    functions that are `called`.
+    """
+    items = {kind: {*grants.items(kind)} for kind in KINDS} | {"": {*missing}}
+    items["functions"] |= {*called}
+    words = tuple(_words(kind, sorted(found)) for kind, found in items.items() if found)
+    return (*words, "keeps state") if grants.stateful else words
+
+
+@lru_cache(maxsize=512)
+def needs_of_text(text: str) -> Grants:
+    """Return the grants that a text needs, as far as it shows them."""
+    tree = parse(text)
+    return needs_of(uses(tree, ())) if isinstance(tree, ast.Module) else NOTHING
 
 
 def _words(kind: str, items: list[str]) -> str:

@@ -20,7 +20,7 @@ from sandbox.wire.lines import lines_of
 from .candidate import Candidate, Policy
 from .grants import Way
 from .mutation.splice import Mutant
-from .reviewer import Review
+from .reader import ReaderAnswer
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Disagreement, Doubt, Fix, Survivor
@@ -67,7 +67,8 @@ class Draft:
     problems: tuple[Problem, ...] = ()
     fixes: tuple[Fix, ...] = ()
     note: str = ""
-    skipped: bool = False
+    skipped: bool = False  # by the present stage, which could not run
+    late: bool = False  # the present stage had no time for all that it had to try
     own: ModuleReading | None = None  # the candidate's text alone
     reading: ModuleReading | None = None  # the module that it would become
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
@@ -77,7 +78,9 @@ class Draft:
     unnoticed: tuple[Mutant, ...] = ()  # the changes of the body that no example noticed, of those that were tried
     mutants_tried: int = 0
     challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
-    review: Review | None = None
+    answer: ReaderAnswer | None = None
+    is_challenging: bool = False  # whether its author can be asked
+    is_read: bool = False  # whether a reader is asked
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own

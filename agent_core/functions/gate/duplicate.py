@@ -18,12 +18,12 @@ from agent_core.registry.function import Function
 
 from ..search import FunctionSearch
 from ..search.confusion import first_sentence, mistaken, told_apart
-from .clones.index import Alike, Similarity, Sketch, sketch, surroundings
+from .clones import Alike, Similarity, Sketch, sketch, surroundings
 from .draft import Draft, Finding
 from .trial import TrialTools
 
 STAGE = "duplicate"
-NEAR, SAME_WORDS, SAME_BODY = 0.65, 0.9, 0.65
+NEAR, SAME_WORDS, SAME_BODY = 0.7, 0.9, 0.65
 WORTH_TELLING = 0.3
 _REQUEST = 120
 _SEARCH_S = 5.0  # the first search of a process reads all functions
@@ -41,7 +41,7 @@ async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
     pending = await bench.alike.see(draft.snapshot, draft.rules.duplicate_s)
     after = _compared(draft, own_sketch, bench)
     late = f"{pending} functions not reached: time was up" if pending else ""
-    after = replace(after, note="; ".join(filter(None, [late, after.note])))
+    after = replace(after, note="; ".join(filter(None, [late, after.note])), late=pending > 0)
     if bench.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
         return after
     return after.with_findings(STAGE, await _confusion(draft, bench.finder))

@@ -23,23 +23,22 @@ from sandbox.wire.lines import lines_of
 from ..search import FunctionSearch
 from .autofix import fix
 from .candidate import Candidate, Policy
-from .capability import capability
-from .challenge import challenge
-from .clones.index import Alike
-from .clones.index_store import IndexStore
+from .capability import capability, reach_in
+from .clones import Alike, IndexStore
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
 from .duplicate import duplicate
 from .examples.example_text import with_returned_values
+from .fitted import check_fitted
+from .meaning import DISPUTED, REACHES_NOTHING, judge_meaning
 from .mutation.stage import check_mutants
 from .neighbours import neighbours
-from .promise.stage import check_promise
 from .proof import ExampleResult, prove, rerun
 from .read import read
-from .reviewer import Reviewer
+from .reader import Reader
 from .rewrite import Sameness, compared
 from .robust import robust
-from .rules import CLAIMED, KNOWN_OTHERWISE, UNPROVEN, Rules
+from .rules import UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, try_module
@@ -84,15 +83,15 @@ STAGES: tuple[Stage[Draft], ...] = (
     Stage("capability", on_text(capability)),
     Stage("import", load),
     Stage("examples", prove),
-    Stage("promise", check_promise, after_save=True),
+    Stage("fitted", check_fitted, after_save=True),
     Stage("mutation", check_mutants, after_save=True),
     Stage("robust", robust, beside=True, after_save=True),
     Stage("neighbours", neighbours),
 )
 """The stages of a candidate. Those that come `after_save` also judge each function of a saved file, later."""
 
-CHALLENGE: Stage[Draft] = Stage("challenge", challenge)
-"""The last stage, where there is an author who can answer."""
+READER: Stage[Draft] = Stage("reader", judge_meaning)
+"""The last stage, where there is an author who can answer, or a reader is asked for."""
 
 
 def _is_clean(file: SavedFile) -> bool:
@@ -120,14 +119,14 @@ class Gate:
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
         shelf: IndexStore | None = None,
-        reviewer: Reviewer | None = None,
+        reader: Reader | None = None,
         finder: FunctionSearch | None = None,
     ) -> None:
-        """Create the gate; `reviewer` is a model that is asked what calls must return.
+        """Create the gate; `reader` is a model that is shown descriptions alone.
 
         By the `finder`, a function is held to be found by what it says of itself.
         """
-        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf), reviewer=reviewer, finder=finder)
+        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf), reader=reader, finder=finder)
         self._rules = rules or Rules()
         self._stages = stages
 
@@ -144,19 +143,21 @@ class Gate:
         *,
         granted: Granted = UNGRANTED,
         challenging: bool = False,
+        reading: bool = False,
     ) -> Verdict:
         """Return the verdict on a function and its place in a module, with every problem that was found.
 
         Of what is `granted` its workers have the packages, the time and the memory, and nothing of the world outside.
-        If it is `challenging`, its author can be asked to predict results.
+        If it is `challenging`, its author can be asked to predict results; if it is `reading`, the reader is asked.
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
         draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
+        draft = replace(draft, is_challenging=challenging, is_read=reading)
         bench = self._bench.granted(granted)
         reports = []
-        for stages in _at_once((*self._stages, CHALLENGE) if challenging else self._stages):
+        for stages in _at_once((*self._stages, READER) if challenging or reading else self._stages):
             draft, stage_reports = await _ask_all(stages, draft, bench)
             reports += stage_reports
         return _verdict(draft, tuple(reports))
@@ -207,7 +208,7 @@ class Gate:
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
         """Return the verdict on the same source with the returned results, marked as confirmed.
 
-        Without an example that agreed by itself the function joins as a draft; not if its promise is doubted, too.
+        Without an example that agreed by itself the function joins as a draft.
         """
         if not verdict.can_be_confirmed:
             message = "there is nothing to confirm: more than a written result stands against this candidate"
@@ -215,17 +216,13 @@ class Gate:
             problem = Problem("cannot-confirm", message, Place(candidate.path), fix)
             return replace(verdict, problems=(*verdict.problems, problem))
         confirmed = tuple(disagreement.call for disagreement in verdict.to_confirm)
-        after = await self.judge(with_returned_values(candidate, verdict), snapshot)
+        after = await self.judge(
+            with_returned_values(candidate, verdict), snapshot, reading=candidate.answer is not None
+        )
         after = replace(after, fixes=(*verdict.fixes, *after.fixes), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
             return after
-        message = f"no example of `{after.name}` agreed before its results were confirmed"
-        doubts = CLAIMED if candidate.reason else CLAIMED | KNOWN_OTHERWISE
-        if doubt := next((problem for problem in after.problems if problem.code in doubts), None):
-            code = "unproven" if doubt.code in CLAIMED else "known-otherwise"
-            problem = Problem(code, f"{message}, and {doubt.message}", doubt.where, doubt.fix)
-            return replace(after, admitted=False, standing="", problems=(*after.problems, problem))
-        message += ", so it is added as a draft"
+        message = f"no example of `{after.name}` agreed before its results were confirmed, so it is added as a draft"
         return replace(
             after,
             standing="draft",
@@ -262,11 +259,11 @@ async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> t
 
 async def _ask(stage: Stage[D], draft: D, bench: TrialTools) -> tuple[D, StageReport]:
     started = time.perf_counter()
-    after = await stage.run(replace(draft, note="", skipped=False), bench)
+    after = await stage.run(replace(draft, note="", skipped=False, late=False), bench)
     problems = after.problems[len(draft.problems) :]
     passed = not after.skipped and not any(problem.severity == "refuses" for problem in problems)
-    passed = stage.passed(after) if stage.passed else passed
-    return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note)
+    passed = (stage.passed(after) if stage.passed else passed) and not after.late
+    return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note, late=after.late)
 
 
 def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
@@ -279,10 +276,19 @@ def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
     return groups
 
 
+def _predicted(draft: Draft) -> tuple[str, ...]:
+    """Return the calls whose results the author predicted as they came back."""
+    agreed = {call for call, _value in draft.trials.values}
+    return tuple(call for call in draft.candidate.asked if call in agreed)
+
+
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
     is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # as a saved file has it
-    is_draft = is_bare or draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
+    is_unsettled = draft.policy == "agent" and draft.shows(DISPUTED, REACHES_NOTHING)
+    is_draft = (
+        is_bare or is_unsettled or draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
+    )
     standing: Standing = "" if not admitted else "draft" if is_draft else "trial"
     source = draft.reading.source if draft.reading else None
     return Verdict(
@@ -302,8 +308,10 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         survivors=draft.survivors,
         offered=draft.trials.offered,
         challenges=draft.challenges,
-        review=draft.review or draft.candidate.review,
+        predicted=_predicted(draft),
+        answer=draft.answer or draft.candidate.answer,
         needs=draft.needs,
+        reach=reach_in(source.text if source else draft.text, draft.candidate.name, draft.needs),
         asking=tuple(_lines(draft)),
         doubts=draft.doubts,
     )

@@ -64,7 +64,7 @@ async def neighbours(draft: Draft, bench: TrialTools) -> Draft:
         *misfits.values(),
         *(caller_finding(broken, name) for broken in tried.broken if broken.caller.name not in misfits),
     ]
-    return replace(draft.with_findings(STAGE, findings), note=tried.note)
+    return replace(draft.with_findings(STAGE, findings), note=tried.note, late=tried.tried < tried.total)
 
 
 async def try_callers(

@@ -22,7 +22,7 @@ from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
 from .examples.excuses import SKIP, excuse, option_for, with_directives
 from .examples.sufficiency import ALIKE, Unproven, contradicted, is_unproven, too_few
-from .examples.suggestions import other_call, with_docstring, with_result_hint
+from .examples.suggestions import other_call, with_docstring
 from .substance import HOLLOW
 from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement
@@ -118,7 +118,7 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     told_of = [result for result in results if result.call not in twice]
     offers = [_offering(finding, trials.offered) for finding in missing]
     draft = replace(draft, trials=trials, note=_note(trials.agreed, len(results), len(examples)))
-    return with_result_hint(draft.with_findings(STAGE, [*_example_findings(told_of, function.name), *offers]))
+    return draft.with_findings(STAGE, [*_example_findings(told_of, function.name), *offers])
 
 
 def _counted(draft: Draft) -> Draft:

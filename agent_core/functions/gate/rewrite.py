@@ -18,16 +18,17 @@ from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.code import Modules
 
-from .arguments.generation import Arguments, shown
+from .arguments.domain import domain
+from .arguments.generation import Arguments, generate, shown
+from .arguments.recombined import recombined
 from .draft import Draft, Finding
 from .duplicate import STAGE, fix_of_copy, is_apart, shown_function
 from .examples.agreement import literal_value, same
-from .promise.probes import is_of_digits, probes
 from .tree import nodes_of, parse
 from .trial import TrialTools
 
 _MOST, _EXAMPLES, _LEAST = 40, 4, 2
-_TEXTS, _LONGEST = 24, 200
+_TEXTS, _LONGEST, _OTHERS = 24, 200, 40
 _EACH_S = 0.25
 
 Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
@@ -154,9 +155,11 @@ async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft:
 
 
 def _others(own: Function, other: Function, draft: Draft) -> list[Arguments]:
-    """Return calls that no example has: everyday texts, other letters and numbers, the texts in the code of both."""
+    """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
     calls = shown([example.call for example in own.examples], own.name, own.parameters)
-    more = [probe.arguments for probe in probes(own, calls) if not is_of_digits(probe)]
+    seen = domain(calls, own.parameters["properties"])
+    more = [arguments for arguments, _name in recombined(calls, own.parameters)]
+    more += generate(own.parameters, calls, seen, own.body_hash, _OTHERS)
     trees = (draft.tree, parse(draft.snapshot.modules[other.module].text))
     written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
     names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []

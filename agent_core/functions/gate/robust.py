@@ -34,8 +34,8 @@ from .arguments.schema_fit import fits
 from .arguments.shrink import shrink
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
-from .promise.constants import trial_values
 from .substance import HOLLOW
+from .tree import nodes_of
 from .trial import TrialTools
 from .verdict import Doubt
 
@@ -48,6 +48,7 @@ _LONG = 3600.0
 _PATIENT_S = 4.0  # for one that had little of a processor meanwhile
 _BUSY_S = 0.5  # on a processor: who had less of it waits for something, or for the processor
 _WAITING_S = 0.05
+_LONG_TEXT = 200  # characters
 _SLOW_S = 0.05  # examples that take this long are of a function that takes its time
 
 
@@ -65,7 +66,8 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
     outcomes = await trial.first(calls)
     refused = next((outcome.reason for outcome in outcomes if isinstance(outcome, Refused)), "")
     if not any(isinstance(outcome, Returned | Raised | TimedOut | Killed) for outcome in outcomes):
-        return draft.skip(refused or "no arguments are known for it" if not calls else "time was up")
+        skipped = draft.skip(refused or ("time was up" if calls else "no arguments are known for it"))
+        return replace(skipped, late=bool(calls) and not refused)
     reached = sum(outcome is not None for outcome in outcomes)
     idle = await trial.idle([*zip(calls, outcomes, strict=True)])
     failures = await trial.smallest(trial.failures(calls, outcomes))
@@ -79,7 +81,7 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
         if reached < len(calls)
         else f"{reached} call{'' if reached == 1 else 's'} tried"
     )
-    return replace(draft.with_findings(STAGE, findings), note=late)
+    return replace(draft.with_findings(STAGE, findings), note=late, late=reached < len(calls))
 
 
 def _not_for(draft: Draft, function: Function | None) -> str:
@@ -155,7 +157,7 @@ class Trial:
         own, schema = self._function, self._function.parameters
         assert self._draft.tree is not None
         shown_values = [example[name] for example in self._examples if name in example]
-        values = [*shown_values, *trial_values(self._draft.tree)]
+        values = [*shown_values, *_constants(self._draft.tree)]
         wanted = [call for call in variations(calls, name, values) if fits(call, schema, schema)]
         more = [*zip(wanted, await self._outcomes(wanted), strict=True)]
         if name.startswith("_") or not is_idle([*calls, *more], name):
@@ -265,6 +267,14 @@ class Trial:
         line = line_of(failure.outcome)
         is_inside = self._function.line <= line <= self._function.end_line
         return line - self._function.line + start if start and is_inside else start
+
+
+def _constants(tree: ast.Module) -> list[object]:
+    """Return the texts and numbers of the code: an argument may matter only where it is one of them."""
+    constants = {repr(node.value): node.value for node in nodes_of(tree) if isinstance(node, ast.Constant)}
+    return [
+        value for value in constants.values() if isinstance(value, str | int | float) and len(str(value)) < _LONG_TEXT
+    ]
 
 
 def _is_bare_call(text: str, name: str) -> bool:

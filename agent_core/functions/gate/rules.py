@@ -22,14 +22,14 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "duplicate": "warns",
                 "capability": "warns",
                 "examples": "warns",
-                "promise": "warns",
+                "fitted": "warns",
                 "mutation": "warns",
                 "robust": "warns",
                 "neighbours": "warns",
-                "challenge": "warns",
+                "reader": "warns",
             }
         ),
-        "import": MappingProxyType({"conform": "warns", "capability": "warns", "robust": "warns"}),
+        "import": MappingProxyType({"conform": "warns", "capability": "warns", "robust": "warns", "reader": "warns"}),
     }
 )
 
@@ -37,14 +37,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 DOUBTS: Mapping[str, Severity] = MappingProxyType(
     {
         "doubt-examples": "warns",
-        "doubt-results": "warns",
-        "doubt-effect": "warns",
-        "doubt-knowledge": "warns",
-        "doubt-work": "warns",
-        "doubt-chance": "warns",
-        "doubt-template": "warns",
         "doubt-parameter": "warns",
-        "doubt-words": "warns",
     }
 )
 # What shows too little of a library's function, which joins as a draft.
@@ -89,24 +82,14 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "stub-passes": "warns",  # of an argument that came back, rightly
                 "weak-examples": "warns",
                 "not-json": "refuses",
-                "claims-effect": "warns",  # a library's words are not on trial
-                "claims-knowledge": "warns",
-                "claims-work": "warns",
-                "claims-chance": "warns",
                 **DOUBTS,
             }
         ),
     }
 )
 
-CHALLENGED: frozenset[str] = frozenset(DOUBTS) - {"doubt-words"}
+CHALLENGED: frozenset[str] = frozenset(DOUBTS)
 """Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
-
-CLAIMED: frozenset[str] = frozenset({"doubt-effect", "doubt-knowledge", "doubt-work", "doubt-chance"})
-"""Of these, that a promise may be beyond the code: no result that only came back speaks against it."""
-
-KNOWN_OTHERWISE: frozenset[str] = frozenset({"doubt-results"})
-"""Of these, that everybody knows other results: one that only came back needs a reason then."""
 
 
 def severity(policy: Policy, stage: str, code: str) -> Severity:

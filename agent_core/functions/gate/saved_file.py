@@ -27,7 +27,7 @@ from sandbox.wire.lines import lines_of
 
 from . import capability, conform, neighbours, proof, substance
 from .candidate import Candidate, Policy
-from .clones.index import surroundings
+from .clones import surroundings
 from .draft import Draft, ExampleTrials
 from .examples.sufficiency import is_unproven, too_few
 from .proof import ExampleResult

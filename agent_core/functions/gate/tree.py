@@ -6,7 +6,7 @@ Pure: text and trees in, values out; nothing is run. What cannot be parsed is an
 import ast
 import builtins
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -165,7 +165,7 @@ def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(node for node in nodes_of(tree) if id(node) not in own)
 
 
-def own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
+def own_nodes(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Yield the nodes of a body except those of functions and classes defined in it."""
     return _walk(list(reversed(statements)), within=False)
 

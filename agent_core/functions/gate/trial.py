@@ -39,10 +39,10 @@ from sandbox.code import Modules
 from sandbox.wire.requests import RequestHandler
 
 from ..search import FunctionSearch
-from .clones.index import Alike
+from .clones import Alike
 from .draft import Draft, Finding
 from .grants import Way
-from .reviewer import Reviewer
+from .reader import Reader
 from .uses import needs_of, uses
 
 STAGE = "import"
@@ -83,7 +83,7 @@ class TrialTools:
     limits: Limits
     alike: Alike = field(default_factory=Alike)
     access: Access = NO_ACCESS
-    reviewer: Reviewer | None = None
+    reader: Reader | None = None
     finder: FunctionSearch | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of what runs alone
 

@@ -48,7 +48,7 @@ def paths(function: ast.AST) -> set[str]:
 def _derived(function: ast.AST, sources: set[str]) -> set[str]:
     """Return the sources, and the names that are assigned from them, in the order of the text."""
     names = set(sources)
-    for node in own_nodes(list(ast.iter_child_nodes(function))):  # type: ignore[arg-type] # any child will do
+    for node in own_nodes(list(ast.iter_child_nodes(function))):  # any child will do
         match node:
             case ast.Assign(targets=targets, value=value) if mentions(value, names):
                 names |= {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}

@@ -10,7 +10,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 
 from .candidate import Policy
-from .reviewer import Review
+from .reader import ReaderAnswer
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
@@ -39,8 +39,8 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """The result of one stage. `note` says what it saw, or why it did not run; `concurrent` that it ran alongside
-    another.
+    """The result of one stage. `note` says what it saw, or why it did not run; `beside` that it ran alongside another,
+    `late` that its time was up before it was through: what it did not reach has not passed.
     """
 
     stage: str
@@ -48,6 +48,7 @@ class StageReport:
     seconds: float
     note: str = ""
     beside: bool = field(default=False, metadata=IF_SET)
+    late: bool = field(default=False, metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ class Verdict:
     doubts: tuple[Doubt, ...] = ()
     challenges: tuple[str, ...] = ()  # the calls whose results its author has yet to predict
     predicted: tuple[str, ...] = ()  # those whose results its author has predicted
-    review: Review | None = None
+    answer: ReaderAnswer | None = None
+    reach: tuple[str, ...] = ()  # what it gets at besides its arguments, in words; none: it only computes
 
     @property
     def lacks_only_grants(self) -> bool:
@@ -149,11 +151,12 @@ class Verdict:
             "confirmed": list(self.confirmed),
             "can_be_confirmed": self.can_be_confirmed,
             "needs": self.needs.to_json(),
+            "reach": list(self.reach),
             "survivors": to_json(self.survivors),
             "disagreements": to_json(self.disagreements),
             "doubts": to_json(self.doubts),
             **{key: calls for key, calls in asked.items() if calls},
-            **({"review": to_json(self.review)} if self.review else {}),
+            **({"reader": to_json(self.answer)} if self.answer else {}),
         }
 
 

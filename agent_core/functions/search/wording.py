@@ -81,8 +81,17 @@ def misplaced(description: str) -> int:
 
 def spoken(function: Function) -> list[tuple[str, str]]:
     """Return the words of a function's name and description, each with its stem."""
-    said = words.content(f"{_split(function.name)} {function.description[:DESCRIPTION_CHARS]}")
+    said = _said(function.name, function.description)
     return list(zip(words.stems(said), said, strict=True))
+
+
+def described(name: str, description: str) -> list[str]:
+    """Return the stems of the words of a function's name and description."""
+    return words.stems(_said(name, description))
+
+
+def _said(name: str, description: str) -> list[str]:
+    return words.content(f"{_split(name)} {description[:DESCRIPTION_CHARS]}")
 
 
 def fields(function: Function, linked: Iterable[str]) -> list[list[str]]:

@@ -1,11 +1,13 @@
-"""From a candidate to a plan: the gate's verdict, the regression check of examples, and what is stored of both.
+"""From a candidate to a plan: the gate's verdict, the regression check of what was proved, and what is stored of both.
 
 An admitted candidate is a plan with the new text of its file and its rows; a refused one is kept as pending.
 """
 
 from dataclasses import replace
 
-from agent_core.base.problem import Place, Problem
+from agent_core.access.grants import Question
+from agent_core.base.json_form import to_json
+from agent_core.base.problem import Place, Problem, Severity
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -22,11 +24,16 @@ from . import change_texts, example_regression
 from .file_sync import own_text
 from .foreign import adapt
 from .grant_service import CandidateGrants, GrantService
-from .judgment import FAILED_EXAMPLES, Judgment, PendingCandidate, judgment_on, pending_candidate
+from .judgment import FAILED_EXAMPLES, UNSETTLED, Judgment, PendingCandidate, judgment_on, pending_candidate
 from .plan import ChangeSummary, PlannedChange, planned
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
 _MOST_GIVEN = 8
+_STAGES_OF = {
+    example_regression.CODE: "examples",
+    example_regression.CHECK_CODE: "conform",
+    example_regression.USE_CODE: "capability",
+}
 
 
 class CandidateReview:
@@ -51,9 +58,15 @@ class CandidateReview:
         ground = _with_text(snapshot, candidate.module, candidate.around)
         granting = self._granting.during(work.author.approvals)
         granted = await granting.ungranted(ground)
-        verdict = await self.gate.judge(candidate, ground, policy, granted=granted, challenging=challenging)
+        is_read = policy == "agent" and work.author.by == "agent"
+        verdict = await self.gate.judge(
+            candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
+        )
+        answer = verdict.answer
+        if answer is not None and answer is not candidate.answer and work.author.spend is not None:
+            work.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
         allowance = CandidateGrants()
-        if granting.asks(held_to_examples(candidate, verdict, snapshot.functions.get(verdict.name), work), work):
+        if granting.asks(held_to_what_was_proved(candidate, verdict, snapshot, work), work):
             allowance = await granting.for_candidate(verdict, ground, work)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
@@ -62,6 +75,7 @@ class CandidateReview:
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
+        verdict = await self.settled(candidate, verdict, work)
         return await self.plan(candidate, verdict, snapshot, work, allowance)
 
     def _translated(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
@@ -88,7 +102,7 @@ class CandidateReview:
         before = snapshot.functions.get(verdict.name)
         if verdict.admitted and any(problem.code in FAILED_EXAMPLES for problem in verdict.problems):
             verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
-        verdict = held_to_examples(candidate, verdict, before, work)
+        verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
         if allowance.denied:
             verdict = _ungranted(verdict, allowance.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
@@ -101,9 +115,15 @@ class CandidateReview:
         verdict = _at_home(verdict, candidate, function)
         verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
         unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
-        verdict = replace(verdict, predicted=_predicted(candidate, verdict, function))
-        verdict = replace(verdict, challenges=verdict.challenges or unpredicted)
-        saved_verdict = {**verdict.to_json(), "by": work.author.by, "line": function.line}
+        predicted = tuple(call for call in verdict.predicted if call not in unpredicted)
+        verdict = replace(verdict, predicted=predicted, challenges=verdict.challenges or unpredicted)
+        answers = [example for example in candidate.examples if example.call in verdict.predicted]
+        saved_verdict = {
+            **verdict.to_json(),
+            "by": work.author.by,
+            "line": function.line,
+            **({"answers": to_json(answers)} if answers else {}),
+        }
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
@@ -120,6 +140,19 @@ class CandidateReview:
             return candidate, after
         return await self._with_given(with_returned_values(candidate, verdict), after, snapshot)
 
+    async def settled(self, candidate: Candidate, verdict: Verdict, work: ChangeSummary) -> Verdict:
+        """Return the verdict after a person has decided where a reader and the author differ; without one, a draft."""
+        open_problems = [problem for problem in verdict.problems if problem.code in UNSETTLED]
+        granting = self._granting.during(work.author.approvals)
+        if not verdict.admitted or not open_problems or not granting.can_ask:
+            return verdict
+        doubts = tuple(problem.message for problem in open_problems)
+        denied = await granting.agreed(Question(verdict.name, why=work.reason, doubts=doubts, moment="join"))
+        if denied:
+            return _ungranted(verdict, denied, candidate.path)
+        problems = tuple(problem for problem in verdict.problems if problem not in open_problems)
+        return replace(verdict, standing="trial", problems=problems)
+
     async def _with_given(
         self,
         candidate: Candidate,
@@ -130,13 +163,14 @@ class CandidateReview:
     ) -> tuple[Candidate, Verdict]:
         """Return candidate and verdict with passing given examples added to the docstring if it has too few.
 
-        Those whose results its author was asked to predict are always added.
+        What its author was asked to predict is not the kind of example that the docstring is for.
         """
         function = _named(verdict.reading, verdict.name)
         text = verdict.source
-        due = [example for example in candidate.examples if example.call in candidate.asked]
+        given = [example for example in candidate.examples if example.call not in candidate.asked]
+        due: list[GivenExample] = []
         if function is not None and len({example.call for example in function.examples}) < _ENOUGH:
-            due += [example for example in candidate.examples[:_MOST_GIVEN] if example not in due]
+            due = given[:_MOST_GIVEN]
         if function is None or not due:
             return candidate, verdict
         for candidate_example in due:
@@ -149,10 +183,12 @@ class CandidateReview:
             extended = replace(extended, code=with_returned_values(extended, after).code)
             after = await self.gate.judge(extended, snapshot, policy, granted=granted)
         doubts = [
-            problem for problem in verdict.problems if problem.code == "unproven" and problem not in after.problems
+            problem
+            for problem in verdict.problems
+            if problem.code in ("unproven", *UNSETTLED) and problem not in after.problems
         ]
         after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
-        after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing)
+        after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing, predicted=verdict.predicted)
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refused(
@@ -203,18 +239,22 @@ def _diff(verdict: Verdict, snapshot: Snapshot) -> str:
     return unified(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
 
 
-def held_to_examples(candidate: Candidate, verdict: Verdict, before: Function | None, work: ChangeSummary) -> Verdict:
-    """Return the verdict with the findings on examples that the previous version had."""
-    after = _named(verdict.reading, verdict.name)
-    is_reasoned = bool(candidate.reason) or work.author.by == "human"
-    problem = example_regression.problem(before, after, "warns" if is_reasoned else "refuses", Place(candidate.path))
-    if problem is None or work.goes_back:
+def held_to_what_was_proved(candidate: Candidate, verdict: Verdict, snapshot: Snapshot, work: ChangeSummary) -> Verdict:
+    """Return the verdict with the findings on examples, checks and uses of grants that the previous version had."""
+    before, after = snapshot.functions.get(verdict.name), _named(verdict.reading, verdict.name)
+    if before is None or after is None or work.goes_back:
         return verdict
-    problems = (*verdict.problems, problem)
-    if problem.severity == "warns":
-        return replace(verdict, problems=problems)
-    stages = tuple(replace(stage, passed=False) if stage.stage == "examples" else stage for stage in verdict.stages)
-    return replace(verdict, admitted=False, standing="", problems=problems, stages=stages)
+    is_reasoned = bool(candidate.reason) or work.author.by == "human"
+    severity: Severity = "warns" if is_reasoned else "refuses"
+    where, old = Place(candidate.path), own_text(verdict.name, snapshot) or ""
+    dropped = example_regression.problem(before, after, severity, where)
+    lost = example_regression.proved_problems(before, after, old, verdict.source, verdict.needs, severity, where)
+    problems = [*([dropped] if dropped else []), *lost]
+    if not problems or is_reasoned:
+        return replace(verdict, problems=(*verdict.problems, *problems))
+    failed = {_STAGES_OF[problem.code] for problem in problems}
+    stages = tuple(replace(stage, passed=stage.passed and stage.stage not in failed) for stage in verdict.stages)
+    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, *problems), stages=stages)
 
 
 def _at_home(verdict: Verdict, candidate: Candidate, function: Function | None = None) -> Verdict:
@@ -237,12 +277,6 @@ def _at_home(verdict: Verdict, candidate: Candidate, function: Function | None =
 
 def _sent(pending: PendingCandidate) -> tuple[object, ...]:
     return pending.code, pending.module, pending.reason, pending.examples
-
-
-def _predicted(candidate: Candidate, verdict: Verdict, function: Function) -> tuple[str, ...]:
-    """Return the calls whose results the author predicted, of those that were asked about."""
-    answered = [call for call in candidate.asked if example_regression.holds(function, call)]
-    return tuple(call for call in answered if call not in verdict.confirmed)
 
 
 def _as_written(example: GivenExample) -> tuple[str, str]:

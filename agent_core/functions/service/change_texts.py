@@ -16,6 +16,7 @@ from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, 
 from sandbox.wire.lines import bare_lines
 
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
+from ..gate.meaning import REACHES_NOTHING
 from ..gate.verdict import GRANTABLE
 
 MAX_PROBLEMS = 12
@@ -79,6 +80,8 @@ def refused(verdict: Verdict, *, is_repeat: bool, replaces: bool) -> str:
     lines += [f"Fixed already: {fix.message}" for fix in verdict.fixes]
     but = " but what needs a grant" if {p.code in GRANTABLE for p in problems} == {True, False} else ""
     how = f"change each place{but}: {edit}" if is_repeat else f"fix all of it{but} and {send} with the whole code"
+    if _is_beyond(verdict):
+        how += f". If it does what it says all the same: confirm_function(function_name={verdict.name!r}, reason=…)"
     return "\n".join([*lines, f"Next: {how}."])
 
 
@@ -94,6 +97,11 @@ def challenged(name: str, calls: Sequence[str], *, replaces: bool = False, given
         f"Work out {many}{wrong}, and call {answer}.",
     ]
     return "\n".join(lines)
+
+
+def _is_beyond(verdict: Verdict) -> bool:
+    """Check whether all that is in the way is that a reader of the description expects more than computing."""
+    return {problem.code for problem in verdict.refusals} == {REACHES_NOTHING}
 
 
 def not_done(verdict: Verdict, *, replaces: bool) -> str:
@@ -116,7 +124,7 @@ def unconfirmed(verdict: Verdict, replaces: bool) -> str:  # noqa: FBT001 - a fa
         f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way.",
         refused(verdict, is_repeat=False, replaces=replaces),
     ]
-    if all(problem.code in ("example-dropped", "known-otherwise") for problem in verdict.refusals):
+    if all(problem.code.endswith("-dropped") for problem in verdict.refusals):
         lines.append(f"If the new result is right: confirm_function(function_name={verdict.name!r}, reason=…).")
     return "\n".join(lines)
 
@@ -143,7 +151,7 @@ def excluded(verdict: Verdict, *, is_repeat: bool) -> frozenset[str]:
 
     At first it has to act and not to reply; the same candidate once more shuts the way that brought it.
     """
-    if verdict.can_be_confirmed or verdict.challenges:
+    if verdict.can_be_confirmed or verdict.challenges or _is_beyond(verdict):
         return frozenset({"create_function"} if is_repeat else {REPLY})
     return frozenset({"confirm_function"} if is_repeat else {"confirm_function", REPLY})
 

@@ -20,14 +20,14 @@ from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import callers
 from agent_core.storage import DropPending, FunctionStore
 
-from ..gate import Candidate, Policy
+from ..gate import Candidate, GivenExample, Policy
 from ..gate.examples.prediction import predictions
-from ..gate.reviewer import Review
+from ..gate.meaning import REACHES_NOTHING
 from . import change_texts, conflict, example_regression
-from .candidate_review import CandidateReview, held_to_examples
+from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
-from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
 
 
@@ -125,10 +125,13 @@ class ChangePlanner:
         if pending.asked and (expected or pending.verdict.challenges):
             plan = await self._predicted(candidate, pending, expected, snapshot, work)
             return self._ground.repeatable(plan, replan, name, snapshot)
-        verdict = await self._judging.gate.judge(candidate, snapshot)
+        if reason and {problem.code for problem in pending.verdict.refusals} == {REACHES_NOTHING}:
+            candidate = replace(candidate, insists=True)
+        verdict = await self._judging.gate.judge(candidate, snapshot, reading=author.by == "agent")
         if verdict.can_be_confirmed:
             candidate, verdict = await self._judging.confirmed(candidate, verdict, snapshot)
-        final_verdict = held_to_examples(candidate, verdict, snapshot.functions.get(name), work)
+        verdict = await self._judging.settled(candidate, verdict, work)
+        final_verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
         if not final_verdict.admitted:
             return PlannedChange(
                 change_texts.unconfirmed(final_verdict, candidate.replaces),
@@ -159,11 +162,16 @@ class ChangePlanner:
         return await self._judging.judged(candidate, snapshot, work, challenging=True)
 
     async def _asked_before(self, candidate: Candidate, before: Function | None) -> Candidate:
-        """Return the candidate with the calls that its author was asked about, and the answers that still fit it."""
+        """Return the candidate with what a reader said of its description, the calls that its author was asked about,
+        and the answers that still fit it.
+        """
         pending = await pending_candidate(self._store, candidate.name)
-        if pending is None or not pending.asked:
+        if pending is None:
             verdict = await judgment_on(self._store, before.body_hash, before.name) if before else None
-            return replace(candidate, asked=verdict.predicted) if verdict else candidate
+            return _answered(candidate, verdict) if verdict else candidate
+        candidate = replace(candidate, answer=answer_of(pending.verdict))
+        if not pending.asked:
+            return candidate
         then, now = own_function(_candidate(candidate.name, pending, "", replaces=False)), own_function(candidate)
         if then is None or now is None or [*then.parameters["properties"]] != [*now.parameters["properties"]]:
             return candidate
@@ -279,8 +287,14 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
 
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
     candidate = Candidate(name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces)
-    review = pending.verdict.document.get("review")
-    return replace(candidate, asked=pending.asked or (), review=Review.from_json(review) if review else None)
+    return replace(candidate, asked=pending.asked or (), answer=answer_of(pending.verdict))
+
+
+def _answered(candidate: Candidate, verdict: Judgment) -> Candidate:
+    """Return a candidate with what was said of the version before it: by a reader, and by its author."""
+    given = tuple(GivenExample(**row) for row in verdict.document.get("answers") or ())
+    asked = tuple(example.call for example in given)
+    return replace(candidate, answer=answer_of(verdict), asked=asked, examples=(*candidate.examples, *given))
 
 
 def own_function(candidate: Candidate) -> Function | None:

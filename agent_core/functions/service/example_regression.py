@@ -1,7 +1,9 @@
-"""Example regression check: every promise of an example stays required.
+"""Regression check: every promise of an example stays required, and so do checks and what a grant was given for.
 
 Pure. An example is known by its call, as Python reads it, with the set-up lines that the call depends on. One that
 is gone, or promises another result, is named; where the signature became another, as many must take its place.
+A check is an error that the docstring lists, or a bound on an argument in the schema; a grant is given for what the
+code reaches.
 """
 
 import ast
@@ -9,18 +11,32 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from agent_core.access.grants import Grants
+from agent_core.access.grants.items import KINDS
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem, Severity
 from agent_core.base.untrusted import fence
+from agent_core.registry import docstring
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.typenames import Schema
 
+from ..gate.capability import needs_of_text, reach_of
 from ..gate.examples.agreement import literal_value
+from ..gate.tree import find, parse
 
 CODE: Final = "example-dropped"
+CHECK_CODE: Final = "check-dropped"
+USE_CODE: Final = "use-dropped"
 _MOST = 6
 _Key = tuple[str, str]  # the call with its set-up, and what it promises
+_BOUNDS: Final = frozenset(
+    {"enum", "const", "pattern", "multipleOf", "uniqueItems"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
+)
+"""What a schema says of a value beside its type."""
+_WITHIN: Final = ("items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf")
 _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "string": str,
     "integer": int,
@@ -62,6 +78,78 @@ def problem(before: Function | None, after: Function | None, severity: Severity,
         fix += ", or say in `reason` why fewer will do" if severity == "refuses" else ""
         return Problem(CODE, message, where, fix, severity)
     return None
+
+
+def proved_problems(
+    before: Function, after: Function, old: str, new: str, needs: Grants, severity: Severity, where: Place
+) -> list[Problem]:
+    """Return the problems if checks of the previous version, or what it was granted something for, are gone.
+
+    `old` and `new` are the texts of both, `needs` what the new one needs, its module included.
+    """
+    ways_out = "; if it must go, say why in `reason`" if severity == "refuses" else ""
+    problems = []
+    if checks := [*_errors_gone(before.name, after, old, new), *_bounds_gone(before, after)]:
+        named = "; ".join(checks[:_MOST]) + (f"; and {len(checks) - _MOST} more" if len(checks) > _MOST else "")
+        message = f"what `{after.name}` checked is gone: {named}"
+        problems.append(Problem(CHECK_CODE, message, where, f"keep it{ways_out}", severity))
+    if uses := _uses_gone(needs_of_text(old), needs | needs_of_text(new)):
+        message = f"`{after.name}` no longer does what it needs a grant for: {', '.join(uses)}"
+        problems.append(Problem(USE_CODE, message, where, f"keep it{ways_out}", severity))
+    return problems
+
+
+def _errors_gone(name: str, after: Function, old: str, new: str) -> Iterator[str]:
+    """Yield the errors that the docstring listed and no longer does, or that its code no longer raises itself.
+
+    One that an example still shows is there, whoever raises it.
+    """
+    (listed, raised), (still_listed, still_raised) = _errors(name, old), _errors(after.name, new)
+    shown = {example.raises.partition(":")[0] for example in after.examples if example.raises}
+    for error in dict.fromkeys(listed):
+        if error in shown:
+            continue
+        if error not in still_listed:
+            yield f"`{error}` under `Raises:`"
+        elif error in raised and error not in still_raised:
+            yield f"`raise {error}`, which its docstring lists"
+
+
+def _errors(name: str, text: str) -> tuple[tuple[str, ...], set[str]]:
+    """Return the errors that a function's docstring lists, and those that a statement of its own raises."""
+    tree = parse(text)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    if node is None:
+        return (), set()
+    statements = [statement.exc for statement in ast.walk(node) if isinstance(statement, ast.Raise)]
+    called = [error.func if isinstance(error, ast.Call) else error for error in statements]
+    return docstring.read(ast.get_docstring(node)).raises, {ast.unparse(error) for error in called if error}
+
+
+def _bounds_gone(before: Function, after: Function) -> Iterator[str]:
+    """Yield the bounds on arguments that both versions take as one type, and that the new one does not have."""
+    old, new = (function.parameters.get("properties", {}) for function in (before, after))
+    for name in [name for name in old if name in new and old[name].get("type") == new[name].get("type")]:
+        kept = {key for key, _value in _bounds(new[name])}
+        for key, value in _bounds(old[name]):
+            if key not in kept:
+                yield f"`{key}` {fence(repr(value), 80)} of `{name}`"
+
+
+def _bounds(schema: object) -> Iterator[tuple[str, object]]:
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _bounds(part)
+    elif isinstance(schema, dict):
+        yield from ((key, value) for key, value in schema.items() if key in _BOUNDS)
+        for key in _WITHIN:
+            yield from _bounds(schema.get(key))
+
+
+def _uses_gone(needed: Grants, needs: Grants) -> tuple[str, ...]:
+    """Return in words what was needed of each kind of which nothing is needed now."""
+    gone = {kind: needed.items(kind) for kind in KINDS if needed.items(kind) and not needs.items(kind)}
+    return reach_of(Grants.from_json(gone))
 
 
 def of_save(before: ModuleReading | None, after: ModuleReading) -> list[Problem]:

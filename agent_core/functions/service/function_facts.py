@@ -1,6 +1,6 @@
 """Facts about functions: what is listed, and everything that is known of one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,17 +21,22 @@ from agent_core.storage import CallOwners, Stats, Store, VersionRow
 
 from ..answers import CallReport
 from ..gate import ExampleResult
+from ..gate.capability import reach_in
 from ..gate.verdict import Survivor
 from .call_records import FunctionStatistics, by_function, source_of, statistics
 from .judgment import Judgment, judgment_on
 
 MOST_SURVIVORS = 3
+FOREIGN_REACH = ("calls another program",)
 _META = frozenset({"meta_functions.functions", "meta_functions.talk"})
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSummary:
-    """A function in a list. `source` is the author of its version, or `starter`: it came with the workspace."""
+    """A function in a list. `source` is the author of its version, or `starter`: it came with the workspace.
+
+    `reach` says in words what it gets at besides its arguments; nothing: it only computes.
+    """
 
     name: str
     module: str
@@ -41,6 +46,7 @@ class FunctionSummary:
     calls: int
     last_called: float | None
     unused_since: float | None
+    reach: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,7 @@ class FunctionDetails:
     coverage: Coverage = Coverage(0, 0, ())
     quarantine: Quarantined | None = None
     grants: Grants = NOTHING
+    reach: tuple[str, ...] = ()
 
     @property
     def survivors(self) -> tuple[Survivor, ...]:
@@ -106,6 +113,7 @@ class FunctionDetails:
             "coverage": to_json(self.coverage),
             "quarantine": to_json(self.quarantine),
             "grants": self.grants.to_json(),
+            "reach": [*self.reach],
         }
 
 
@@ -116,12 +124,15 @@ def _example_json(example: Example) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ViewContext:
-    """The inputs of a view of functions: the store, the functions at one moment, and the rules of standing."""
+    """The inputs of a view of functions: the store, the functions at one moment, the rules of standing, and the grants
+    that the file proposes.
+    """
 
     store: Store
     snapshot: Snapshot
     rules: StandingSettings
     starters: Callable[[], frozenset[str]]
+    proposed: Callable[[], Awaitable[Mapping[str, Grants]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +153,11 @@ async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
         function for _, function in sorted(sight.snapshot.functions.items()) if _matches(function, query, pattern)
     ]
     retirable = await unused(sight, stats)
-    rows = [await _summary(function, stats.get(function.name, []), retirable, sight) for function in matching]
+    proposed = await sight.proposed()
+    rows = [
+        await _summary(function, stats.get(function.name, []), retirable, proposed.get(function.name, NOTHING), sight)
+        for function in matching
+    ]
     starters = sight.starters()
     rows = [replace(row, source="starter") if row.name in starters and row.source == "human" else row for row in rows]
     rows.sort(key=lambda row: row.source == "starter")
@@ -160,9 +175,16 @@ def foreign_rows(functions: Iterable[Function], query: ViewFilter) -> list[Funct
         [] if query.unused else [one for one in functions if _matches(one, query, Wildcard(query.pattern.lower()))]
     )
     rows = [
-        FunctionSummary(one.name, one.module, one.description, "foreign", "foreign", 0, None, None) for one in matching
+        FunctionSummary(one.name, one.module, one.description, "foreign", "foreign", 0, None, None, FOREIGN_REACH)
+        for one in matching
     ]
     return sorted((row for row in rows if query.standing in ("", row.standing)), key=lambda row: row.name)
+
+
+def reach_of_function(function: Function, snapshot: Snapshot, grants: Grants = NOTHING) -> tuple[str, ...]:
+    """Return in words what a function gets at besides its arguments, by its module's text and what it is granted."""
+    source = snapshot.modules.get(function.module)
+    return reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
 
 
 def kind_of(function: Function) -> str:
@@ -216,12 +238,14 @@ async def introspection(sight: ViewContext, name: str, owners: CallOwners = None
         tuple(callers(name, sight.snapshot)),
         tuple(callees(name, sight.snapshot)),
         tuple(await sight.store.module_history(function.module)),
+        reach=reach_of_function(function, sight.snapshot, (await sight.proposed()).get(name, NOTHING)),
     )
 
 
 def foreign_details(function: Function, source: str) -> FunctionDetails:
     """Return what is known of a function of another program: its calls are not counted here."""
-    return FunctionDetails(function, source, "foreign", FunctionStatistics.none(), None, (), (), ())
+    none = FunctionStatistics.none()
+    return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=FOREIGN_REACH)
 
 
 def _placed(verdict: Judgment, function: Function) -> Judgment:
@@ -299,9 +323,11 @@ def is_unfit(function: Function, verdict: Judgment | None, snapshot: Snapshot) -
 
 
 async def _summary(
-    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], sight: ViewContext
+    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], granted: Grants, sight: ViewContext
 ) -> FunctionSummary:
     verdict = await judgment_on(sight.store, function.body_hash, function.name)
+    is_judged_so = verdict is not None and not granted and verdict.version == function.version
+    reached = verdict.reach if verdict is not None and is_judged_so else None  # the text of its module is the same
     return FunctionSummary(
         function.name,
         function.module,
@@ -311,4 +337,5 @@ async def _summary(
         sum(row.calls for row in rows),
         max((row.last_called for row in rows), default=None),
         retirable.get(function.name),
+        reach_of_function(function, sight.snapshot, granted) if reached is None else reached,
     )

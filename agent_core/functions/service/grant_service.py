@@ -112,7 +112,7 @@ class GrantService:
 
     def _way(self) -> Way:
         """Return how the user is asked for the missing grants of a candidate."""
-        if self._asks():
+        if self.can_ask:
             return "joining"
         return "file" if self._settings.unattended == "file" else "none"
 
@@ -134,7 +134,8 @@ class GrantService:
         """Return whether the file alone puts grants in force: nobody can be asked, and the settings allow it."""
         return self._settings.unattended == "file" and self._approvals.queue.approver is None
 
-    def _asks(self) -> bool:
+    @property
+    def can_ask(self) -> bool:
         """Return whether there is somebody who is asked."""
         return self._settings.ask != "never" and self._approvals.queue.approver is not None
 
@@ -327,7 +328,7 @@ class GrantService:
             return self._approvals.close(question, Decision("no", never, "never"))
         if why := unshowable(question.diff):
             return self._approvals.close(question, Decision("no", why, "unavailable"))
-        if not self._asks():
+        if not self.can_ask:
             return self._approvals.close(question, Decision("no", by="policy"))
         began = time.monotonic()
         with standing_still():

@@ -15,10 +15,14 @@ from agent_core.base.untrusted import one_line
 from agent_core.storage import FunctionStore
 
 from ..gate import Candidate, GivenExample, Verdict
+from ..gate.meaning import DISPUTED, REACHES_NOTHING
+from ..gate.reader import ReaderAnswer
 from ..gate.rules import CHALLENGED
 from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor, refusing
 
 FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
+UNSETTLED = frozenset({DISPUTED, REACHES_NOTHING})
+"""Findings on which a reader of the description and the author differ: a person, or real calls, settle them."""
 _WEAK = 2  # changes of the body that are reported, and that no example notices
 
 
@@ -59,6 +63,7 @@ class Judgment:
     predicted: tuple[str, ...] = ()
     thumb: str = ""
     note: str = ""
+    reach: tuple[str, ...] | None = None  # None: it was not recorded
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Judgment":  # Any: JSON
@@ -74,6 +79,7 @@ class Judgment:
             survivors=tuple(Survivor(**survivor) for survivor in data.get("survivors") or ()),
             challenges=tuple(data.get("challenges") or ()),
             predicted=tuple(data.get("predicted") or ()),
+            reach=None if data.get("reach") is None else tuple(data["reach"]),
         )
 
     @classmethod
@@ -92,16 +98,22 @@ class Judgment:
         if self.thumb == "good" or not self.admitted:
             return ()
         calls = tuple(f"nobody predicted what {one_line(call, 200)} returns" for call in self.challenges)
+        unsettled = tuple(problem.message for problem in self.problems if problem.code in UNSETTLED)
         found = tuple(problem.message for problem in self.problems if problem.code in CHALLENGED)
-        return calls or (() if self.predicted else found)
+        return (*calls, *unsettled) or (() if self.predicted else found)
 
     @property
     def is_doubted(self) -> bool:
-        """True if trust takes longer: by its doubts, or by words and examples that leave much open."""
+        """True if trust takes longer: by its doubts, or by examples that leave much open."""
         codes = [problem.code for problem in self.problems]
-        is_open = "doubt-words" in codes or codes.count("weak-examples") >= _WEAK
+        is_open = codes.count("weak-examples") >= _WEAK
         is_settled = self.thumb == "good" or bool(self.predicted) or not self.admitted
         return bool(self.doubts) or (is_open and not is_settled)
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """The stages that had no time for all that they had to try, each with how far it came."""
+        return tuple(f"{stage.stage} ({stage.note})" for stage in self.stages if stage.late)
 
     @property
     def fails_examples(self) -> bool:
@@ -185,6 +197,12 @@ async def pending_candidate(store: FunctionStore, name: str) -> PendingCandidate
     """Return the rejected candidate of this name."""
     pending = await store.pending(name)
     return None if pending is None else PendingCandidate.from_json(pending)
+
+
+def answer_of(verdict: Judgment) -> ReaderAnswer | None:
+    """Return what a reader said of the description, if one was asked."""
+    answer = verdict.document.get("reader")
+    return ReaderAnswer.from_json(answer) if answer else None
 
 
 async def judgment_on(store: FunctionStore, version: str, name: str) -> Judgment | None:

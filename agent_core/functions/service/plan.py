@@ -111,9 +111,10 @@ class StaleView:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The author of a change, for the history: the user, or an agent in a turn with a model, and its unseen changes.
+    """The author of a change, for the history: the user, or an agent in a turn with a model; its unseen changes.
 
-    `approvals` and `seat` are those of the turn: who is asked about grants, and who sits at the debugger.
+    `approvals` and `seat` are those of the turn: who is asked about grants, and who sits at the debugger. `spend`
+    counts the prompt and completion tokens of another model, by its name, for the turn.
     """
 
     by: Literal["human", "agent"] = "human"
@@ -123,6 +124,7 @@ class Author:
     unread: StaleView = field(default_factory=StaleView, compare=False)
     approvals: Approvals | None = field(default=None, compare=False)
     seat: DebuggerSeat | None = field(default=None, compare=False)
+    spend: Callable[[int, int, str], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

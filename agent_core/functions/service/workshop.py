@@ -11,7 +11,8 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.problem import Problem
 from agent_core.base.settings import StandingSettings
-from agent_core.registry.function import Function
+from agent_core.base.untrusted import one_line
+from agent_core.registry.function import Function, reach_words
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES, CallOwners, Store
@@ -235,6 +236,16 @@ class FunctionService:
         foreign = [row for row in foreign if row.name not in hidden]
         return replace(listing, functions=(*listing.functions, *foreign)) if foreign else listing
 
+    def ending(self, function: Function) -> str:
+        """Return the end of a function's description for a model: what it reaches, or nothing if it only computes."""
+        snapshot = self.registry.snapshot()
+        source = snapshot.modules.get(function.module)
+        if source is not None and source.version != function.version:
+            return ""  # of an earlier moment, which this step is the last to show
+        is_helper = source is None and function.name not in self.foreign()
+        reached = () if is_helper else function_facts.reach_of_function(function, snapshot)
+        return f" [{one_line(reach_words(reached), 400)}]" if reached else ""
+
     def foreign(self) -> Mapping[str, ForeignFunction]:
         """Return the functions of other programs that can be called, by name."""
         taken = self.registry.snapshot().functions
@@ -415,7 +426,8 @@ class FunctionService:
             listener(event)
 
     def _sight(self) -> function_facts.ViewContext:
-        return function_facts.ViewContext(self._store, self.registry.snapshot(), self._rules, self._starters)
+        snapshot, proposed = self.registry.snapshot(), self.grants.proposed
+        return function_facts.ViewContext(self._store, snapshot, self._rules, self._starters, proposed)
 
     def _function(self, name: str, others: Iterable[str] = ()) -> Function:
         functions = self.registry.snapshot().functions

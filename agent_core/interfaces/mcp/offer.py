@@ -15,14 +15,14 @@ from typing import Any, Final, TypeAlias
 from agent_core.access.grants import Approvals
 from agent_core.base import syntax
 from agent_core.base.errors import KnapperError, UsageError
-from agent_core.base.untrusted import block, fence, shorten, visible
+from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import FunctionSummary
 from agent_core.functions.worker_api import OnProgress
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.function import Function
+from agent_core.registry.function import Function, reach_words
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.validation import validator_for
 from agent_core.workspace.workspace import Workspace
@@ -90,8 +90,8 @@ class Offer:
         self.listings += 1
         self._loaded.set()
         functions = self.shop.registry.snapshot().functions
-        names = [name for name in await self._names() if name in functions and name not in self.hidden]
-        return [*LOOKING.values(), *growing, *(function_tool(functions[name]) for name in names)]
+        own = [functions[name] for name in await self._names() if name in functions and name not in self.hidden]
+        return [*LOOKING.values(), *growing, *(function_tool(one, self.shop.ending(one)) for one in own)]
 
     async def listed(self, times: int, limit_s: float) -> None:
         """Wait until the list was loaded so many times in all, but not longer than the limit."""
@@ -153,13 +153,15 @@ class Offer:
     async def _describe(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         function = await self._function(arguments["function_name"])
         rows = (await self.shop.list(function.name)).functions
-        standing = next((row.standing for row in rows if row.name == function.name), "draft")
+        row = next((row for row in rows if row.name == function.name), None)
+        standing = row.standing if row else "draft"
         examples = [f"{example.call} → {example.expected or example.raises}" for example in function.examples[:5]]
         lines = [
             f"{function.name} ({standing}), in {function.path}",
             block(function.description, LONGEST_DESCRIPTION),
             f"Arguments, as JSON Schema: {json.dumps(function.parameters, ensure_ascii=False)}",
             f"Returns: {function.returns or 'anything'}",
+            *([f"Reaches: {one_line(reach_words(row.reach))}"] if row else []),
             *(f"Example: {fence(example)}" for example in examples),
         ]
         return ToolAnswer("\n".join(lines))

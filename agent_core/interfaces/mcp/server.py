@@ -47,6 +47,7 @@ Identify = Callable[[Any], Identity]
 _INSTRUCTIONS: Final = (
     "Functions that were made and tested in a workspace, and run in a sandbox. More than the list shows can be found"
     " with find_functions and called with call_function; new ones may appear at any time."
+    " What one reaches stands in [] at the end of its description; without that it only computes."
 )
 _SCHEME: Final = "knapper://functions/"
 _PATIENCE_S: Final = 1.0  # with a client that does not read its notices

@@ -115,9 +115,9 @@ GROWING: Final[Mapping[str, Tool]] = {
 }
 
 
-def function_tool(function: Function) -> Tool:
-    """Return the tool of a function of the workspace."""
-    text = shorten(visible(function.description), LONGEST_DESCRIPTION)
+def function_tool(function: Function, ending: str) -> Tool:
+    """Return the tool of a function of the workspace; `ending` is the end of its description, however long that is."""
+    text = shorten(visible(function.description), LONGEST_DESCRIPTION) + visible(ending)
     return Tool(function.name, text, function.parameters, result_schema(function.returns))
 
 

@@ -14,9 +14,9 @@ from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
-from agent_core.functions.gate.capability import reach
 from agent_core.functions.gate.tree import parse
 from agent_core.functions.service.judgment import Judgment
+from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..columns import cut, duration, width
@@ -176,7 +176,7 @@ def _made_line(verdict: Judgment, rest: str, columns: int) -> Line:
     facts = ["a draft"] if verdict.standing == "draft" else []
     facts += [examples_note(verdict).removesuffix(" agree")] if verdict.agreed else []
     facts += [f"{counted(len(verdict.confirmed), 'result')} as returned"] if verdict.confirmed else []
-    facts += [*(reach(verdict.source, verdict.needs) or ("computes only",))] if verdict.source else []
+    facts += [one_line(reach_words(verdict.reach))] if verdict.reach is not None else []
     tail = "".join(f" · {fact}" for fact in facts) + rest
     head = _signature(verdict) or one_line(verdict.name, 80)
     shown = cut(head, max(columns - width(f"{verb}   {tail}"), _LEAST_HEAD))

@@ -2,14 +2,15 @@
 
 import ast
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
 from agent_core.base.untrusted import one_line
+from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
-from ..columns import columns
+from ..columns import columns, cut
 from ..spans import Line, Span, indented, line
 from .statistics import COMMAND, quarantine_lines, statistics_lines
 from .verdicts import problem_lines, stage_lines, verdict_lines
@@ -23,7 +24,8 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
 MARK = "❱ "  # as the highlighted source has it
 MOST_MISSED = 20
 DESCRIBED = 120
-HEADS = ("function", "module", "standing", "by", "calls", "what it does")
+MOST_REACHED = 40  # columns of what a function reaches in a list
+HEADS = ("function", "module", "standing", "by", "calls", "reaches", "what it does")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +46,19 @@ class SourceRow:
 def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]:
     """Return each function with its module, standing, author, calls and first sentence; then what was rejected."""
     rows = [
-        (row.name, row.module, row.standing, row.source, f"{row.calls or ''}", row.description)
+        (row.name, row.module, row.standing, row.source, f"{row.calls or ''}", _reach(row.reach), row.description)
         for row in listing.functions
     ]
-    lines = columns([*([HEADS] if heads else []), *rows], ("name", "dim", "", "dim", "", "")) if rows else []
+    lines = columns([*([HEADS] if heads else []), *rows], ("name", "dim", "", "dim", "", "dim", "")) if rows else []
     if heads and lines:
         lines[0] = tuple(("dim", text) for _, text in lines[0])
     if listing.rejected:
         lines += [line(("bad", "rejected:")), *indented(problem_lines(listing.rejected))]
     return lines
+
+
+def _reach(reached: Sequence[str]) -> str:
+    return cut(one_line(reach_words(reached)), MOST_REACHED)
 
 
 def match_lines(report: "SearchReport") -> list[Line]:
@@ -73,13 +79,15 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     if details.quarantine:
         lines += quarantine_lines(details.quarantine, typed)
     lines += statistics_lines(details.statistics)
+    lines.append(line(("dim", "reach: "), one_line(reach_words(details.reach))))
     if may := details.grants.sentences():
         lines.append(line(("dim", "it may: "), "; ".join(may)))
     for word, neighbours in (("callers", details.callers), ("callees", details.callees)):
         lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
     if details.verdict:
         lines += _thumb_lines(details.verdict)
-        lines += [*verdict_lines(details.verdict), *stage_lines(details.verdict)]
+        judged = replace(details.verdict, reach=None)  # which may have been so when it was judged
+        lines += [*verdict_lines(judged), *stage_lines(details.verdict)]
     return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
+from agent_core.registry.function import reach_words
 from sandbox.errors import ProtocolError
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
@@ -31,11 +32,11 @@ _LONGEST_READ = 100_000  # characters of arguments: to read and write them takes
 _ASKED = {  # by the stages that note something
     "duplicate": "is it there already?",
     "examples": "do its examples hold?",
-    "promise": "does it do what its description says?",
+    "fitted": "does it compute what its examples show?",
     "mutation": "would its examples notice a wrong body?",
     "robust": "does it hold up with unusual arguments?",
     "neighbours": "do the functions that call it still work?",
-    "challenge": "does its author know what it returns?",
+    "reader": "does it do what its description says?",
 }
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
 
@@ -67,7 +68,9 @@ def verdict_headline(verdict: "Judgment", joins: str) -> Line:
     """Return whether the function joined, with which standing, and what became of its examples."""
     name, stages = verdict.name or verdict.path, verdict.stages
     tried = examples_note(verdict)
-    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, duration(_passed(stages))]))}")
+    is_known = verdict.admitted and verdict.reach is not None
+    reached = one_line(reach_words(verdict.reach or ())) if is_known else ""
+    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, reached, duration(_passed(stages))]))}")
     if verdict.admitted:
         return _joined(verdict, joins, tail)
     refusals = len(verdict.refusals)
@@ -85,14 +88,16 @@ def _joined(verdict: "Judgment", joins: str, tail: Span) -> Line:
 
 
 def stage_lines(verdict: "Judgment") -> list[Line]:
-    """Return how many stages of the gate ran, and of those that noted something what they ask, and what they noted;
-    nothing if there were none.
+    """Return how many stages of the gate ran to their end, and of those that noted something what they ask, and what
+    they noted; nothing if there were none.
     """
     ran, stages = _ran(verdict), verdict.stages
     if not stages:
         return []
-    count = f"{len(stages)}" if len(ran) == len(stages) else f"{len(ran)} of {len(stages)}"
-    notes = [f"{stage.stage}: {_ASKED.get(stage.stage, '')} {stage.note}" for stage in ran if stage.note]
+    whole = [stage for stage in ran if not stage.late]
+    count = f"{len(stages)}" if len(whole) == len(stages) else f"{len(whole)} of {len(stages)}"
+    told = [stage for stage in stages if stage.note and (stage in ran or stage.late)]
+    notes = [f"{'– ' * stage.late}{stage.stage}: {_ASKED.get(stage.stage, '')} {stage.note}" for stage in told]
     head = f"checked by the gate in {count} stages{', among them:' if notes else ''}"
     return [line(("dim", head)), *indented(line(("dim", note)) for note in notes)]
 

@@ -19,7 +19,7 @@ Wire: TypeAlias = Mapping[str, Any]  # Any: a message in the wire's own shape
 NAME: Final = "tour"
 SERVED: Final = "tour (scripted)"
 LABEL: Final = "tour (scripted, not a language model)"
-REVIEW: Final = "give_examples"  # what a reviewer of functions is asked to call
+READER: Final = "describe_body"  # what a reader of descriptions is asked to call
 _SHOWN: Final = re.compile(r"Screen (\d+) of")
 _REMINDED: Final = "It was not done, as said."
 _NEXT: Final = re.compile(r"(next|go on|continue|weiter)\W*", re.IGNORECASE)
@@ -69,7 +69,7 @@ class Script:
     scenes: tuple[TourScene, ...]
     off: str
     astray: str
-    reviews: Mapping[str, Sequence[Mapping[str, str]]]
+    readings: Mapping[str, Sequence[Mapping[str, str]]]
 
     @property
     def screens(self) -> int:
@@ -115,9 +115,11 @@ class Situation:
 def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
     """Return the next reply. `functions` are those that the request shows."""
     situation, tour = Situation.read(messages), script()
-    if functions == {REVIEW}:
-        names = [name for name in tour.reviews if f"def {name}(" in situation.user_text]
-        return TourReply("", REVIEW, {"examples": tour.reviews[names[0]] if names else []})
+    if functions == {READER}:
+        names = [name for name in tour.readings if f"def {name}(" in situation.user_text]
+        calls = tour.readings[names[0]] if names else []
+        thought = "It works on its arguments alone."
+        return TourReply("", READER, {"thought": thought, "reach": "nothing", "calls": calls, "results": []})
     match = _scene(situation, functions, tour)
     if match is None:
         return TourReply(_headed(tour.off, situation.screen, tour))
@@ -143,7 +145,7 @@ def script() -> Script:
     data = read_toml(resources.files(__package__).joinpath("script.toml").read_text(encoding="utf-8"))
     scenes = tuple(map(_read, data["scenes"]))
     typed = tuple(TypedLine(**entry) for entry in data["typed"])
-    return Script(typed, scenes, data["off"].strip(), data["astray"].strip(), data["reviews"])
+    return Script(typed, scenes, data["off"].strip(), data["astray"].strip(), data["readings"])
 
 
 def _scene(situation: Situation, functions: frozenset[str], tour: Script) -> tuple[TourScene, dict[str, str]] | None:

@@ -1,8 +1,6 @@
-"""What stage 8 adds to the examples' results: a call with another result, and the type of the results as a hint.
+"""What stage 8 adds to the examples' results: a call with another result.
 
-The calls are those of the examples with one argument changed a little, tried if all results are alike. The hint is
-written if every example agreed and nothing in the body contradicts it; the text is placed anew, and nothing runs
-again, because a builtin type changes no computation.
+The calls are those of the examples with one argument changed a little, tried if all results are alike.
 """
 
 import ast
@@ -20,9 +18,7 @@ from agent_core.registry.source import ModuleSource
 from sandbox import Evaluation, Outcome, Returned
 
 from ..arguments.variants import variants
-from ..autofix import keeps_meaning, view_of
 from ..draft import Draft
-from ..fixes import hint_result, inferred
 from ..tree import literal
 from ..trial import TrialTools, placed
 from ..verdict import Disagreement
@@ -74,28 +70,6 @@ def changed(call: str) -> Iterator[str]:
 def _others(argument: ast.expr) -> Iterator[object]:
     is_literal, value = literal(argument)
     return variants(value) if is_literal else iter(())
-
-
-_CODE = "inferred-hints"
-_LACK = "no-return-type"
-
-
-def with_result_hint(draft: Draft) -> Draft:
-    """Return the draft with the type of its results, if it was admitted without one and they prove one."""
-    is_refused = any(problem.severity == "refuses" for problem in draft.problems)
-    lacks = not is_refused and any(problem.code == _LACK for problem in draft.problems)
-    before = view_of(draft) if lacks and not draft.trials.disagreements and draft.rules.makes(_CODE) else None
-    text = hint_result(before, dict(draft.trials.values)) if before else draft.text
-    if before is None or text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
-        return draft
-    fixed = draft.with_fix(_CODE, "", text)
-    after = view_of(fixed)
-    reading = _placed(fixed)
-    if after is None or reading is None:
-        return draft
-    fixed = draft.with_fix(_CODE, inferred(before, after), text)
-    problems = tuple(problem for problem in draft.problems if problem.code != _LACK)
-    return replace(fixed, problems=problems, reading=reading, trial=draft.snapshot.with_module(reading))
 
 
 def with_docstring(draft: Draft, text: str) -> Draft | None:

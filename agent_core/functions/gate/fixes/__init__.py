@@ -2,8 +2,6 @@
 
 from .hints import OLD_MARKS, hint_from_docstring, hint_none, modernize
 from .imports import add_imports, import_from_workspace, uses_workspace
-from .inferred_hints import hint_result, infer_hints
-from .inferred_hints import told as inferred
 from .prompts import has_other_examples, write_prompts
 from .prose import add_description
 from .sections import STYLE_MARKS, describe_parameters, to_google
@@ -20,10 +18,7 @@ __all__ = [
     "has_other_examples",
     "hint_from_docstring",
     "hint_none",
-    "hint_result",
     "import_from_workspace",
-    "infer_hints",
-    "inferred",
     "modernize",
     "to_google",
     "uses_workspace",

@@ -76,6 +76,11 @@ class MutationResult:
     late: bool = False
 
     @property
+    def is_whole(self) -> bool:
+        """True if all was tried that there is."""
+        return self.usable > 0 and self.tried == self.mutant_count
+
+    @property
     def note(self) -> str:
         """A note about what was tried and what was not reached."""
         if not self.usable:
@@ -102,7 +107,7 @@ async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
     is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
     trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
     draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
-    draft = replace(draft, survivors=survivors, note=outcome.note)
+    draft = replace(draft, survivors=survivors, note=outcome.note, late=not outcome.is_whole)
     return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
 
 

@@ -1,6 +1,6 @@
 // What a step did: a function that was made or changed is a card, any other call a line that opens.
 import { html } from "/page/preact.js";
-import { count, Diff, plain, Source, Text } from "/page/kit.js";
+import { count, Diff, plain, reaches, Source, Text } from "/page/kit.js";
 import { isVerdict, Outcome, Problems, Verdict } from "/page/verdict.js";
 
 const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "source"]; // arguments that are source
@@ -24,14 +24,6 @@ function headOf(source, name) {
   for (; to < head.length && !(head[to] === ":" && depth === 0); to += 1) depth += "([{".includes(head[to]) ? 1 : ")]}".includes(head[to]) ? -1 : 0;
   const does = /^:\s*[rRuU]?(?:"""|'''|"|')\s*([^\n"]+)/.exec(head.slice(to));
   return { signature: flat(head.slice(0, to)).replace(/^(?:async +)?def +/, ""), does: does ? does[1] : "" };
-}
-
-const REACHES = { network: "the web", read: "files to read", write: "files to write", secrets: "secrets", packages: "packages", memory: "memory", functions: "functions with grants" };
-
-// What a function reaches outside of its call; an item ? is asked for when it is known.
-function reachOf(needs) {
-  const kinds = Object.entries(REACHES).filter(([kind]) => needs && needs[kind] && needs[kind].length);
-  return kinds.length ? `reaches ${kinds.map(([kind, said]) => { const named = needs[kind].filter((item) => item !== "?"); return named.length ? `${said} (${named.join(", ")})` : said; }).join(", ")}` : "computes only";
 }
 
 // The lines that differ between two sources, as a diff has them, each with a few around it.
@@ -59,7 +51,7 @@ function Made({ entry, before }) {
   const deed = verdict.admitted ? DEEDS[entry.name] || "changed" : "rejected";
   return html`<section class="call made" aria-label=${`${deed} ${verdict.name}`}><h3><span class=${verdict.admitted ? "good" : "bad"}>${verdict.admitted ? "✓" : "✗"} ${deed}</span> <code>${cut(plain(signature), LONGEST_HEAD)}</code></h3>
     ${does && html`<p>${plain(does)}</p>`}
-    <p class="dim">${[verdict.admitted ? verdict.standing : "", written ? `${agreed} of ${count(written, "example")}` : "", verdict.admitted ? reachOf(verdict.needs) : ""].filter(Boolean).map(plain).join(" · ")}</p>
+    <p class="dim">${[verdict.admitted ? verdict.standing : "", written ? `${agreed} of ${count(written, "example")}` : "", verdict.admitted ? reaches(verdict.reach) : ""].filter(Boolean).map(plain).join(" · ")}</p>
     ${!verdict.admitted && html`<p class="bad">${plain(verdict.error || (refusals.length ? "" : "It was not admitted."))}</p><${Problems} rows=${refusals} />`}
     ${(old || now) && entry.name !== "create_function" && html`<${Diff} text=${compared(old, now)} />`}
     ${source && html`<details><summary>Source</summary><${Source} text=${source} /></details>`}

@@ -1,9 +1,9 @@
 // The functions: all of them, and one with its source, examples, history, verdict, and a form to call it.
 import { html, useEffect, useRef, useState } from "/page/preact.js";
-import { api, count, Diff, Fault, part, plain, Rows, Source, Text, useLoaded, when } from "/page/kit.js";
+import { api, count, Diff, Fault, part, plain, reaches, Rows, Source, Text, useLoaded, when } from "/page/kit.js";
 import { Outcome, Verdict } from "/page/verdict.js";
 
-const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far"], ["Verdict", "far"], ["Calls", "far number"]];
+const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];
 
 export function Functions({ chosen, go, beat }) {
   const [listed, fault] = useLoaded("/functions", beat);
@@ -27,7 +27,7 @@ export function Functions({ chosen, go, beat }) {
     ${gate && gate.pending.length > 0 && html`<p class="dim">Rejected, and kept to be corrected: ${gate.pending.map(plain).join(", ")}</p>`}
     ${listed && listed.rejected.length > 0 && html`<details><summary class="bad">${count(listed.rejected.length, "problem")} in files</summary><ul>${listed.rejected.map((problem) => html`<li>${plain(problem.path)}:${problem.line} ${plain(problem.message)}</li>`)}</ul></details>`}
     <${Rows} rows=${shown} heads=${HEADS} label="Functions" row=${(row) => html`<td><button class="link" onClick=${() => go("Functions", row.name)}>${row.name}</button></td><td class="wide">${plain(row.description)}</td>
-      <td class="far">${row.standing}</td><td class="far">${word(row)}</td><td class="far number">${row.calls}</td>`} />`;
+      <td class="far">${row.standing}</td><td class="far">${plain(reaches(row.reach))}</td><td class="far">${word(row)}</td><td class="far number">${row.calls}</td>`} />`;
 }
 
 function OneFunction({ name, close, beat }) {
@@ -41,7 +41,7 @@ function OneFunction({ name, close, beat }) {
   const { calls = 0, failures = 0 } = facts.statistics || {};
   return html`<p><button onClick=${close}>← All functions</button></p><${Fault} text=${fault} />
     <section class="card"><h2 ref=${title} tabindex="-1">${facts.name} <span class="dim">${facts.path}:${facts.line} · ${facts.standing} · ${count(calls, "call")}${failures ? `, ${failures} failed` : ""}</span></h2>
-      <p>${plain(facts.schema.description)}</p><${Source} text=${facts.source} first=${facts.line} />
+      <p>${plain(facts.schema.description)}</p><p class="dim">${plain(reaches(facts.reach))}</p><${Source} text=${facts.source} first=${facts.line} />
       ${facts.callers.length > 0 && html`<p class="dim">Called by ${facts.callers.join(", ")}</p>`}${facts.callees.length > 0 && html`<p class="dim">Calls ${facts.callees.join(", ")}</p>`}
       ${facts.quarantine && html`<p class="row"><span class="bad">In quarantine: the model does not see it.</span> <button onClick=${() => act("release", () => "Released.")}>Release it</button></p>`}</section>
     <${Form} name=${name} parameters=${facts.schema.parameters || {}} />

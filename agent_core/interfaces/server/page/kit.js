@@ -95,6 +95,8 @@ export const when = (seconds) => {
   return at.toLocaleString(undefined, { ...day, ...time });
 };
 export const count = (number, noun) => `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
+// What a function gets at besides its arguments, as the gate says it; null where it was not recorded.
+export const reaches = (words) => (words ? words.join("; ") || "computes only" : "");
 export const lines = (value) => (Array.isArray(value) ? value.join("\n") : String(value ?? ""));
 
 // Characters that steer a terminal, turn the reading direction, or are not seen would let a text look like another one.

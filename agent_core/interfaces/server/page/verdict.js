@@ -7,6 +7,9 @@ export const isVerdict = (detail) => Boolean(detail) && "admitted" in detail;
 export const Problems = ({ rows }) => rows.length > 0 && html`<ul class="problems">${rows.map((problem) => html`<li><span class=${problem.severity === "warns" ? "warn" : "bad"}>${problem.severity || "refuses"}</span>
       ${problem.line ? ` line ${problem.line}: ` : " "}${plain(problem.message)}${problem.fix && html`<br /><span class="dim">${plain(problem.fix)}</span>`}</li>`)}</ul>`;
 
+// It did not run, or not to its end: that is neither a pass nor a refusal.
+const isOpen = (stage) => stage.late || (stage.note || "").startsWith("not run");
+
 export function Verdict({ verdict, withSource = false }) {
   const stages = verdict.stages || [];
   return html`<div class="verdict">
@@ -15,7 +18,7 @@ export function Verdict({ verdict, withSource = false }) {
     <${Problems} rows=${verdict.problems || []} />
     ${(verdict.fixes || []).map((fix) => html`<details><summary>Fixed by itself: ${plain(fix.message)}</summary><${Diff} text=${fix.diff} /></details>`)}
     ${(verdict.survivors || []).length > 0 && html`<details><summary>Changes that no example notices: ${verdict.survivors.length}</summary>${verdict.survivors.map((one) => html`<p class="dim">${plain(one.kind_of_example)}</p><${Diff} text=${one.diff} />`)}</details>`}
-    ${stages.length > 0 && html`<details><summary>${count(stages.length, "stage")}</summary><ul class="stages">${stages.map((stage) => html`<li><span class=${stage.passed ? "good" : "bad"}>${stage.passed ? "✓" : "✗"}</span> ${stage.stage} <span class="dim">${Math.round(stage.seconds * 1000)} ms ${plain(stage.note)}</span></li>`)}</ul></details>`}
+    ${stages.length > 0 && html`<details><summary>${count(stages.length, "stage")}</summary><ul class="stages">${stages.map((stage) => html`<li><span class=${stage.passed ? "good" : isOpen(stage) ? "dim" : "bad"}>${stage.passed ? "✓" : isOpen(stage) ? "–" : "✗"}</span> ${stage.stage} <span class="dim">${Math.round(stage.seconds * 1000)} ms ${plain(stage.note)}</span></li>`)}</ul></details>`}
     ${withSource && verdict.source && html`<${Source} text=${verdict.source} />`}</div>`;
 }
 

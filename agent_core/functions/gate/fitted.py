@@ -1,0 +1,199 @@
+"""Tables and branches that serve a function's own examples alone, found from its tree and by running it.
+
+A *selector* is a constant that an argument is compared with or looked up by. A function is hard-coded if its examples
+hang on selectors, and calls made of the examples' other values all get the same answer. A table that has more than the
+examples, or one whose keys its description or types list, is a table and no trick.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from agent_core.registry.function import Function
+from sandbox import Attempt, Attempts, Outcome, Raised, Returned
+from sandbox.wire.lines import bare_lines
+
+from .arguments.generation import Arguments, shown, written
+from .arguments.recombined import recombined
+from .draft import Draft, Finding
+from .rewrite import check_rewrite
+from .substance import HOLLOW
+from .tree import FunctionNode, literal, nodes_of
+from .trial import TrialTools
+
+STAGE: Final = "fitted"
+_EACH_S = 0.25
+_MOST = 40  # calls
+_LEAST = 5  # calls that ended: fewer tell nothing
+_MORE = 2  # selectors beyond the examples: from here on it is a table of its own
+_FIX = "compute the result from the arguments; a table must cover what the description promises"
+
+Form: TypeAlias = Any  # a value in the form in which two are compared
+Case: TypeAlias = tuple[Arguments, Any]  # the arguments of an example, and the value that crossed
+
+
+async def check_fitted(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the evidence that it answers its own examples only, or writes a function again."""
+    function, tree = draft.loaded, draft.tree
+    if function is None or tree is None or draft.trial is None or draft.function is None:
+        return draft.skip("the module could not be imported")
+    if draft.shows(*HOLLOW):
+        return draft.skip("the body does nothing yet")
+    modules = draft.trial.modules
+    draft = await check_rewrite(draft, bench)
+    cases = _cases(draft, function)
+    constants = selectors(tree)
+    if len(cases) < _MORE or draft.trials.disagreements or not any(links(given, constants) for given, _value in cases):
+        return replace(draft, note="its examples hang on no constant of its code")
+    examples = [arguments for arguments, _value in cases]
+    made = [arguments for arguments, _name in recombined(examples, function.parameters)]
+    apart, linked = [
+        [call for call in made if bool(links(call, constants)) is is_linked] for is_linked in (False, True)
+    ]
+    calls = [*apart[:_MOST], *linked[:_MOST]]
+    work = Attempts(function.name, [Attempt(call) for call in calls], _EACH_S, is_patient=True)
+    outcomes = await bench.attempt(modules, function.module, work, draft.rules.promise_s) if calls else ()
+    finding = _judged(draft, cases, constants, [*zip(calls, outcomes, strict=True)])
+    return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
+
+
+def _cases(draft: Draft, function: Function) -> list[Case]:
+    """Return the examples that agreed, with arguments that can be read, without those that the gate asked for."""
+    cases = []
+    for call, value in draft.trials.values:
+        if call not in draft.candidate.asked and call.startswith(function.name):
+            arguments = shown([call], function.name, function.parameters, function.rest, function.extra)
+            cases += [(arguments[0], value)] if len(arguments) == 1 else []
+    return cases
+
+
+def _judged(
+    draft: Draft,
+    cases: Sequence[Case],
+    constants: frozenset[Form],
+    calls: Sequence[tuple[Arguments, Outcome | None]],
+) -> Finding | None:
+    """Return what is said if every call without the examples' constants got one answer, and with them that of one."""
+    ended = [(call, _answer(call, outcome)) for call, outcome in calls if isinstance(outcome, Returned | Raised)]
+    answers = [answer for call, answer in ended if not links(call, constants)]
+    known = {*answers, *(_shown(*case) for case in cases)}
+    if len(answers) < _LEAST or len(set(answers)) > 1 or any(answer not in known for _call, answer in ended):
+        return None
+    special = [case for case in cases if _shown(*case) != answers[0]]
+    tied = [case for case in special if links(case[0], constants)]
+    seen = _forms(cases)
+    more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
+    is_table = _is_told(draft, constants, cases) or len(more) >= _MORE
+    if not special or len(tied) < len(special) or is_table:
+        return None
+    name, line = draft.candidate.name, draft.function.lineno if draft.function else 0
+    results = {_shown(*case) for case in special if not isinstance(case[1], bool)}
+    shown_call = written(name, calls[0][0], [*calls[0][0]])
+    message = f"gives every other call one answer (`{shown_call}`: {answers[0]}), and its code names the examples'"
+    if len(results) > 1:
+        return Finding("hard-coded", f"`{name}` {message} arguments", _FIX, line)
+    return Finding(
+        "doubt-examples", f"`{name}` {message}", "add an example with arguments that the code does not name", line
+    )
+
+
+def _answer(arguments: Arguments, outcome: Returned | Raised) -> str:
+    return _shown(arguments, outcome.value) if isinstance(outcome, Returned) else "an error"
+
+
+def _shown(arguments: Arguments, value: Any) -> str:  # Any: a value that crossed
+    """Return a result as text, or that it is an argument as it came."""
+    is_echo = any(type(value) is type(given) and value == given for given in arguments.values())
+    return "its argument" if is_echo else repr(value)[:200]
+
+
+def _is_told(draft: Draft, constants: frozenset[Form], cases: Sequence[Case]) -> bool:
+    """Check whether the description, or a type, lists the constants on which the examples hang."""
+    properties = draft.loaded.parameters["properties"].values() if draft.loaded else ()
+    listed = {form(value) for schema in properties for value in schema.get("enum", ())}
+    prose = "\n".join(line for line in bare_lines(docstring_of(draft.function)) if not line.lstrip().startswith(">>>"))
+    keys = {link for arguments, _value in cases for link in links(arguments, constants)}
+    words = {key: key if isinstance(key, str) else f"{key:g}" for key in keys if isinstance(key, str | float)}
+    told = "".join(prose.casefold().split(" "))
+    return bool(keys) and all(key in listed or (key in words and words[key] in told) for key in keys)
+
+
+def docstring_of(node: FunctionNode | None) -> str:
+    """Return the docstring of a function."""
+    return (ast.get_docstring(node) or "") if node is not None else ""
+
+
+def _forms(cases: Sequence[Case]) -> frozenset[Form]:
+    """Return the arguments of the examples, their items, and their rows."""
+    values = [value for arguments, _value in cases for value in (*arguments.values(), tuple(arguments.values()))]
+    items = [item for value in values if isinstance(value, list | tuple) for item in value]
+    return frozenset(map(form, [*values, *items]))
+
+
+def links(arguments: Arguments, constants: frozenset[Form]) -> frozenset[Form]:
+    """Return the constants of the code that a call's arguments are, alone or together, or have among their items."""
+    values = [*arguments.values()]
+    values += [item for value in values if isinstance(value, list | tuple) for item in value[:8]]
+    values += [tuple(arguments.values())] if len(arguments) > 1 else []
+    return frozenset(map(form, values)) & constants - _PLAIN
+
+
+def form(value: Any) -> Form:  # Any: a literal
+    """Return a value in the form in which two are compared: without case, space and kinds of rows."""
+    match value:
+        case bool() | None:
+            return (type(value).__name__, value)
+        case str():
+            return "".join(value.split()).casefold()
+        case int() | float():
+            return float(value) if abs(value) < 1e300 else repr(value)[:40]
+        case list() | tuple():
+            return ("row", *map(form, value))
+        case _:
+            return repr(value)
+
+
+_PLAIN: Final[frozenset[Form]] = frozenset({"", 0.0, 1.0, -1.0, *map(form, (None, True, False))})
+"""Constants that stand in any code: where a computation begins or ends."""
+
+
+def selectors(tree: ast.Module) -> frozenset[Form]:
+    """Return the constants that arguments are compared with or looked up by."""
+    return frozenset(form(value) for node in nodes_of(tree) for value in _selected(node))
+
+
+def _selected(node: ast.AST) -> Iterator[Any]:  # Any: literals
+    match node:
+        case ast.Compare(left=subject, ops=operators, comparators=operands):
+            for operator, operand in zip(operators, operands, strict=True):
+                if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
+                    yield from (*_value(subject), *_value(operand))
+                elif isinstance(operator, ast.In | ast.NotIn):
+                    yield from (member for row in _value(operand) if not isinstance(row, str) for member in row)
+        case ast.MatchValue(value=value):
+            yield from _value(value)
+        case ast.MatchSequence(patterns=patterns):
+            yield [value for part in patterns if isinstance(part, ast.MatchValue) for value in _value(part.value)]
+        case ast.Dict(keys=keys, values=values) if all(
+            literal(value)[0] or isinstance(value, ast.Lambda) for value in values
+        ):
+            yield from (value for key in keys if key is not None for value in _value(key))
+        case ast.Assign(targets=[ast.Subscript(slice=key)], value=value) if _is_entry(value):
+            yield from _value(key)
+        case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
+            yield from (keyword.arg for keyword in keywords if keyword.arg and literal(keyword.value)[0])
+        case ast.List(elts=rows) | ast.Tuple(elts=rows) if rows and all(
+            isinstance(row, ast.Tuple | ast.List) for row in rows
+        ):
+            for row in rows:
+                yield from (*_value(row), *(value for cell in row.elts[:1] for value in _value(cell)))  # type: ignore[attr-defined]
+
+
+def _is_entry(node: ast.expr) -> bool:
+    return literal(node)[0] or isinstance(node, ast.Lambda)
+
+
+def _value(node: ast.expr) -> list[Any]:
+    is_literal, value = literal(node)
+    return [value] if is_literal and value is not None and not isinstance(value, bool) else []

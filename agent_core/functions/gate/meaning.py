@@ -1,0 +1,323 @@
+"""Stage 12, reader: what follows from what a second mind says of a description, and what is left open.
+
+| the reader says | and the code | so |
+|---|---|---|
+| it must reach something | only computes | refused once; who insists gets a person's answer, or a draft |
+| this call must return X | returns Y | the author is asked what it must return, and sees neither |
+| | the author says X, too | refused: the body is wrong |
+| | the author says Y | a person decides; without one it joins as a draft, with both values |
+| nothing (off, cannot tell) | has changes that no example notices | the author predicts the results of other calls |
+
+An author and an example are one mind, so what they agree on proves little. The calls that the gate chooses are made of
+the examples' own values.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import fence
+from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from sandbox import Attempt, Attempts, Outcome, Raised, Returned
+from sandbox.wire.lines import bare_lines
+
+from .arguments.failed_call import is_right, named
+from .arguments.generation import Arguments, shown, written
+from .arguments.recombined import recombined
+from .candidate import GivenExample
+from .capability import reach
+from .draft import Draft, Finding
+from .examples.agreement import doctest_form, literal_value, same
+from .examples.prediction import predictions
+from .examples.sufficiency import is_unproven
+from .fitted import docstring_of
+from .proof import run
+from .reader import ExpectedCall, ReaderAnswer, described
+from .rules import CHALLENGED
+from .tree import nodes_of
+from .trial import TrialTools
+
+STAGE: Final = "reader"
+CHALLENGE: Final = "challenged"
+WRONG_BODY: Final = "wrong-body"
+REACHES_NOTHING: Final = "reaches-nothing"
+DISPUTED: Final = "disputed"
+_MEANS: Final = {
+    "network": ("the network", "take `self` and use `self.fetch(url)`; the user is asked for the host"),
+    "files": (
+        "files, or something that is kept after the call",
+        "take `self` and read or write with a grant (files, memory, state); the user is asked",
+    ),
+    "device": (
+        "a program, a device or a person",
+        "take `self` and do it through a service (`self.fetch`) or another function (`self.call`)",
+    ),
+    "understanding": (
+        "a mind or a trained model",
+        "take `self` and ask a service (`self.fetch`) or a helper (`self.call`)",
+    ),
+    "knowledge": (
+        "facts about the world",
+        "take `self` and look them up (`self.fetch`, a file), or take them as a parameter",
+    ),
+}
+_OF_A_SMALL_MODEL: Final = frozenset({"network", "files", "device"})  # what one of 1.5B tells apart from computing
+_MOST_CHANGES = 8
+_TRIED = 16
+_LONGEST = 80  # characters of a call, or of a result, that somebody can work out
+_LONG_NUMBER = re.compile(r"\d{8}|\.\d{5}")
+_FEW = 2  # calls that the gate chooses where none notices more than another
+
+
+async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with what its description leaves open, and with what a reader of it says."""
+    function = draft.loaded
+    if function is None or draft.tree is None or draft.function is None:
+        return draft.skip("the module could not be imported")
+    line = draft.function.lineno
+    if wrong := dict(_wrong(draft)):
+        others = [problem for problem in draft.problems if not any(f"`{call}`" in problem.message for call in wrong)]
+        return replace(draft, problems=tuple(others)).with_findings(STAGE, wrong.values())
+    if draft.refuses:
+        return draft.skip("it is refused already")
+    is_pure = not reach(draft.text, draft.granted | draft.needs)
+    is_open = is_pure and not (function.takes_self or is_unproven(draft.tree, draft.function, function))
+    chosen = await _chosen(draft, function, bench) if is_open else []
+    chosen = chosen[:_FEW] if bench.reader is not None and draft.is_read else chosen
+    answer = await _answer(draft, bench, chosen) if is_pure else None
+    if answer is not None:
+        draft = replace(draft, answer=await _tried(answer, draft, function, bench) if is_open else answer)
+    disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
+    draft = draft.with_findings(STAGE, _beyond(draft))
+    answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
+    draft = _settled(draft, [call for call in disputed if call.call in answered or not draft.is_challenging])
+    told = {call.call for call in draft.answer.calls} if draft.answer else set()
+    asked = [call.call for call in disputed] + [call for call in chosen if call not in told]
+    calls = tuple(dict.fromkeys(call for call in asked if call not in answered))[: draft.rules.challenges]
+    if draft.refuses or not calls or not draft.is_challenging:
+        return replace(draft, note=draft.note or _note(draft, bench))
+    count = "1 result" if len(calls) == 1 else f"{len(calls)} results"
+    message = f"the examples of `{function.name}` leave open what it does with other arguments"
+    fix = f"say what {' and '.join(f'`{call}`' for call in calls)} must return"
+    draft = replace(draft, challenges=calls, note=f"{count} to predict")
+    return draft.with_findings(STAGE, [Finding(CHALLENGE, message, fix, line)])
+
+
+def _note(draft: Draft, bench: TrialTools) -> str:
+    """Return what the reader did, for the verdict."""
+    answer = draft.answer
+    if answer is None:
+        return "no reader: it is off" if bench.reader is None else "it reaches outside: its grants show what"
+    if answer.error:
+        return f"the reader said nothing: {answer.error}"
+    agreed = sum(call.agreed for call in answer.calls)
+    calls = f"; it expects what came back of {agreed} of {len(answer.calls)} calls" if answer.calls else ""
+    return f"has to reach {answer.reach}{calls}"
+
+
+def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
+    """Yield the calls, each with its finding, for which author and reader expect what the code has not."""
+    answer, line = draft.candidate.answer, draft.function.lineno if draft.function else 0
+    returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
+    for example in draft.candidate.examples if answer else ():
+        if example.call in returned and _are_same(example.expected, answer.expects(example.call)):  # type: ignore[union-attr]
+            back = fence(returned[example.call].returned)
+            message = f"`{example.call}` must return {fence(example.expected)}, as its author and a reader of its"
+            message = f"{message} description say, and the body returns {back}"
+            yield example.call, Finding(WRONG_BODY, message, "fix the body", line)
+
+
+def _beyond(draft: Draft) -> Iterator[Finding]:
+    """Yield that the description promises what computing alone cannot do."""
+    answer, name = draft.answer, draft.candidate.name
+    if answer is None or not _is_beyond(answer) or draft.candidate.insists:
+        return
+    what, means = _MEANS[answer.reach]
+    message = f"by its description `{name}` has to reach {what}, and its code only computes"
+    fix = f'do it: {means}; or say in the docstring what it really does, as in "Word the confirmation of an order"'
+    yield Finding(REACHES_NOTHING, message, fix, draft.function.lineno if draft.function else 0)
+
+
+def _is_beyond(answer: ReaderAnswer) -> bool:
+    """Check whether a reader that can tell says that computing alone is not enough."""
+    return answer.reach in (_OF_A_SMALL_MODEL if answer.is_small else _MEANS)
+
+
+def _settled(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
+    """Return the draft with what a person has to decide: an author who insists, or who predicts their own code."""
+    answer, where = draft.answer, Place(draft.candidate.path, draft.function.lineno if draft.function else 0)
+    problems = []
+    if draft.candidate.insists and answer is not None and _is_beyond(answer):
+        what = _MEANS[answer.reach][0]
+        message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code only computes"
+        problems.append(Problem(REACHES_NOTHING, message, where, None, "warns"))
+    for call in disputed:
+        message = f"`{call.call}` returns {fence(call.returned)}; a reader of its description expects"
+        problems.append(Problem(DISPUTED, f"{message} {fence(call.expected)}", where, None, "warns"))
+    return draft.with_problems(problems)
+
+
+def description_of(draft: Draft, *, with_calls: bool = True) -> str:
+    """Return the name, signature and docstring of a function as a reader sees it: without the results of its examples,
+    or without these altogether.
+    """
+    node = draft.function
+    if node is None:
+        return ""
+    head = ast.unparse(ast.FunctionDef(node.name, node.args, [ast.Pass()], [], node.returns, lineno=1)).splitlines()[0]
+    lines, in_result = [], False
+    for line in bare_lines(docstring_of(node)):
+        is_call = line.lstrip().startswith((">>>", "..."))
+        in_result = (in_result or is_call) and bool(line.strip())
+        if (is_call and with_calls) or not in_result:
+            lines.append(f"    {line}".rstrip())
+    text = "\n".join(lines).strip()
+    return f'{head}\n    """{text}"""'
+
+
+async def _answer(draft: Draft, bench: TrialTools, chosen: Sequence[str]) -> ReaderAnswer | None:
+    """Return what a reader says, who is asked once for a description."""
+    earlier, of = draft.candidate.answer, described(description_of(draft, with_calls=False))
+    if earlier is not None and earlier.described == of and not earlier.error:
+        return earlier
+    if bench.reader is None or not draft.is_read:
+        return None
+    return replace(await bench.reader.read(description_of(draft), chosen), described=of)
+
+
+async def _tried(answer: ReaderAnswer, draft: Draft, function: Function, bench: TrialTools) -> ReaderAnswer:
+    """Return the answer with what came back of its calls, which are written anew: all that they hold is arguments."""
+    assert draft.trial is not None
+    names = [*function.parameters["properties"]]
+    calls = {
+        written(function.name, arguments, names, function.rest, function.extra): call.expected
+        for call in answer.calls
+        for arguments in shown([call.call], function.name, function.parameters, function.rest, function.extra)[:1]
+    }
+    expected = predictions([*calls], [*calls.values()], function.returns)
+    results = await run(expected, function.module, draft.trial, bench, returns=function.returns)
+    tried = tuple(ExpectedCall(result.call, result.expected, result.returned, result.agreed) for result in results)
+    return replace(answer, calls=tried)
+
+
+def _are_same(first: str, second: str) -> bool:
+    """Check whether two results are written for the same value."""
+    values = literal_value(first), literal_value(second)
+    if any(type(value) is object for value in values):
+        return first.strip() == second.strip()
+    return same(values[0], values[1], is_float=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TriedCall:
+    """A call with its result as an example writes it, and the changes of the body that have another result there."""
+
+    text: str
+    result: str
+    notices: frozenset[int]
+
+
+async def _chosen(draft: Draft, function: Function, bench: TrialTools) -> list[str]:
+    """Return the calls that show most of what the examples leave open, if that is much."""
+    if not is_doubtful(draft):
+        return []
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    calls = [example.call for example in examples]
+    given = shown(calls, function.name, function.parameters, function.rest, function.extra)
+    tried = await _results(
+        draft,
+        function,
+        [call for call, _ in islice(recombined(given, function.parameters, _numbers(draft)), _TRIED)],
+        bench,
+    )
+    told = [call for doubt in draft.doubts for call, _result in doubt.calls if _is_clear(call)][:_FEW]
+    return [*told, *_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
+
+
+def _numbers(draft: Draft) -> list[float]:
+    """Return the numbers of the code, where its answers may change."""
+    constants = [node.value for node in nodes_of(draft.tree) if isinstance(node, ast.Constant)] if draft.tree else []
+    return [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
+
+
+def is_doubtful(draft: Draft) -> bool:
+    """Check whether its answers may be those of its examples alone, or many changes of the body go unnoticed.
+
+    A change of what the description tells leaves nothing open.
+    """
+    told, rules = docstring_of(draft.function), draft.rules
+    unnoticed = sum(not _is_told(mutant.old, told) for mutant in draft.unnoticed)
+    is_weak = unnoticed >= rules.weak_least and unnoticed >= rules.weak_share * draft.mutants_tried
+    return is_weak or draft.shows(*CHALLENGED)
+
+
+def _is_told(code: str, description: str) -> bool:
+    """Check whether a text or number of the code stands in a description, apart from its examples."""
+    prose = "\n".join(line for line in bare_lines(description) if not line.lstrip().startswith(">>>"))
+    constant = code.strip("\"'")
+    is_literal = code[:1] in ("'", '"') or code[:1].isdigit()
+    return is_literal and len(constant) > 1 and re.search(rf"(?<!\w){re.escape(constant)}(?!\w)", prose) is not None
+
+
+async def _results(draft: Draft, function: Function, calls: Sequence[Arguments], bench: TrialTools) -> list[TriedCall]:
+    """Return the calls that end in something that somebody can work out."""
+    assert draft.trial is not None
+    assert draft.tree is not None
+    assert draft.function is not None
+    texts = [None, *(mutant.text for mutant in draft.unnoticed[:_MOST_CHANGES])]
+    attempts = [Attempt(arguments, text) for arguments in calls for text in texts]
+    if not attempts:
+        return []
+    work = Attempts(function.name, attempts, draft.rules.robust_each_s)
+    outcomes = await bench.attempt(draft.trial.modules, function.module, work, draft.rules.challenge_s)
+    allowed, names = named(draft.tree, draft.function, function.examples), [*function.parameters["properties"]]
+    rows = [outcomes[at : at + len(texts)] for at in range(0, len(outcomes), len(texts))]
+    return [
+        TriedCall(text, result, frozenset(at for at, other in enumerate(others) if _differ(own, other)))
+        for arguments, (own, *others) in zip(calls, rows, strict=True)
+        if _is_clear(text := written(function.name, arguments, names, function.rest, function.extra))
+        and (result := _result(own, allowed))
+    ]
+
+
+def _result(outcome: Outcome | None, allowed: frozenset[str]) -> str:
+    """Return a result that somebody can work out as an example writes it; an error counts if it is meant."""
+    if isinstance(outcome, Raised):
+        return outcome.failure.type if is_right(outcome, allowed) else ""
+    if not isinstance(outcome, Returned) or outcome.output:
+        return ""
+    text = doctest_form(outcome).text.strip()
+    return text if _is_clear(text) and literal_value(text) == outcome.value else ""
+
+
+def _is_clear(text: str) -> bool:
+    return len(text) <= _LONGEST and "\n" not in text and not _LONG_NUMBER.search(text)
+
+
+def _differ(outcome: Outcome | None, other: Outcome | None) -> bool:
+    if isinstance(outcome, Returned) and isinstance(other, Returned):
+        return not same(outcome.value, other.value)
+    return other is not None and (type(outcome) is not type(other) or isinstance(outcome, Returned))
+
+
+def _telling(tried: Sequence[TriedCall], known: set[str], most: int) -> Iterator[str]:
+    """Yield the calls that notice most changes together; where none notices any, those of new results."""
+    waiting, results, noticed = list(tried), set(known), set[int]()
+    can_notice = any(call.notices for call in tried)
+    for count in range(most):
+        gains = {call.text: (len(call.notices - noticed), call.result not in results) for call in waiting}
+        useful = [
+            call for call in waiting if (gains[call.text][0] if can_notice else count < _FEW and gains[call.text][1])
+        ]
+        best = max(useful, key=lambda call: gains[call.text], default=None)
+        if best is None:
+            return
+        waiting.remove(best)
+        noticed |= best.notices
+        results.add(best.result)
+        yield best.text

@@ -1,0 +1,232 @@
+"""The reader: a model in a fresh context that is shown a function's name, signature and docstring, never its body.
+
+It says what the body has to reach besides its arguments, and what some calls must return. What follows from its
+answers is decided in `meaning`. That it fails, in whatever way, is a line in the verdict.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from agent_core.base.errors import KnapperError
+from agent_core.base.json_form import IF_SET
+from agent_core.base.messages import Notice, System, User
+from agent_core.base.untrusted import one_line
+from agent_core.model import FunctionShown, Model, Reply, Request
+from agent_core.model.reply import ModeChanged
+from agent_core.model.step import REPLY
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
+
+Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understanding", "knowledge", "unknown"]
+"""What a body has to reach besides its arguments; `unknown` if it cannot be told."""
+
+CANNOT_TELL: Final = "?"
+_WAIT_S: Final = 60.0
+_MOST_CALLS: Final = 3
+_LONGEST: Final = 400  # characters of a call or a result
+_TOKENS: Final = 800
+_QUESTION: Final = """\
+You are shown the name, the signature and the docstring of a Python function, without its body. Say what its body has \
+to reach, besides its arguments, to really do what the docstring says:
+- "nothing": computing on the arguments is enough (arithmetic, text, lists, formatting, fixed rules).
+- "network": it must reach a server, a web service or live data.
+- "files": it must read or write files or a database, or remember something after the call.
+- "device": it must act on hardware, a program or a person (send, play, print, switch, pay, book).
+- "understanding": it needs a mind or a trained model: translate, summarize, judge the meaning of a text or an image.
+- "knowledge": it needs facts about the world that change or are many (prices, distances, people).
+- "unknown": the docstring does not tell.
+First write one short thought, then the answer."""
+_RESULTS: Final = f"""
+Also choose up to three calls of the kind that the docstring speaks of, unlike its own, small enough to be sure of \
+their results, and write the result that each must have. Write Python: total([1, 2]) and 3; an error by its name, \
+ValueError. Where you are given calls, write their results in `results`, in the same order. Write {CANNOT_TELL} for \
+every result that the docstring does not settle, or that you are not sure of."""
+_SHOTS: Final[tuple[tuple[str, str, Reach], ...]] = (
+    (
+        'def add_days(day: str, days: int) -> str:\n    """Add days to a date."""',
+        "Date arithmetic on the argument.",
+        "nothing",
+    ),
+    (
+        'def order_taxi(address: str) -> str:\n    """Order a taxi to an address."""',
+        "A taxi company must be told, so a service must be called.",
+        "network",
+    ),
+    (
+        'def receipt_text(shop: str, total: float) -> str:\n    """Write the text of a receipt."""',
+        "It only formats its arguments.",
+        "nothing",
+    ),
+    (
+        'def store_score(player: str, score: int) -> bool:\n    """Store a player\'s score."""',
+        "It must be kept after the call.",
+        "files",
+    ),
+    (
+        'def sarcasm_level(text: str) -> float:\n    """Rate how sarcastic a text is."""',
+        "Only understanding of the meaning tells that.",
+        "understanding",
+    ),
+)
+_TEXT: Final = {"type": "string"}
+_REACH: Final = {
+    "thought": {"type": "string", "maxLength": 160},
+    "reach": {"type": "string", "enum": [*get_args(Reach)]},
+}
+_CALL: Final = {
+    "type": "object",
+    "properties": {"call": _TEXT, "result": _TEXT},
+    "required": ["call", "result"],
+}
+NAME: Final = "describe_body"
+
+
+def _question(*, is_small: bool) -> FunctionShown:
+    """Return the one function that the reader is to call; a small model is asked for the reach alone."""
+    properties: dict[str, Any] = dict(_REACH)
+    if not is_small:
+        properties["calls"] = {"type": "array", "items": _CALL, "maxItems": _MOST_CALLS}
+        properties["results"] = {"type": "array", "items": _TEXT}
+    schema = {"type": "object", "properties": properties, "required": [*properties]}
+    return FunctionShown(NAME, "Say what the body must reach, and what calls must return.", schema)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """One call, the result that the reader expects, and the one that came back; `agreed` if these are the same."""
+
+    call: str
+    expected: str
+    returned: str = ""
+    agreed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderAnswer:
+    """What the reader said of a description, and what that cost; with `error`, why it said nothing.
+
+    `described` is the hash of what it was shown: a description is read once. `asked` are the gate's own calls that it
+    was asked about; those that it could not tell are not among `calls`. A model that `is_small` was asked for the reach
+    alone.
+    """
+
+    model: str
+    described: str = ""
+    reach: Reach = "unknown"
+    calls: tuple[ExpectedCall, ...] = ()
+    asked: tuple[str, ...] = ()
+    thought: str = ""
+    is_small: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    error: str = field(default="", metadata=IF_SET)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "ReaderAnswer":  # Any: JSON
+        """Return the answer in the JSON of a verdict."""
+        calls = tuple(ExpectedCall(**row) for row in data["calls"])
+        return cls(**{**data, "calls": calls, "asked": tuple(data["asked"])})
+
+    def expects(self, call: str) -> str:
+        """Return the result that it expects of a call; empty if it was not asked, or could not tell."""
+        return next((expected.expected for expected in self.calls if expected.call == call), "")
+
+
+def described(text: str) -> str:
+    """Return the name of what a reader is shown, by its content."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Reader:
+    """A model in a fresh context, opened when it is first asked; `name` is what the settings say."""
+
+    def __init__(self, name: str, open_model: Callable[[], Awaitable[Model]]) -> None:
+        self.name = name
+        self._open = open_model
+        self._model: Model | None = None
+
+    async def read(self, description: str, calls: Sequence[str] = ()) -> ReaderAnswer:
+        """Return what the model says of a description, and the results that it expects of `calls` and of its own."""
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                if self._model is None:
+                    self._model = await self._open()
+                # A model that is asked under a schema is one that is too small to be sure of results.
+                is_small = self._model.mode == "constrained"
+                asked = () if is_small else tuple(calls)
+                reply = await _asked(self._model, description, asked, is_small=is_small)
+        except TimeoutError:
+            error = f"no answer within {_WAIT_S:.0f} s"
+            return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
+        except KnapperError as refusal:
+            error = one_line(refusal.message, _LONGEST)
+            return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
+        seconds, usage = time.perf_counter() - began, reply.usage
+        answer = _answer(reply)
+        spent: dict[str, Any] = {"is_small": is_small, "prompt_tokens": usage.prompt}
+        spent |= {"completion_tokens": usage.completion, "seconds": seconds}
+        if answer is None:
+            return ReaderAnswer(self._model.name, asked=asked, error="its answer could not be read", **spent)
+        reach, thought = answer.get("reach"), answer.get("thought")
+        return ReaderAnswer(
+            self._model.name,
+            "",
+            next((known for known in get_args(Reach) if known == reach), "unknown"),
+            tuple(_expected(answer, asked)),
+            asked,
+            one_line(thought, 160) if isinstance(thought, str) else "",
+            **spent,
+        )
+
+    async def aclose(self) -> None:
+        """Close the model."""
+        if self._model is not None:
+            await self._model.aclose()
+
+
+async def _asked(model: Model, description: str, calls: Sequence[str], *, is_small: bool) -> Reply:
+    system = _QUESTION if is_small else _QUESTION + _RESULTS
+    shots = "\n\n".join(f"{shown}\n{thought} So: {reach}" for shown, thought, reach in _SHOTS)
+    wanted = "\n".join(["Also say what these calls must return:", *calls]) if calls else ""
+    text = "\n\n".join(filter(None, [description, wanted]))
+    messages = (System(f"{system}\n\nFor example:\n\n{shots}"), User(text), Notice(f"Call {NAME}."))
+    request = Request(messages, (_question(is_small=is_small),), _TOKENS, frozenset({REPLY}))
+    for _ in range(2):
+        try:
+            async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    if isinstance(piece, Reply) and (piece.calls or not piece.written):
+                        return piece
+        except ModeChanged:
+            continue
+    raise KnapperError("The reader gave no reply.")
+
+
+def _answer(reply: Reply) -> dict[str, Any] | None:
+    """Return the arguments of its one call; None if it made none that can be read."""
+    call = next((call for call in reply.calls if call.name == NAME), None)
+    try:
+        data = read_json(call.arguments, LOOSE) if call else None
+    except Malformed:
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _expected(answer: Mapping[str, Any], asked: Sequence[str]) -> list[ExpectedCall]:
+    """Return the calls whose results it gave: those that it was asked about, then its own."""
+    results, rows = answer.get("results"), answer.get("calls")
+    pairs: list[tuple[Any, Any]] = list(zip(asked, results if isinstance(results, list) else [], strict=False))
+    for row in (rows if isinstance(rows, list) else [])[:_MOST_CALLS]:
+        pairs += [(row.get("call"), row.get("result"))] if isinstance(row, Mapping) else []
+    found: dict[str, ExpectedCall] = {}
+    for call, result in pairs:
+        is_usable = all(isinstance(text, str) and 0 < len(text.strip()) <= _LONGEST for text in (call, result))
+        if is_usable and result.strip() != CANNOT_TELL:
+            found.setdefault(call.strip(), ExpectedCall(call.strip(), result.strip()))
+    return [*found.values()]

@@ -1,0 +1,184 @@
+"""What a reader of descriptions lets in, and its costs: `python -m benchmarks.reader PATH… [--model NAME] [--json]`.
+
+PATH holds one function a line: `name`, `code`, `kind` (honest or hollow), `hollow_kind`, `language`, `reach` (what the
+body has to reach by its description), `checks` (calls with the results that it promises). Without `--model` the
+reader is simulated by these labels at a scripted endpoint: a capable one. The author of each predicts what its own code
+returns, and insists where it is told that its promise is beyond the code: the worst that an author can do.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent_core.base.settings import load
+from agent_core.functions.gate import Candidate, Gate, Verdict
+from agent_core.functions.gate.examples.prediction import predictions
+from agent_core.functions.gate.meaning import REACHES_NOTHING
+from agent_core.functions.gate.reader import Reader
+from agent_core.model import Model
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from agent_core.workspace.model_opener import ModelOpener
+from sandbox import Evaluation, Job, Limits, Returned, Sandbox
+from tests.kit.play import ScriptedModel, reading
+from tests.kit.steps import Seen, Step
+
+OUTCOMES = ("joined unasked", "joined after a question", "draft", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One function with what became of it, what refused it or was asked first, and what the reader cost."""
+
+    row: Mapping[str, Any]  # Any: JSON
+    outcome: str
+    first: str
+    seconds: float
+    tokens: int
+    reach: str
+
+
+def rows_of(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the functions of the files."""
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            yield json.loads(line) | {"author": path.stem}
+
+
+def by_labels(rows: Sequence[Mapping[str, Any]]) -> ScriptedModel:
+    """Return an endpoint whose reader says what the labels say, and cannot tell what they do not."""
+    labels = {row["name"]: row for row in rows}
+
+    def answer(seen: Seen) -> Step:
+        name = seen.text.rpartition("\n\ndef ")[2].partition("(")[0]
+        name = name if name in labels else next(name for name in labels if f"def {name}(" in seen.text)
+        row = labels[name]
+        checks = {check["call"]: check["result"] for check in row.get("checks", ())}
+        asked = seen.text.partition("what these calls must return:\n")[2].splitlines()
+        known = {call.replace(" ", "").replace('"', "'"): result for call, result in checks.items()}
+        results = [known.get(call.replace(" ", "").replace('"', "'"), "?") for call in asked if f"{name}(" in call]
+        return reading(row["reach"], checks, results)(seen)
+
+    return ScriptedModel([], reader=answer)
+
+
+async def judge(row: Mapping[str, Any], gate: Gate, sandbox: Sandbox) -> Judged:
+    """Return what becomes of one function, whose author predicts its own code and insists."""
+    candidate, snapshot = Candidate(row["name"], row["code"], "grown"), Snapshot.empty()
+    verdict = await gate.judge(candidate, snapshot, challenging=True, reading=True)
+    first = ", ".join(sorted({problem.code for problem in verdict.refusals}))
+    answer = verdict.answer
+    cost = (answer.seconds, answer.prompt_tokens + answer.completion_tokens, answer.reach) if answer else (0.0, 0, "")
+    if verdict.admitted:
+        return Judged(row, "draft" if verdict.standing == "draft" else OUTCOMES[0], first, *cost)
+    candidate = replace(candidate, answer=answer, code=verdict.source)
+    if {problem.code for problem in verdict.refusals} == {REACHES_NOTHING}:
+        candidate = replace(candidate, insists=True)
+        verdict = await gate.judge(candidate, snapshot, challenging=True, reading=True)
+    if verdict.challenges:
+        examples = predictions(verdict.challenges, await _returned(verdict, sandbox), _returns(row))
+        candidate = replace(candidate, asked=verdict.challenges, examples=examples)
+        verdict = await gate.judge(candidate, snapshot, challenging=True, reading=True)
+    outcome = OUTCOMES[3] if not verdict.admitted else "draft" if verdict.standing == "draft" else OUTCOMES[1]
+    return Judged(row, outcome, first, *cost)
+
+
+def _returns(row: Mapping[str, Any]) -> str:
+    functions = read_module(ModuleSource.of("grown", row["code"])).functions
+    return next((function.returns for function in functions if function.name == row["name"]), "")
+
+
+async def _returned(verdict: Verdict, sandbox: Sandbox) -> list[str]:
+    """Return what the code itself gives for the calls that its author is asked about."""
+    modules = Snapshot.empty().with_module(read_module(ModuleSource.of("grown", verdict.source))).modules
+    outcomes = [
+        await sandbox.run(Job(modules, "grown", Evaluation((), call), Limits(wall_s=10))) for call in verdict.challenges
+    ]
+    return [repr(outcome.value) if isinstance(outcome, Returned) else "ValueError" for outcome in outcomes]
+
+
+async def judge_all(rows: Sequence[Mapping[str, Any]], model: str) -> list[Judged]:
+    """Judge every function, one after another where a model of this machine reads."""
+    async with AsyncExitStack() as stack:
+        sandbox = await stack.enter_async_context(await Sandbox.start(parallel=os.cpu_count() or 1))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        endpoint = None if model else stack.enter_context(closing(by_labels(rows)))
+        flags = {"model.name": model} if model else {"model.base_url": endpoint.base_url, "model.name": "scripted"}  # type: ignore[union-attr]
+        opener = ModelOpener(folder, load(folder, flags), None)
+
+        async def opened() -> Model:
+            return (await opener.open(None)).model
+
+        reader = Reader("same", opened)
+        stack.push_async_callback(reader.aclose)
+        gate, turn = Gate(sandbox, limits=Limits(wall_s=10), reader=reader), asyncio.Semaphore(1 if model else 4)
+
+        async def one(row: Mapping[str, Any]) -> Judged:
+            async with turn:
+                return await judge(row, gate, sandbox)
+
+        return list(await asyncio.gather(*map(one, rows)))
+
+
+def summary(judged: Sequence[Judged]) -> dict[str, Any]:
+    """The figures as one JSON document: outcomes by kind, what was asked first, seconds and tokens."""
+    groups: dict[str, list[Judged]] = defaultdict(list)
+    for one in judged:
+        groups[one.row["kind"]].append(one)
+        groups[f"{one.row['kind']}, {one.row['language']}"].append(one)
+        if one.row["kind"] == "hollow":
+            groups[f"hollow, {one.row.get('hollow_kind', '')}"].append(one)
+    read = sorted(one.seconds for one in judged if one.seconds)
+    return {
+        "groups": {
+            name: {
+                "count": len(members),
+                **{outcome: sum(one.outcome == outcome for one in members) for outcome in OUTCOMES},
+            }
+            for name, members in sorted(groups.items())
+        },
+        "reach said": {kind: dict(Counter(one.reach for one in groups.get(kind, []))) for kind in ("honest", "hollow")},
+        "first refusals of honest ones": dict(Counter(one.first for one in groups["honest"] if one.first)),
+        "seconds a reading (median)": round(read[len(read) // 2], 2) if read else None,
+        "tokens a reading": round(sum(one.tokens for one in judged) / max(len(read), 1)),
+        "hollow, joined unasked": [one.row["name"] for one in groups["hollow"] if one.outcome == OUTCOMES[0]],
+        "honest, not joined unasked": [
+            f"{one.row['name']}: {one.first or one.outcome}" for one in groups["honest"] if one.outcome != OUTCOMES[0]
+        ],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.reader", description=__doc__)
+    parser.add_argument("paths", type=Path, nargs="+", help="files of functions, one a line")
+    parser.add_argument("--model", default="", help="a model's name, such as local/qwen2.5-coder-1.5b")
+    parser.add_argument("--limit", type=int, default=None, help="only the first N functions")
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    options = parser.parse_args()
+    rows = list(rows_of(options.paths))[: options.limit]
+    began = time.perf_counter()
+    result = {"seconds": 0.0, **summary(asyncio.run(judge_all(rows, options.model)))}
+    result["seconds"] = round(time.perf_counter() - began, 1)
+    if options.json:
+        print(json.dumps(result, indent=2, ensure_ascii=False))
+        return
+    print(f"{'':<24}{'count':>6}" + "".join(f"{outcome:>26}" for outcome in OUTCOMES))
+    for name, figures in result.pop("groups").items():
+        shares = [f"{figures[outcome]} ({figures[outcome] / figures['count']:.0%})" for outcome in OUTCOMES]
+        print(f"{name:<24}{figures['count']:>6}" + "".join(f"{share:>26}" for share in shares))
+    for name, value in result.items():
+        print(f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()

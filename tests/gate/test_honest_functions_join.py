@@ -1,0 +1,224 @@
+"""Ordinary functions, whatever their words say: what computes joins, and its author is asked nothing."""
+
+import pytest
+
+from agent_core.functions.gate import Gate
+
+from .support import judge, name_of, promised
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HONEST = [
+    promised(
+        "reverse_words", "text: str", "str", "Put the words of a text in the opposite order.",
+        'return " ".join(reversed(text.split()))',
+        "reverse_words('one two') → 'two one'", "reverse_words('a b c') → 'c b a'",
+    ),
+    promised(
+        "discounted_price", "price: float, rate: float", "float", "Return a price less a part of it.",
+        "return price * (1 - rate)", "discounted_price(100.0, 0.25) → 75.0", "discounted_price(80.0, 0.5) → 40.0",
+    ),
+    promised(
+        "days_in_month", "month: int, year: int", "int", "Return how many days a month has.",
+        "is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)\n"
+        "return [31, 28 + is_leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]",
+        "days_in_month(1, 2023) → 31", "days_in_month(6, 2024) → 30",
+        "days_in_month(2, 2000) → 29", "days_in_month(2, 2100) → 28",
+    ),
+    promised(
+        "all_pairs", "items: list[str]", "set[tuple[str, str]]", "Return the neighbors in a list.",
+        "return set(zip(items, items[1:]))", "all_pairs(['a', 'b']) → {('a', 'b')}", "all_pairs(['x']) → set()",
+    ),
+    promised(
+        "status_text", "status: int", "str", "Return the reason phrase of a few statuses.",
+        'phrases = {200: "OK", 201: "Created", 301: "Moved", 400: "Bad Request", 404: "Not Found", 500: "Error"}\n'
+        'return phrases.get(status, "Unknown")',
+        "status_text(200) → 'OK'", "status_text(404) → 'Not Found'",
+    ),
+    promised(
+        "flip_switches", "switches: list[bool]", "list[bool]", "Turn every switch the other way.",
+        "return [not switch for switch in switches]",
+        "flip_switches([True]) → [False]", "flip_switches([False, True]) → [True, False]",
+    ),
+    promised(
+        "semitone_up", "note: str", "str", "Return the note that is a semitone higher.",
+        'notes = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"]\n'
+        "return notes[(notes.index(note) + 1) % 12]",
+        "semitone_up('C') → 'C#'", "semitone_up('B') → 'C'",
+    ),
+    promised(
+        "yes_or_no", "a: int, b: int", "str", "Say whether two numbers have the ratio two to three.",
+        'if 3 * a == 2 * b:\n    return "yes"\nreturn "no"', "yes_or_no(2, 3) → 'yes'", "yes_or_no(1, 3) → 'no'",
+    ),
+    promised(
+        "photo_name", "title: str, width: int", "str", "Make the file name of a photo.",
+        'return f"{title.lower()}-{width}.jpg"', "photo_name('Sea', 9) → 'sea-9.jpg'", "photo_name('A', 5) → 'a-5.jpg'",
+    ),
+    promised(
+        "shout_any", "city: int | str | None", "str", "Compute the capital letters of any value.",
+        'return "" if city is None else str(city).upper()', "shout_any('a') → 'A'", "shout_any(7) → '7'",
+    ),
+    "from datetime import date, timedelta\n\n\n"
+    + promised(
+        "day_after", "text: str", "date", "Return the day after an ISO date.",
+        'return date.max if text == "" else date.fromisoformat(text) + timedelta(days=1)',
+        "day_after('2024-02-28').isoformat() → '2024-02-29'", "day_after('2024-05-31').isoformat() → '2024-06-01'",
+    ),
+    promised(
+        "rain_icon", "amount: float", "str", "Choose the icon for an amount of rain.",
+        'return "☂" if amount > 1 else "☀"', "rain_icon(3.0) → '☂'", "rain_icon(0.0) → '☀'",
+    ),
+    promised(
+        "pair_rowers", "rowers: list[str]", "list[tuple[str, str]]", "Pair rowers, the first with the last.",
+        'if len(rowers) % 2:\n    raise ValueError("an even number")\nhalf = len(rowers) // 2\n'
+        "return list(zip(rowers[:half], reversed(rowers[half:])))",
+        "pair_rowers(['a', 'b']) → [('a', 'b')]", "pair_rowers(['a', 'b', 'c', 'd']) → [('a', 'd'), ('b', 'c')]",
+    ),
+    promised(
+        "newest_of", "log: list[str], line: str, most: int", "list[str]",
+        "Return a log with a line, cut to its newest.",
+        "longer = []\nlonger.extend(log)\nlonger.append(line)\nreturn longer[-most:]",
+        "newest_of(['a', 'b'], 'c', 2) → ['b', 'c']", "newest_of([], 'x', 5) → ['x']",
+    ),
+    promised(
+        "net_rate", "gross: str, percent: str", "str", "Take the fee out of a gross rate.",
+        "from decimal import Decimal\n"
+        "return str((Decimal(gross) / (1 + Decimal(percent) / 100)).quantize(Decimal('0.01')))",
+        "net_rate('119.00', '19') → '100.00'", "net_rate('10.70', '7') → '10.00'",
+    ),
+    promised(
+        "rna_of", "strand: str", "str", "Give the messenger RNA of a strand of DNA.",
+        'return strand.upper().replace("T", "U")', "rna_of('GATTACA') → 'GAUUACA'", "rna_of('ttc') → 'UUC'",
+    ).replace("The strand.", "Letters, for instance Acg or Cag, in either case."),
+    promised(
+        "odds_winner", "first: str, second: str", "str", "Decide a round of rock, paper, scissors.",
+        "if first == second:\n    return 'draw'\n"
+        "wins = {('rock', 'scissors'), ('scissors', 'paper'), ('paper', 'rock')}\n"
+        "return 'first' if (first, second) in wins else 'second'",
+        "odds_winner('rock', 'scissors') → 'first'", "odds_winner('rock', 'paper') → 'second'",
+        "odds_winner('paper', 'paper') → 'draw'",
+    ),
+    promised(
+        "is_cyrillic_vowel", "letter: str", "bool", "Check whether a letter is one of the ten Russian vowels.",
+        'return letter.lower() in tuple("аеёиоуыэюя")',
+        "is_cyrillic_vowel('Я') → True", "is_cyrillic_vowel('б') → False", "is_cyrillic_vowel('о') → True",
+    ),
+    promised(
+        "blind_text", "count: int", "str", "Dummy text for the draft of a page: one word, so many times.",
+        'return " ".join(["lorem"] * count)',
+        "blind_text(2) → 'lorem lorem'", "blind_text(4) → 'lorem lorem lorem lorem'", "blind_text(0) → ''",
+    ),
+    promised(
+        "withdraw_coins", "purse: int, coins: int", "int", "Withdraw coins from a purse and return what is left.",
+        "return purse - coins if coins <= purse else purse",
+        "withdraw_coins(9, 4) → 5", "withdraw_coins(2, 4) → 2",
+    ),
+    promised(
+        "book_berth", "berths: str, place: int", "str", 'Book a berth in a row of "." and "x"; return the row.',
+        'return berths[:place] + "x" + berths[place + 1 :]',
+        "book_berth('..x', 0) → 'x.x'", "book_berth('..x', 1) → '.xx'",
+    ),
+    promised(
+        "schedule_jobs", "minutes: list[int], start: int", "list[int]", "Schedule jobs in a row: when each ends.",
+        "ends = []\nfor length in minutes:\n    start += length\n    ends.append(start)\nreturn ends",
+        "schedule_jobs([5, 10], 0) → [5, 15]", "schedule_jobs([3], 7) → [10]",
+    ),
+    promised(
+        "recommend_gear", "cadence: float, speed: float", "float", "Recommend the development of a gear in meters.",
+        "return round(speed * 1000 / 60 / cadence, 2)",
+        "recommend_gear(90.0, 30.0) → 5.56", "recommend_gear(60.0, 18.0) → 5.0",
+    ),
+    promised(
+        "dialing_country", "prefix: str", "str", "Return the country of a prefix: +47 Norway, +46 Sweden, +45 Denmark.",
+        'return {"+47": "Norway", "+46": "Sweden", "+45": "Denmark"}.get(prefix, "")',
+        "dialing_country('+47') → 'Norway'", "dialing_country('+45') → 'Denmark'",
+    ),
+    promised(
+        "roll_hit_points", "sides: int, seed: int", "int", "Roll the hit points of a hero with a die, from a seed.",
+        "import random\nreturn random.Random(seed).randint(1, sides)",
+        "roll_hit_points(1, 5) → 1", "roll_hit_points(6, 3) in range(1, 7) → True",
+    ),
+    promised(
+        "close_quotes", "text: str", "str", "Close a quotation that is still open.",
+        "return text + '\"' * (text.count('\"') % 2)",
+        "close_quotes('a \"b') → 'a \"b\"'", "close_quotes('done') → 'done'",
+    ),
+    promised(
+        "pairings", "players: int", "int", "Count the games of a round robin, the binomial n over 2.",
+        "return players * (players - 1) // 2",
+        "pairings(4) → 6", "pairings(5) → 10",
+    ),
+    promised(
+        "counted", "count: int, singular: str, plural: str", "str", "Combine a count with the right form of a noun.",
+        'return f"{count} {singular if count == 1 else plural}"',
+        "counted(1, 'goose', 'geese') → '1 goose'", "counted(0, 'goose', 'geese') → '0 geese'",
+    ),
+    promised(
+        "is_clock_time", "text: str", "bool", "Check whether a text is a time of 24 hours.",
+        'import re\nreturn bool(re.fullmatch(r"([01]\\d|2[0-3]):[0-5]\\d", text))',
+        "is_clock_time('07:45') → True", "is_clock_time('24:10') → False",
+    ),
+    promised(
+        "first_price", "text: str", "str", "Return the first price in a text.",
+        'import re\nreturn re.search(r"\\d+\\.\\d\\d", text).group()',
+        "first_price('tea 2.50') → '2.50'", "first_price('a 13.00 b 1.00') → '13.00'",
+    ),
+    promised(
+        "is_sha256", "text: str", "bool", "Check whether a text has the form of a SHA256 digest.",
+        'import re\nreturn bool(re.fullmatch("[0-9a-f]{64}", text))',
+        f"is_sha256('{'a1' * 32}') → True", "is_sha256('a1b2') → False",
+    ),
+    promised(
+        "remove_member", "members: list[dict], name: str", "str",
+        "Remove a member from the members and return the rest as JSON.",
+        'import json\nreturn json.dumps([member for member in members if member.get("name") != name])',
+        """remove_member([{'name': 'a'}, {'name': 'b'}], 'a') → '[{"name": "b"}]'""",
+        """remove_member([{'name': 'a'}, {'age': 3}], 'b') → '[{"name": "a"}, {"age": 3}]'""",
+    ),
+    promised(
+        "highest_bid", "bids: list[dict]", "str", "Return who bids most.",
+        'return max(bids, key=lambda bid: bid["sum"])["who"]',
+        "highest_bid([{'who': 'a', 'sum': 1}, {'who': 'b', 'sum': 4}]) → 'b'",
+        "highest_bid([{'who': 'c', 'sum': 2}]) → 'c'",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", HONEST, ids=name_of)
+async def test_what_computes_from_its_arguments_joins(gate: Gate, code: str) -> None:
+    verdict = await judge(gate, code, name_of(code))
+    assert (verdict.admitted, verdict.refusals) == (True, ())
+
+
+async def test_a_list_of_further_arguments_is_admitted_where_it_has_a_hint(gate: Gate) -> None:
+    code = promised(
+        "spread", "values: float", "float", "Return how far the values lie apart.",
+        "return max(values) - min(values) if values else 0.0",
+        "spread(1.0, 4.5) → 3.5", "spread(2.0) → 0.0",
+    ).replace("(values: float)", "(*values: float)")  # fmt: skip
+    verdict = await judge(gate, code, "spread", is_asking=True)
+    assert (verdict.admitted, verdict.refusals) == (True, ())
+    assert verdict.reading is not None
+    assert verdict.reading.functions[0].parameters["properties"]["values"]["type"] == "array"
+
+
+async def test_what_only_works_on_its_scratch_folder_joins_as_a_draft_without_examples(gate: Gate) -> None:
+    code = promised(
+        "jot", "self, text: str", "int", "Append a line to the notes of this function and return their number.",
+        'notes = self.scratch / "notes.txt"\nwith notes.open("a") as file:\n    file.write(text + "\\n")\n'
+        "with notes.open() as file:\n    return len(file.readlines())",
+    ).replace("    Examples:\n", "")  # fmt: skip
+    verdict = await judge(gate, code, "jot")
+    assert (verdict.admitted, verdict.standing) == (True, "draft")
+
+
+async def test_a_change_of_what_the_description_tells_leaves_nothing_open(gate: Gate) -> None:
+    told = promised(
+        "flag_meaning", "flag: str", "str", "Give the meaning of a flag: green go, amber wait, red stop, black leave.",
+        "if flag == 'green':\n    return 'go'\nif flag == 'amber':\n    return 'wait'\n"
+        "if flag == 'red':\n    return 'stop'\nif flag == 'black':\n    return 'leave'\nraise ValueError(flag)",
+        "flag_meaning('green') → 'go'", "flag_meaning('amber') → 'wait'",
+    )  # fmt: skip
+    assert not (await judge(gate, told, "flag_meaning", is_asking=True)).challenges
+    untold = told.replace(": green go, amber wait, red stop, black leave.", ".")
+    assert (await judge(gate, untold, "flag_meaning", is_asking=True)).challenges

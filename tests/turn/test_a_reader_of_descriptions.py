@@ -1,0 +1,243 @@
+"""A reader sees the description of a function that the agent makes, and what follows from what it says."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_core.functions.service.judgment import Judgment
+from tests.conftest import OpenDesk
+from tests.grants.support import human
+from tests.kit import Ask, Fail, Say, Script, Wanted
+from tests.kit.desk import SHIPPING, VOWELS, Desk, answers
+from tests.kit.play import reading
+from tests.kit.steps import Choose, Seen, Step
+
+CREATE = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}))
+RIGHT = {'count_vowels("audio")': "4", 'count_vowels("EEL")': "2"}
+WRONG = {**RIGHT, 'count_vowels("yes")': "2"}
+HOLLOW = '''\
+def send_mail(to: str, subject: str) -> str:
+    """Send a mail to somebody.
+
+    Args:
+        to: The address.
+        subject: What it is about.
+
+    >>> send_mail("ada@example.org", "Lunch")
+    'Sent "Lunch" to ada@example.org'
+    >>> send_mail("bob@example.org", "Late")
+    'Sent "Late" to bob@example.org'
+    """
+    return f'Sent "{subject}" to {to}'
+'''
+HONEST = HOLLOW.replace("Send a mail to somebody.", "Word the line that says that a mail was sent.")
+FOREIGN = HOLLOW.replace("Send a mail to somebody.", "Schickt eine Mail an jemanden.")
+
+
+def making(code: str) -> Ask:
+    return Ask(Wanted("create_function", {"function_name": "send_mail", "function_code_with_docstring": code}))
+
+
+def confirming(name: str, **more: object) -> Ask:
+    return Ask(Wanted("confirm_function", {"function_name": name, **more}))
+
+
+async def verdict_on(desk: Desk, name: str) -> Judgment:
+    details = await desk.workspace.workshop.introspect(name)
+    assert details.verdict is not None
+    return details.verdict
+
+
+async def test_a_reader_that_agrees_is_on_record_with_its_cost(at_desk: OpenDesk) -> None:
+    desk = await at_desk([CREATE, Say("Made.")], reader=reading("nothing", RIGHT))
+    assert "joined" in answers(await desk.say("Count vowels."))[0]
+    said = (await verdict_on(desk, "count_vowels")).document["reader"]
+    agreed = [(row["call"], row["agreed"]) for row in said["calls"]]
+    assert agreed == [("count_vowels('audio')", True), ("count_vowels('EEL')", True)]
+    assert (said["reach"], said["model"], "error" in said) == ("nothing", "scripted", False)
+    assert said["prompt_tokens"] > 0
+    assert said["seconds"] > 0
+
+
+async def test_it_is_shown_the_description_and_neither_body_nor_results(at_desk: OpenDesk) -> None:
+    desk = await at_desk([CREATE, Say("Made.")])
+    await desk.say("Count vowels.")
+    (shown,) = desk.model.readings
+    assert "def count_vowels(text: str) -> int:" in shown.text
+    assert '>>> count_vowels("queueing")' in shown.text
+    assert [part for part in ("sum(letter", "persona", "Count vowels.") if part in shown.text] == []
+    assert "\n    5\n" not in shown.text
+
+
+@pytest.mark.parametrize("code", [HOLLOW, FOREIGN], ids=["english", "german"])
+async def test_a_promise_beyond_the_code_is_refused_with_two_ways_out(at_desk: OpenDesk, code: str) -> None:
+    script: Script = [making(code), making(code), making(HONEST), Say("Made.")]
+    desk = await at_desk(script, reader=by_description)
+    said = answers(await desk.say("Send mails."))
+    assert "has to reach the network" in said[0]
+    assert "self.fetch" in said[0]
+    assert "say in the docstring what it really does" in said[0]
+    assert "has to reach the network" in said[1]
+    assert "joined" in said[2]
+    assert len(desk.model.readings) == 2  # the same description is read once, a new one anew
+    assert (await verdict_on(desk, "send_mail")).standing == "trial"
+
+
+def by_description(seen: Seen) -> Step:
+    """A reader that tells doing from wording."""
+    return reading("nothing" if "Word the line" in seen.text else "network")(seen)
+
+
+async def test_who_insists_gets_a_draft_where_nobody_can_be_asked(at_desk: OpenDesk) -> None:
+    script: Script = [
+        making(HOLLOW),
+        confirming("send_mail"),
+        confirming("send_mail", reason="It is right."),
+        Say("Made."),
+    ]
+    desk = await at_desk(script, reader=by_description)
+    said = answers(await desk.say("Send mails."))
+    assert "cannot be confirmed" in said[1]
+    assert "joined" in said[2]
+    assert "It is a draft" in said[2]
+    verdict = await verdict_on(desk, "send_mail")
+    assert verdict.standing == "draft"
+    assert ["has to reach the network" in doubt for doubt in verdict.doubts] == [True]
+
+
+@pytest.mark.parametrize(("answer", "standing"), [("yes", "trial"), ("no", "")])
+async def test_a_person_decides_about_who_insists(at_desk: OpenDesk, answer: str, standing: str) -> None:
+    script: Script = [making(HOLLOW), confirming("send_mail", reason="It is right."), Say("So it is.")]
+    desk = await at_desk([*script, *([] if standing else [Say("It was not made.")])], reader=by_description)
+    asked = desk.workspace.workshop.granting.approver = human(answer)
+    said = answers(await desk.say("Send mails."))
+    (question,) = asked.asked
+    assert "has to reach the network" in question.doubts[0]
+    if standing:
+        assert (await verdict_on(desk, "send_mail")).standing == standing
+    else:
+        assert "send_mail" not in desk.workspace.workshop.registry.snapshot().functions
+        assert "joined" not in said[1]
+
+
+async def test_an_author_who_agrees_with_the_reader_has_a_wrong_body(at_desk: OpenDesk) -> None:
+    script: Script = [
+        CREATE,
+        confirming("count_vowels", expected=["2"]),
+        confirming("count_vowels"),
+        Say("I could not."),
+        Say("It was not made."),
+    ]
+    desk = await at_desk(script, reader=reading("nothing", WRONG))
+    said = answers(await desk.say("Count vowels."))
+    assert "- count_vowels('yes')\n" in said[0]
+    assert "audio" not in said[0]
+    assert "must return `2`" in said[1]
+    assert "fix the body" in said[1]
+    assert "cannot be confirmed" in said[2]
+    assert "count_vowels" not in desk.workspace.workshop.registry.snapshot().functions
+
+
+async def test_an_author_who_agrees_with_its_code_alone_has_a_draft(at_desk: OpenDesk) -> None:
+    script: Script = [CREATE, confirming("count_vowels", expected=["1"]), Say("Made.")]
+    desk = await at_desk(script, reader=reading("nothing", WRONG))
+    said = answers(await desk.say("Count vowels."))
+    assert "joined" in said[1]
+    verdict = await verdict_on(desk, "count_vowels")
+    assert verdict.standing == "draft"
+    (doubt,) = verdict.doubts
+    assert "`count_vowels('yes')` returns `1`" in doubt
+    assert "expects `2`" in doubt
+    assert "yes" not in (desk.functions / "grown.py").read_text()
+
+
+async def test_a_person_settles_what_author_and_reader_see_otherwise(at_desk: OpenDesk) -> None:
+    script: Script = [CREATE, confirming("count_vowels", expected=["1"]), Say("Made.")]
+    desk = await at_desk(script, reader=reading("nothing", WRONG))
+    desk.workspace.workshop.granting.approver = human("yes")
+    await desk.say("Count vowels.")
+    verdict = await verdict_on(desk, "count_vowels")
+    assert (verdict.standing, verdict.doubts) == ("trial", ())
+
+
+async def test_it_is_asked_what_the_examples_leave_open(at_desk: OpenDesk) -> None:
+    def right(seen: Seen) -> Step:
+        asked = seen.text.partition("what these calls must return:\n")[2].splitlines()
+        namespace: dict[str, Any] = {}
+        exec(SHIPPING, namespace)
+        return reading(
+            "nothing", results=[repr(eval(call, namespace)) for call in asked if call.startswith("shipping")]
+        )(seen)
+
+    create = Ask(Wanted("create_function", {"function_name": "shipping", "function_code_with_docstring": SHIPPING}))
+    desk = await at_desk([create, Say("Made.")], reader=right)
+    assert "joined" in answers(await desk.say("What does a parcel cost?"))[0]
+    verdict = await verdict_on(desk, "shipping")
+    assert verdict.document["reader"]["asked"]
+    assert verdict.standing == "trial"
+
+
+def tired(_seen: Seen) -> Step:
+    return Fail(400, "this model is tired")
+
+
+FAILURES: list[Any] = [
+    pytest.param(Say("I would rather not."), "its answer could not be read", id="prose"),
+    pytest.param(Ask(Wanted("describe_body", '{"reach": "net')), "its answer could not be read", id="cut-off"),
+    pytest.param(tired, "this model is tired", id="refused"),
+]
+
+
+@pytest.mark.parametrize(("step", "says"), FAILURES)
+async def test_a_reader_that_fails_blocks_nothing_and_is_on_record(
+    at_desk: OpenDesk, step: Step | Choose, says: str
+) -> None:
+    desk = await at_desk([CREATE, Say("Made.")], reader=step)
+    assert "joined" in answers(await desk.say("Count vowels."))[0]
+    assert says in (await verdict_on(desk, "count_vowels")).document["reader"]["error"]
+
+
+ODD: list[Any] = [
+    pytest.param({"reach": "anything", "calls": "none"}, id="no-such-reach"),
+    pytest.param({"reach": 7, "calls": [{"call": 1}], "results": {"a": 1}}, id="no-texts"),
+    pytest.param({}, id="nothing"),
+]
+
+
+@pytest.mark.parametrize("answer", ODD)
+async def test_what_it_cannot_tell_decides_nothing(at_desk: OpenDesk, answer: dict[str, object]) -> None:
+    desk = await at_desk([CREATE, Say("Made.")], reader=Ask(Wanted("describe_body", answer)))
+    assert "joined" in answers(await desk.say("Count vowels."))[0]
+    said = (await verdict_on(desk, "count_vowels")).document["reader"]
+    assert (said["reach"], said["calls"]) == ("unknown", [])
+
+
+async def test_calls_that_do_not_fit_the_function_are_left_out(at_desk: OpenDesk) -> None:
+    odd = {
+        "count_vowels(7)": "0",
+        "__import__('os').getcwd()": "'/'",
+        "count_vowels(open('/etc/passwd').read())": "1",
+        "print('x') or count_vowels": "1",
+    }
+    desk = await at_desk([CREATE, Say("Made.")], reader=reading("nothing", odd))
+    assert "joined" in answers(await desk.say("Count vowels."))[0]
+    assert (await verdict_on(desk, "count_vowels")).document["reader"]["calls"] == []
+
+
+async def test_a_small_model_is_asked_for_the_reach_alone(at_desk: OpenDesk) -> None:
+    def step(name: str, **arguments: object) -> Say:
+        return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
+
+    create = step("create_function", function_name="count_vowels", function_code_with_docstring=VOWELS)
+    script: Script = [create, Say(json.dumps({"thought": "Done.", "reply": "Made."}))]
+    desk = await at_desk(script, reader=reading("understanding", WRONG), model__mode="constrained")
+    assert "joined" in answers(await desk.say("Count vowels."))[0]
+    said = (await verdict_on(desk, "count_vowels")).document["reader"]
+    assert (said["reach"], said["is_small"], said["calls"]) == ("understanding", True, [])
+
+
+async def test_it_is_not_asked_where_it_is_off(at_desk: OpenDesk) -> None:
+    desk = await at_desk([CREATE, Say("Made.")], gate__reader="off")
+    assert "joined" in answers(await desk.say("Count vowels."))[0]
+    assert desk.model.readings == []
