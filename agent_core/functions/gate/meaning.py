@@ -39,7 +39,7 @@ from .fitted import docstring_of
 from .proof import run
 from .reader import ExpectedCall, ReaderAnswer, described
 from .rules import CHALLENGED
-from .tree import nodes_of
+from .tree import is_bare_call, nodes_of
 from .trial import TrialTools
 
 STAGE: Final = "reader"
@@ -197,6 +197,7 @@ async def _tried(answer: ReaderAnswer, draft: Draft, function: Function, bench: 
     calls = {
         written(function.name, arguments, names, function.rest, function.extra): call.expected
         for call in answer.calls
+        if is_bare_call(call.call, function.name)
         for arguments in shown([call.call], function.name, function.parameters, function.rest, function.extra)[:1]
     }
     expected = predictions([*calls], [*calls.values()], function.returns)

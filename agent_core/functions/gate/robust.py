@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from agent_core.base import syntax
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
@@ -35,7 +34,7 @@ from .arguments.shrink import shrink
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
 from .substance import HOLLOW
-from .tree import nodes_of
+from .tree import is_bare_call, nodes_of
 from .trial import TrialTools
 from .verdict import Doubt
 
@@ -118,7 +117,7 @@ class Trial:
         self._takes_apart = bool(function.description) and takes_apart(draft.tree)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
         # What a library returns for some arguments may be of no use here; for others it is.
-        is_sent = any(_is_bare_call(call, function.name) for call, _ in draft.trials.values)
+        is_sent = any(is_bare_call(call, function.name) for call, _ in draft.trials.values)
         self._may_send_nothing = draft.policy == "import" and is_sent
         self._until = time.monotonic() + draft.rules.robust_s
 
@@ -275,12 +274,3 @@ def _constants(tree: ast.Module) -> list[object]:
     return [
         value for value in constants.values() if isinstance(value, str | int | float) and len(str(value)) < _LONG_TEXT
     ]
-
-
-def _is_bare_call(text: str, name: str) -> bool:
-    """Check whether an example shows what the function itself returns."""
-    try:
-        node = syntax.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name

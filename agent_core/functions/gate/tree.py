@@ -201,3 +201,12 @@ def literal(node: ast.expr | None) -> tuple[bool, object]:
         return True, ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False, None
+
+
+def is_bare_call(text: str, name: str) -> bool:
+    """Check whether an expression is a call of a function and nothing around it: what it gives is what that returns."""
+    try:
+        node = syntax.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
