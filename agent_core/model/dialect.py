@@ -116,6 +116,18 @@ def dialect_of(url: str) -> Dialect:
     return next((dialect for dialect in dialects() if re.search(dialect.address, address)), Dialect())
 
 
+def is_loopback(url: str) -> bool:
+    """Check whether the address is on this machine."""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def root_of(url: str) -> str:
+    """Return the address of the server behind the address of an endpoint."""
+    address = urlsplit(url)
+    return f"{address.scheme}://{address.netloc}"
+
+
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """Return every dialect that this version knows."""

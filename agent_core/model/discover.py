@@ -17,8 +17,7 @@ from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
 from agent_core.base.settings import ModelSettings
 
-from .failures import Refusal, explain
-from .probe import base_url_hint, list_models, unlisted, unreachable
+from .failures import base_url_hint
 from .quirks import ServerKind, quirks
 from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
@@ -74,6 +73,8 @@ class DiscoveredModel:
     why: str
     kind: Kind = "endpoint"
     context_tokens: int | None = None
+    api_version: str = ""
+    """For Azure's own client: the version of its API."""
 
 
 class UnconfirmedServer(NoModel):
@@ -136,7 +137,7 @@ async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
     name, url = chosen.model_name, chosen.endpoint_url
     if chosen.kind != "endpoint":
         return chosen
-    entries = await list_models(url, key=chosen.key, timeout_s=_NAMES_S)
+    entries = await _listed(url, key=chosen.key, timeout_s=_NAMES_S)
     if not entries:
         return replace(chosen, why=f"{chosen.why}; it does not list its models, so the name was not checked")
     names = [entry["id"] for entry in entries]
@@ -148,7 +149,7 @@ async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
 
 async def endpoint_names(chosen: DiscoveredModel) -> list[str]:
     """Return the names of the models that the endpoint of a model lists; none if it does not say in time."""
-    return [entry["id"] for entry in await list_models(chosen.endpoint_url, key=chosen.key, timeout_s=_NAMES_S) or ()]
+    return [entry["id"] for entry in await _listed(chosen.endpoint_url, key=chosen.key, timeout_s=_NAMES_S)]
 
 
 def _among(near: Sequence[str], count: int) -> str:
@@ -184,12 +185,16 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
         name = quirks().openai_model
     if name:
         return DiscoveredModel(url, name, key, f"{name} at {url}: {why}")
-    listed = await list_models(url, key=key, timeout_s=_LISTING_S)
-    entry = _pick(listed or [], "")
+    name_one = "Or name a model: --model NAME."
+    try:
+        entries = await _list_models(url, key=key, timeout_s=_LISTING_S)
+    except ModelError as error:
+        if " cannot be reached" in error.message:
+            raise ModelError(error.message, fix="Is it running? Check the address.") from error
+        raise ModelError(error.message, fix=f"{error.fix or base_url_hint(url)} {name_one}") from error
+    entry = _pick(entries, "")
     if entry is None:
-        if listed is None and (why := await unreachable(url, timeout_s=_LISTING_S)):
-            raise ModelError(f"{url} cannot be reached: {why}.", fix="Is it running? Check the address.")
-        raise await _unlisted(url, key, is_empty=listed is not None)
+        raise ModelError(f"{url} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
     return DiscoveredModel(
         url,
         entry["id"],
@@ -199,26 +204,29 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
     )
 
 
-async def _unlisted(url: str, key: str, *, is_empty: bool) -> ModelError:
-    """Return the error for an address that answers, lists no models, and was named without a model."""
-    name_one = "Or name a model: --model NAME."
-    if is_empty:
-        return ModelError(f"{url} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
-    status, text = await unlisted(url, key=key, timeout_s=_LISTING_S)
-    if status >= 400:
-        error = explain(status, {}, Refusal.read(text), f"{url}/models")
-        keyless = quirks().fixes["keyless"] if status == 401 and not key else error.fix
-        message = error.message.replace(key, "…") if len(key) > 7 else error.message
-        return ModelError(message, fix=f"{keyless or base_url_hint(url)} {name_one}")
-    sent = "a web page" if text.lstrip()[:1] == "<" else "no list of models"
-    return ModelError(f"{url}/models sent {sent}, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
+async def _list_models(url: str, *, key: str = "", timeout_s: float) -> _Entries:
+    from .connection import Connection  # noqa: PLC0415 - the package is slow to import: only who asks a model pays
+
+    connection = Connection(url, key=key)
+    try:
+        return await connection.listing(timeout_s=timeout_s)
+    finally:
+        await connection.aclose()
+
+
+async def _listed(url: str, *, key: str = "", timeout_s: float) -> _Entries:
+    """Return the entries of GET `url`/models, each with an `id`; none if nothing suitable answers in time."""
+    try:
+        return await _list_models(url, key=key, timeout_s=timeout_s)
+    except ModelError:
+        return []
 
 
 async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[DiscoveredModel]:
     """Every server that answers and has the model, whosever it is."""
     found: list[DiscoveredModel] = []
     urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
-    answers = await asyncio.gather(*(list_models(url, timeout_s=PROBE_S) for url in urls))
+    answers = await asyncio.gather(*(_listed(url, timeout_s=PROBE_S) for url in urls))
     for server, url, entries in zip(servers, urls, answers, strict=True):
         entry = _pick(entries or [], name)
         if entry is not None:

@@ -9,13 +9,12 @@ import pytest
 
 from agent_core.base.errors import ModelError
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
+from agent_core.model.connection import Connection
 from agent_core.model.constrained import GrowingStep
-from agent_core.model.endpoint import read_retry_after
 from agent_core.model.reply import Reply
 from agent_core.model.step import read_step
 from agent_core.model.stream import MOST_CALLS, Assembly, Splitter
 from agent_core.model.tokens import listed_window
-from agent_core.model.transport import Transport
 from agent_core.model.wire import read_usage
 from agent_core.registry.validation import NotJson, read_object
 from tests.kit.http import Answer, Request, Server
@@ -48,13 +47,13 @@ def sends(status: int, body: bytes, **headers: str) -> Handler:
 
 async def told(url: str, key: str = KEY) -> str:
     """Return the error of one request."""
-    transport = Transport(url, key=key)
+    connection = Connection(url, key=key)
     try:
         with pytest.raises(ModelError) as caught:
-            async for _chunk in transport.complete(b"{}", streamed=True):
+            async for _chunk in connection.stream("/chat/completions", b"{}", streamed=True):
                 pass
     finally:
-        await transport.aclose()
+        await connection.aclose()
     return str(caught.value)
 
 
@@ -139,8 +138,9 @@ def test_a_window_that_can_be_none_is_not_believed(size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5_000])
-def test_a_wait_beyond_all_calendars_is_none(text: str) -> None:
-    assert read_retry_after(text, 0.0) is None
+async def test_a_wait_beyond_all_calendars_ends_in_a_sentence(serve: Callable[[Handler], str], text: str) -> None:
+    url = serve(sends(429, b'{"error": {"message": "slow"}}', Retry_After=text))
+    assert f"{url} says (429): slow." in await told(url)
 
 
 @pytest.mark.parametrize("escape", ["\\d", "\\q", "\\'", "\\x41"])
