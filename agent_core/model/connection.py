@@ -28,6 +28,7 @@ from .dialect import is_loopback, root_of
 from .failures import Refusal, Unavailable, base_url_hint, explain, explain_in_stream
 from .quirks import quirks
 from .reply import RetryPiece
+from .responses import ENDS
 
 Chunk: TypeAlias = dict[str, Any]  # Any: foreign JSON
 ErrorT = TypeVar("ErrorT", bound=ModelError)
@@ -115,11 +116,16 @@ class _Bounded(httpx2.AsyncByteStream):
     def __init__(self, body: httpx2.AsyncByteStream, *, is_error: bool) -> None:
         self._body = body
         self._is_error = is_error
+        self.is_done = False
+        """Whether the mark came that ends a stream, which the package keeps to itself."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         now = asyncio.get_running_loop().time
         remaining, until = MOST_ERROR_BYTES if self._is_error else MOST_BYTES, now() + _LONGEST_S
+        last = b""
         async for part in self._body:
+            self.is_done = self.is_done or b"[DONE]" in last + part
+            last = part[-8:]
             yield part[:remaining]
             remaining -= len(part)
             if remaining < 0 and self._is_error:
@@ -299,7 +305,7 @@ class Connection:
             raise self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off() from error
         if empty:
             raise ModelError(f"{self.url} answered, but not with a completion.", fix=base_url_hint(self.url))
-        if not ended:
+        if not ended and not (isinstance(response.stream, _Bounded) and response.stream.is_done):
             raise self._broken_off()
 
     def _json(self, response: httpx2.Response) -> Any:  # Any: foreign JSON
@@ -314,8 +320,11 @@ class Connection:
         if not isinstance(chunk, dict):
             message = f"{self.url} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
             raise self._hidden(ModelError(message, fix=base_url_hint(self.url)))
-        if chunk.get("error"):
-            raise self._hidden(explain_in_stream(chunk["error"], self.url))
+        failed = chunk.get("response") if chunk.get("type") == "response.failed" else None
+        if error := (failed if isinstance(failed, dict) else chunk).get("error"):
+            raise self._hidden(explain_in_stream(error, self.url))
+        if chunk.get("type") == "error":
+            raise self._hidden(explain_in_stream(chunk, self.url))
         return chunk
 
     def _worded(self, error: OpenAIError, attempt: _Attempt | None = None) -> ModelError:
@@ -385,6 +394,8 @@ def _tls() -> ssl.SSLContext:
 
 
 def _ends(chunk: Chunk) -> bool:
+    if chunk.get("type") in ENDS:
+        return True
     choices = chunk.get("choices")
     return isinstance(choices, list) and any(
         isinstance(choice, dict) and choice.get("finish_reason") for choice in choices

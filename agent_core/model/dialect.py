@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
@@ -47,6 +47,8 @@ class Dialect:
 
     name: str = "another endpoint"
     address: str = ""
+    api: Literal["chat", "responses"] = "chat"
+    keeps_reasoning: bool = True
     system: str = "system"
     one_call: bool = False
     most_functions: int = 128

@@ -5,6 +5,7 @@ If the model that is named does not exist, the available ones are listed.
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from httpx2 import AsyncBaseTransport
@@ -17,6 +18,7 @@ from .dialect import Dialect, dialect_of
 from .failures import ModelMissing, ParameterRefused, base_url_hint
 from .quirks import Instead, quirks
 from .reply import RetryPiece
+from .responses import ResponseReader, to_responses
 from .wire import dumps
 
 Body: TypeAlias = Mapping[str, Any]  # Any: JSON values; a value of type `bytes` is JSON text already
@@ -55,8 +57,9 @@ class Endpoint:
         )
 
     def speak(self, dialect: Dialect) -> None:
-        """Use this dialect from now on."""
-        self.dialect = dialect
+        """Use this dialect from now on, over the API that is set."""
+        api = self.settings.api
+        self.dialect = dialect if api == "auto" else replace(dialect, api=api)
         self._instead: dict[str, Instead] = dict(dialect.instead)
 
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
@@ -71,8 +74,10 @@ class Endpoint:
         while True:
             try:
                 async with aclosing(self._attempt(body)) as chunks:
+                    reader = ResponseReader() if self.dialect.api == "responses" else None
                     async for chunk in chunks:
-                        yield chunk
+                        for piece in reader.read(chunk) if reader and isinstance(chunk, dict) else (chunk,):
+                            yield piece
             except ParameterRefused as error:
                 self._go_round(error)
             except ModelMissing as error:
@@ -100,14 +105,16 @@ class Endpoint:
         await self._connection.aclose()
 
     def _attempt(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
-        values = {"model": self.model, **self.dialect.beside, **body}
+        values: dict[str, Any] = {"model": self.model, **self.dialect.beside, **body}
+        is_chat = self.dialect.api == "chat"
+        path, values = (self._path, values) if is_chat else ("/responses", to_responses(values))
         for name, instead in self._instead.items():
             value = values.pop(name, None)
             if instead.value:
                 values[name] = instead.value
             elif instead.name and value is not None:
                 values[instead.name] = value
-        return self._connection.stream(self._path, write_body(values), streamed=bool(values.get("stream")))
+        return self._connection.stream(path, write_body(values), streamed=bool(values.get("stream")))
 
     def _go_round(self, error: ParameterRefused) -> None:
         if error.parameter in self._instead:
@@ -119,7 +126,8 @@ class Endpoint:
         if not names:
             return ModelError(error.message, fix=f"{base_url_hint(self.url)} Or name another model.")
         if self.model in names:
-            return ModelError(error.message, fix=base_url_hint(self.url))
+            chat = " Or set `model.api` to chat: not every endpoint has the Responses API."
+            return ModelError(error.message, fix=base_url_hint(self.url) + chat * (self.dialect.api == "responses"))
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         listed = ", ".join(names[:_LISTED]) + more
         return ModelError(f"There is no model `{self.model}` at {self.url}.", fix=f"There are: {listed}.")
