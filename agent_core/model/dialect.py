@@ -47,6 +47,7 @@ class Dialect:
 
     name: str = "another endpoint"
     address: str = ""
+    path: str = ""
     api: Literal["chat", "responses"] = "chat"
     keeps_reasoning: bool = True
     system: str = "system"
@@ -114,8 +115,10 @@ def changed(dialect: Dialect, refusal: str) -> Dialect | None:
 
 def dialect_of(url: str) -> Dialect:
     """Return the dialect of the endpoint at an address, known by its host, or by its port on this machine."""
-    address = urlsplit(url).netloc.lower().rpartition("@")[2]
-    return next((dialect for dialect in dialects() if re.search(dialect.address, address)), Dialect())
+    parts = urlsplit(url.rstrip("/"))
+    address = parts.netloc.lower().rpartition("@")[2]
+    fits = (each for each in dialects() if re.search(each.address, address) and re.search(each.path, parts.path))
+    return next(fits, Dialect())
 
 
 def is_loopback(url: str) -> bool:

@@ -143,8 +143,9 @@ def base_url_hint(url: str) -> str:
 
 
 def _refused_parameter(refusal: Refusal) -> str:
+    inner = refusal.parameter.partition(".")[0]
     for name in quirks().refused:
-        if refusal.parameter == name or any(f"{quote}{name}{quote}" in refusal.message for quote in "'`\""):
+        if inner == name or any(f"{quote}{name}{end}" in refusal.message for quote in "'`\"" for end in (quote, ".")):
             return name
     return ""
 

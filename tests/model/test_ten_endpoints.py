@@ -52,7 +52,7 @@ class Asked:
     """A model at an endpoint of one kind, played by the scripted server."""
 
     def __init__(self, server: ScriptedModel, shape: Shape) -> None:
-        settings = ModelSettings(max_tokens=500, timeout_s=5)
+        settings = ModelSettings(max_tokens=500, timeout_s=5, api="chat")
         endpoint = Endpoint(server.base_url, "scripted", settings=settings)
         endpoint.speak(dialect_of(shape["url"]))
         self.server, self.shape = server, shape
