@@ -114,7 +114,7 @@ async def window_of(chosen: DiscoveredModel, settings: ModelSettings) -> Window 
 
 def _endpoint(chosen: DiscoveredModel, settings: ModelSettings) -> Endpoint:
     url, model = chosen.endpoint_url, chosen.model_name
-    return Endpoint(url, model, key=chosen.key, settings=settings, api_version=chosen.api_version)
+    return Endpoint(url, model, key=chosen.key, settings=settings, azure=chosen.azure)
 
 
 async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = True) -> Window | None:

@@ -24,7 +24,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from .dialect import is_loopback, root_of
+from .dialect import AzureTerms, is_loopback, root_of
 from .failures import Refusal, Unavailable, base_url_hint, explain, explain_in_stream
 from .quirks import quirks
 from .reply import RetryPiece
@@ -169,10 +169,10 @@ class Connection:
         key: str = "",
         timeout_s: float = 600,
         retries: int = 0,
-        api_version: str = "",
+        azure: AzureTerms | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """Create a client; `api_version` is that of Azure, `transport` answers in place of the network."""
+        """Create a client: Azure's own with its terms; `transport` answers in place of the network."""
         self.url = url = url.rstrip("/")
         self._key = key
         self._timeout_s = timeout_s
@@ -188,10 +188,11 @@ class Connection:
             trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
             transport=transport,
         )
-        terms: Any = {"api_key": key or _NO_KEY, "max_retries": retries, "http_client": http_client}
+        credential = "azure_ad_token" if azure and azure.is_token else "api_key"
+        terms: Any = {credential: key or _NO_KEY, "max_retries": retries, "http_client": http_client}
         self._client: openai.AsyncOpenAI = (
-            AsyncAzureOpenAI(azure_endpoint=url, api_version=api_version, **terms)
-            if api_version
+            AsyncAzureOpenAI(azure_endpoint=url, api_version=azure.version, **terms)
+            if azure
             else AsyncOpenAI(base_url=url, **terms)
         )
 

@@ -18,6 +18,18 @@ _SCHEMA: Final = '"SCHEMA"'
 _EVERY_WAY: Final = ("json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object")
 
 
+AZURE: Final = "Azure"
+"""The name of its dialects."""
+
+
+@dataclass(frozen=True, slots=True)
+class AzureTerms:
+    """What Azure's own client needs beside an address: the version of its API, and whether the key is a token."""
+
+    version: str
+    is_token: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """A way to constrain a reply to a schema: its name, and what it adds to a request."""

@@ -17,6 +17,7 @@ from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
 from agent_core.base.settings import ModelSettings
 
+from .dialect import AZURE, AzureTerms, dialect_of
 from .failures import base_url_hint
 from .quirks import ServerKind, quirks
 from .tokens import listed_window
@@ -73,8 +74,8 @@ class DiscoveredModel:
     why: str
     kind: Kind = "endpoint"
     context_tokens: int | None = None
-    api_version: str = ""
-    """For Azure's own client: the version of its API."""
+    azure: AzureTerms | None = None
+    """For Azure's own client."""
 
 
 class UnconfirmedServer(NoModel):
@@ -114,10 +115,8 @@ async def choose(
         return _local((weights() or _SUGGESTED).removeprefix(LOCAL_PREFIX), "the best of the local models")
     if name.startswith(LOCAL_PREFIX):
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
-    named = _named_address(settings, environment)
-    if named:
-        url, why = named
-        return await _at_address(url, name, environment.get(settings.key_variable, ""), why)
+    if named := await _named(settings, environment):
+        return named
     chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
     trusted = (server for server in chosen if _is_ours(server.endpoint_url) or confirmed(server.endpoint_url))
     if ours := next(trusted, None):
@@ -135,7 +134,7 @@ async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
         ModelError: the endpoint lists its models, and none has this name; the near ones are named.
     """
     name, url = chosen.model_name, chosen.endpoint_url
-    if chosen.kind != "endpoint":
+    if chosen.kind != "endpoint" or chosen.azure or dialect_of(url).name == AZURE:  # it lists models, not deployments
         return chosen
     entries = await _listed(url, key=chosen.key, timeout_s=_NAMES_S)
     if not entries:
@@ -168,14 +167,32 @@ def _is_ours(url: str) -> bool:
     return is_of_this_user(urlsplit(url).port or 0)
 
 
-def _named_address(settings: ModelSettings, environment: Mapping[str, str]) -> tuple[str, str] | None:
+async def _named(settings: ModelSettings, environment: Mapping[str, str]) -> DiscoveredModel | None:
+    """Return the model at the address that the settings or the environment name, if they do."""
+    name, key = settings.name or "", environment.get(settings.key_variable, "")
     if settings.base_url:
-        return settings.base_url, "its address is set"
+        return await _at_address(settings.base_url, name, key, "its address is set")
     if url := environment.get("OPENAI_BASE_URL"):
-        return url, "OPENAI_BASE_URL is set"
+        return await _at_address(url, name, key, "OPENAI_BASE_URL is set")
     if environment.get("OPENAI_API_KEY"):
-        return quirks().openai_url, "OPENAI_API_KEY is set"
+        return await _at_address(quirks().openai_url, name, key, "OPENAI_API_KEY is set")
+    if endpoint := environment.get("AZURE_OPENAI_ENDPOINT"):
+        return _at_azure(endpoint.rstrip("/"), name, environment)
     return None
+
+
+def _at_azure(url: str, name: str, environment: Mapping[str, str]) -> DiscoveredModel:
+    """Return the deployment of that name, over the newer surface unless the version of an older one is set."""
+    found = f"AZURE_OPENAI_ENDPOINT is set to {url}"
+    token = environment.get("AZURE_OPENAI_AD_TOKEN", "")
+    key, version = token or environment.get("AZURE_OPENAI_API_KEY", ""), environment.get("OPENAI_API_VERSION", "")
+    if not key:
+        raise ModelError(f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)")
+    if not name:
+        raise ModelError(f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME.")
+    why = f"{name} at {url}: AZURE_OPENAI_ENDPOINT is set, API version {version or 'v1'}"
+    azure = AzureTerms(version, bool(token)) if version else None
+    return DiscoveredModel(url if version else f"{url}/openai/v1", name, key, why, azure=azure)
 
 
 async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredModel:
@@ -251,7 +268,8 @@ def _nothing(name: str) -> NoModel:
     servers = ", ".join(server.name for server in quirks().servers)
     ways = (
         "Three ways to get one:",
-        f"1. a key:           export OPENAI_API_KEY=…   (another endpoint: {_ANOTHER})",
+        f"1. a key:           export OPENAI_API_KEY=…   (another endpoint: {_ANOTHER};",
+        "                    Azure: AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY)",
         f"2. a local server:  start {servers}; it is found automatically",
         f"3. a local model:   knapper models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
+from urllib.parse import quote
 
 from httpx2 import AsyncBaseTransport
 
@@ -14,7 +15,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.settings import ModelSettings
 
 from .connection import Chunk, Connection
-from .dialect import Dialect, dialect_of
+from .dialect import AZURE, AzureTerms, Dialect, dialect_of
 from .failures import ModelMissing, ParameterRefused, base_url_hint
 from .quirks import Instead, quirks
 from .reply import RetryPiece
@@ -38,21 +39,21 @@ class Endpoint:
         *,
         key: str = "",
         settings: ModelSettings | None = None,
-        api_version: str = "",
+        azure: AzureTerms | None = None,
         transport: AsyncBaseTransport | None = None,
     ) -> None:
-        """Create a client; `api_version` and `transport` are as those of a `Connection`."""
+        """Create a client; `azure` and `transport` are as those of a `Connection`."""
         self.settings = settings or ModelSettings()
         self.url = url.rstrip("/")
         self.model = model
-        self._path = f"/deployments/{model}/chat/completions" if api_version else "/chat/completions"
+        self._path = f"/deployments/{quote(model, safe='')}/chat/completions" if azure else "/chat/completions"
         self.speak(dialect_of(self.url))
         self._connection = Connection(
             self.url,
             key=key,
             timeout_s=self.settings.timeout_s,
             retries=self.settings.retries,
-            api_version=api_version,
+            azure=azure,
             transport=transport,
         )
 
@@ -122,6 +123,11 @@ class Endpoint:
         self._instead[error.parameter] = quirks().refused[error.parameter]
 
     async def _missing(self, error: ModelMissing) -> ModelError:
+        if (
+            self._path != "/chat/completions" or self.dialect.name == AZURE
+        ):  # it lists models, and a request names a deployment
+            fix = "Name a deployment of the resource as the model: --model NAME."
+            return ModelError(error.message, fix=fix)
         names = [entry["id"] for entry in await self.listing()]
         if not names:
             return ModelError(error.message, fix=f"{base_url_hint(self.url)} Or name another model.")
