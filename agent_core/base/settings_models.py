@@ -20,7 +20,7 @@ class ModelSettings(SettingsSection):
     name: str | None = Field(
         None, description="Model at the chosen endpoint, `local/…`, or `local`: the best local model that is here."
     )
-    base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
+    base_url: str | None = Field(None, description="Address of an endpoint with OpenAI's API.")
     mode: Literal["auto", "native", "constrained"] = Field(
         "auto",
         description="How calls are sent; `auto`: native, or constrained if the model is small, or does not make calls.",
