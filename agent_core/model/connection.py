@@ -12,9 +12,9 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import httpx2
 import openai
@@ -31,7 +31,6 @@ from .reply import RetryPiece
 from .responses import ENDS
 
 Chunk: TypeAlias = dict[str, Any]  # Any: foreign JSON
-ErrorT = TypeVar("ErrorT", bound=ModelError)
 
 MOST_BYTES: Final = 8 << 20  # of an answer
 MOST_ERROR_BYTES: Final = 64 << 10  # of an error; the rest is not read
@@ -276,7 +275,8 @@ class Connection:
     ) -> httpx2.Response:
         """Return the response to a request; its body is to be read if it is streamed. It runs in a task of its own."""
         self._trace("→", content)
-        _attempt.set(attempt := _Attempt(self.url, tell))
+        attempt = _Attempt(self.url, lambda piece: tell(replace(piece, reason=self._without_key(piece.reason))))
+        _attempt.set(attempt)
         try:
             response: Any = await self._client.post(
                 path, cast_to=httpx2.Response, content=content, stream=streamed, stream_cls=AsyncStream[object]
@@ -354,16 +354,15 @@ class Connection:
     def _trace(self, arrow: str, content: bytes) -> None:
         """Log what goes over the wire, without the key, where that is wanted."""
         if _WIRE.isEnabledFor(logging.DEBUG):
-            text = content.decode("utf-8", "replace")
-            _WIRE.debug("%s %s %s", arrow, self.url, text.replace(self._key, "…") if self._is_secret() else text)
+            _WIRE.debug("%s %s %s", arrow, self.url, self._without_key(content.decode("utf-8", "replace")))
 
-    def _is_secret(self) -> bool:
-        return len(self._key) >= _SHORTEST_SECRET and self._key.lower() not in _PLACEHOLDERS
+    def _without_key(self, text: str) -> str:
+        """Return a text without the user's key, which an endpoint may repeat in whatever it says."""
+        is_secret = len(self._key) >= _SHORTEST_SECRET and self._key.lower() not in _PLACEHOLDERS
+        return text.replace(self._key, "…") if is_secret else text
 
-    def _hidden(self, error: ErrorT) -> ErrorT:
-        """Return the error without the user's key, which an endpoint may repeat in whatever it says."""
-        if self._is_secret():
-            error.message = error.message.replace(self._key, "…")
+    def _hidden(self, error: ModelError) -> ModelError:
+        error.message = self._without_key(error.message)
         return error
 
     def _not_json(self, error: Exception, text: str = "") -> ModelError:

@@ -342,9 +342,16 @@ def _fragment(call: Entry, position: int | None) -> Fragment:
     arguments = function.get("arguments")
     text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
     index = call.get("index") if position is None else position
-    extra = {key: call[key] for key in KEPT_EXTRAS if isinstance(call.get(key), dict)}
+    extra = {key: call[key] for key in KEPT_EXTRAS if isinstance(call.get(key), dict) and _can_go_back(call[key])}
     place = index if isinstance(index, int) else None
     return Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra)
+
+
+def _can_go_back(value: Entry) -> bool:
+    try:
+        return is_object(json.dumps(value))
+    except RecursionError:
+        return False
 
 
 def _content_text(value: object) -> str:

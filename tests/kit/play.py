@@ -51,6 +51,7 @@ class ScriptedModel:
         self._beside = {what: list(answers) for what, answers in (beside or {}).items()}
         self.requests: list[Seen] = []
         self.refusals: list[str] = []
+        self.agents: list[str] = []  # of every request, what it says that it is sent by
         self.errors: list[str] = []
         self._left = list(script)
         self._repeated = 0
@@ -92,6 +93,7 @@ class ScriptedModel:
         self._server.close()
 
     async def _handle(self, request: Request, answer: Answer) -> None:
+        self.agents.append(request.headers.get("user-agent", ""))
         if self._key and request.headers.get("authorization") != f"Bearer {self._key}":
             await answer.send(401, _error("Incorrect API key provided.", "invalid_api_key"))
         elif left := self._beside.get(what := f"{request.method} {request.path}"):
