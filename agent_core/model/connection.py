@@ -166,13 +166,18 @@ class Connection:
         url: str,
         *,
         key: str = "",
+        name: str = "",
         timeout_s: float = 600,
         retries: int = 0,
         azure: AzureTerms | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """Create a client: Azure's own with its terms; `transport` answers in place of the network."""
+        """Create a client: Azure's own with its terms; `transport` answers in place of the network.
+
+        `name` stands for the address in what the user reads.
+        """
         self.url = url = url.rstrip("/")
+        self._where = name or url
         self._key = key
         self._timeout_s = timeout_s
         self._retries = retries
@@ -236,7 +241,7 @@ class Connection:
             ModelError: nothing answers in time, or not so.
         """
         url = root_of(self.url) + path[1:] if path.startswith("//") else path
-        attempt = _Attempt(f"{self.url}{path}" if url is path else url)
+        attempt = _Attempt(f"{self._where}{path}" if url is path else url)
         token = _attempt.set(attempt)
         options: Any = {"max_retries": 0}  # Any: a part of what the package types
         try:
@@ -247,7 +252,7 @@ class Connection:
                     else self._client.post(url, cast_to=httpx2.Response, body=body, options=options)
                 )
         except TimeoutError as error:
-            raise Unavailable(f"{self.url} said nothing for {timeout_s:g} s.") from error
+            raise Unavailable(f"{self._where} said nothing for {timeout_s:g} s.") from error
         except OpenAIError as error:
             raise self._worded(error, attempt) from error
         finally:
@@ -263,7 +268,7 @@ class Connection:
         entries = await self.ask("/models", timeout_s=timeout_s)
         entries = entries.get("data") if isinstance(entries, dict) else entries
         if not isinstance(entries, list):
-            raise ModelError(f"{self.url}/models sent no list of models.", fix=base_url_hint(self.url))
+            raise ModelError(f"{self._where}/models sent no list of models.", fix=base_url_hint(self.url))
         return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
     async def aclose(self) -> None:
@@ -275,7 +280,7 @@ class Connection:
     ) -> httpx2.Response:
         """Return the response to a request; its body is to be read if it is streamed. It runs in a task of its own."""
         self._trace("→", content)
-        attempt = _Attempt(self.url, lambda piece: tell(replace(piece, reason=self._without_key(piece.reason))))
+        attempt = _Attempt(self._where, lambda piece: tell(replace(piece, reason=self._without_key(piece.reason))))
         _attempt.set(attempt)
         try:
             response: Any = await self._client.post(
@@ -305,7 +310,7 @@ class Connection:
         except httpx2.HTTPError as error:  # of an answer that is read whole
             raise self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off() from error
         if empty:
-            raise ModelError(f"{self.url} answered, but not with a completion.", fix=base_url_hint(self.url))
+            raise ModelError(f"{self._where} answered, but not with a completion.", fix=base_url_hint(self.url))
         if not ended and not (isinstance(response.stream, _Bounded) and response.stream.is_done):
             raise self._broken_off()
 
@@ -319,29 +324,29 @@ class Connection:
         if _WIRE.isEnabledFor(logging.DEBUG):
             self._trace("←", json.dumps(chunk).encode())
         if not isinstance(chunk, dict):
-            message = f"{self.url} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
+            message = f"{self._where} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
             raise self._hidden(ModelError(message, fix=base_url_hint(self.url)))
         failed = chunk.get("response") if chunk.get("type") == "response.failed" else None
         if error := (failed if isinstance(failed, dict) else chunk).get("error"):
-            raise self._hidden(explain_in_stream(error, self.url))
+            raise self._hidden(explain_in_stream(error, self._where))
         if chunk.get("type") == "error":
-            raise self._hidden(explain_in_stream(chunk, self.url))
+            raise self._hidden(explain_in_stream(chunk, self._where))
         return chunk
 
     def _worded(self, error: OpenAIError, attempt: _Attempt | None = None) -> ModelError:
         """Return what the user reads of an error of the package: of an attempt, or of a stream that had begun."""
         cause = error if isinstance(error, Unbounded | Elsewhere) else error.__cause__
         if isinstance(cause, Elsewhere):
-            message = f"{self.url} redirects to {cause}, which is not followed: nothing was sent to it."
+            message = f"{self._where} redirects to {cause}, which is not followed: nothing was sent to it."
             return ModelError(message, fix="If you trust that address, set it as `model.base_url`.")
         if isinstance(cause, Unbounded):
             fix = "Is this a model's endpoint? If this continues, choose another one."
-            return self._hidden(ModelError(f"{self.url} {cause}.", fix=fix))
+            return self._hidden(ModelError(f"{self._where} {cause}.", fix=fix))
         if isinstance(error, openai.APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
             return self._silent()
         if attempt is None:
             if type(error) is openai.APIError:
-                return self._hidden(explain_in_stream(error.body, self.url))
+                return self._hidden(explain_in_stream(error.body, self._where))
             return self._broken_off()
         failure = attempt.failure
         assert failure is not None, "every failure of a request was noted"
@@ -354,7 +359,7 @@ class Connection:
     def _trace(self, arrow: str, content: bytes) -> None:
         """Log what goes over the wire, without the key, where that is wanted."""
         if _WIRE.isEnabledFor(logging.DEBUG):
-            _WIRE.debug("%s %s %s", arrow, self.url, self._without_key(content.decode("utf-8", "replace")))
+            _WIRE.debug("%s %s %s", arrow, self._where, self._without_key(content.decode("utf-8", "replace")))
 
     def _without_key(self, text: str) -> str:
         """Return a text without the user's key, which an endpoint may repeat in whatever it says."""
@@ -368,17 +373,17 @@ class Connection:
     def _not_json(self, error: Exception, text: str = "") -> ModelError:
         text = text or getattr(error, "doc", "")
         if text.lstrip()[:1] == "<":
-            return ModelError(f"{self.url} sent a web page instead of JSON.", fix=base_url_hint(self.url))
-        message = f"{self.url} sent what is not JSON ({one_line(str(error))[:200]}): {one_line(text[:200])}"
+            return ModelError(f"{self._where} sent a web page instead of JSON.", fix=base_url_hint(self.url))
+        message = f"{self._where} sent what is not JSON ({one_line(str(error))[:200]}): {one_line(text[:200])}"
         return self._hidden(ModelError(message, fix=base_url_hint(self.url)))
 
     def _silent(self) -> ModelError:
-        message = f"{self.url} said nothing for {self._timeout_s:g} s."
+        message = f"{self._where} said nothing for {self._timeout_s:g} s."
         return ModelError(message, fix="Try again, or raise `model.timeout_s`.")
 
     def _broken_off(self) -> ModelError:
         fix = "Try again; at the prompt: /retry."
-        return Unavailable(f"The connection to {self.url} broke off in the middle of the answer.", fix=fix)
+        return Unavailable(f"The connection to {self._where} broke off in the middle of the answer.", fix=fix)
 
 
 def _not_reached(error: httpx2.HTTPError, where: str) -> ModelError:

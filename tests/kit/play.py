@@ -116,8 +116,6 @@ class ScriptedModel:
         body = json.loads(request.body)
         is_chat = request.path == "/v1/chat/completions"
         seen = Seen(body, request.headers) if is_chat else Seen(responses.as_chat(body), request.headers, body)
-        if misfit := unfit(body, request.path):
-            self.errors.append(misfit)
         is_summary = seen.text.startswith(SUMMING_UP)
         (self.summaries if is_summary else self.requests).append(seen)
         if seen.body.get("model") not in [entry["id"] for entry in self._models]:
@@ -125,6 +123,9 @@ class ScriptedModel:
         elif found := fault(seen.body, self._limit_tokens, reserves=self._reserves):
             self.refusals.append(found[0])
             await answer.send(400, _error(*found))
+        elif misfit := unfit(body, request.path):
+            self.errors.append(misfit)
+            await answer.send(400, _error(misfit, "script_error"))
         elif is_summary:
             summary = self._summary(seen) if callable(self._summary) else self._summary
             await _play(summary, seen, answer, -len(self.summaries))
