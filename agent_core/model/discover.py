@@ -55,7 +55,7 @@ _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 LOCAL: Final = "local"
 """The name of the best local model: of those with weights on this machine, or else the recommended one."""
 LOCAL_PREFIX: Final = "local/"
-PROBE_S: Final = 0.3
+PROBE_S: Final = 1.0  # nothing there is told at once; this is for a server that is busy
 _LISTING_S: Final = 5.0
 _NAMES_S: Final = 2.0  # for its names alone: somebody waits at the prompt
 _SHOWN: Final = 3
