@@ -219,7 +219,7 @@ class Connection:
             finally:
                 posting.cancel()
             try:
-                async with aclosing(self._chunks(response)) as chunks:
+                async with aclosing(self._chunks(response, streamed=streamed)) as chunks:
                     async for chunk in chunks:
                         begun = True
                         yield chunk
@@ -291,9 +291,10 @@ class Connection:
         assert isinstance(response, httpx2.Response), "it was asked for"
         return response
 
-    async def _chunks(self, response: httpx2.Response) -> AsyncGenerator[Chunk, None]:
+    async def _chunks(self, response: httpx2.Response, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
         try:
-            if "application/json" in response.headers.get("content-type", "") or response.is_closed:
+            kind = response.headers.get("content-type", "")
+            if "application/json" in kind or not (streamed or "text/event-stream" in kind):
                 await response.aread()
                 yield self._checked(self._json(response))
                 return

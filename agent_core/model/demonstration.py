@@ -1,15 +1,14 @@
 """The scripted demonstration that a small model imitates: the data of `demonstration.toml`, as messages."""
 
 import json
-from importlib import resources
 from typing import Any, Final
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, User
-from sandbox.wire.foreign import read_toml
 
+from .quirks import parsed_toml
 from .request import FunctionShown
 
-_DATA: Final = read_toml(resources.files(__package__).joinpath("demonstration.toml").read_text(encoding="utf-8"))
+_DATA: Final = parsed_toml("demonstration.toml")
 INSTRUCTIONS: Final[str] = _DATA["instructions"]
 TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {}
 """The functions that the demonstration tells of, by message."""

@@ -33,8 +33,10 @@ def to_responses(body: Mapping[str, Any]) -> Chunk:
     reasoning = {"summary": "auto"}
     if effort := values.pop("reasoning_effort", None):
         reasoning["effort"] = effort
+    text = {"verbosity": verbosity} if (verbosity := values.pop("verbosity", None)) else {}
     if form := values.pop("response_format", None):
-        values["text"] = {"format": {"type": form["type"], **form.get("json_schema", {})}}
+        text["format"] = {"type": form["type"], **form.get("json_schema", {})}
+    values |= {"text": text} if text else {}
     choice = values.get("tool_choice")
     if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
         values["tool_choice"] = {"type": "function", **choice["function"]}

@@ -12,12 +12,14 @@ from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, TextPiece, ThoughtPiece
 from agent_core.model.dialect import dialect_of
 from agent_core.model.endpoint import Endpoint
+from agent_core.model.responses import to_responses
 from sandbox import Sandbox
 from tests.cli.support import run
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Cut, Fail, Raw, Repeat, Say, ScriptedModel, Seen, Stall, Step, Wanted
 from tests.kit.desk import VOWELS, Desk, ended
 from tests.kit.desk import desk as open_desk
+from tests.kit.params import unfit
 from tests.kit.play import scripted as scripted_model
 from tests.kit.responses import reasoning
 from tests.model.asking import ask, ask_reply
@@ -61,6 +63,18 @@ async def test_nothing_is_stored_there_and_reasoning_comes_sealed(scripted: Scri
     assert (sent["store"], sent["include"]) == (False, ["reasoning.encrypted_content"])
     assert (sent["max_output_tokens"], sent["temperature"], sent["reasoning"]) == (99, 0.5, {"summary": "auto"})
     assert sent["tools"][0].keys() == {"type", "name", "description", "parameters", "strict"}
+
+
+def test_parameters_of_chat_completions_go_where_this_api_has_them() -> None:
+    shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
+    asked = {"reasoning_effort": "low", "verbosity": "high", "response_format": shape}
+    choice = {"tool_choice": {"type": "function", "function": {"name": "f"}}}
+    tool = {"type": "function", "name": "f", "description": "", "parameters": {"type": "object"}, "strict": False}
+    body = to_responses({"model": "m", "messages": [], "tools": [tool], **asked, **choice})
+    assert unfit(body, "/v1/responses") is None
+    assert (body["reasoning"]["effort"], body["text"]["verbosity"]) == ("low", "high")
+    assert body["text"]["format"] == {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
+    assert body["tool_choice"] == {"type": "function", "name": "f"}
 
 
 async def test_what_was_reasoned_goes_back_within_the_turn_as_it_came(scripted: Scripted) -> None:
