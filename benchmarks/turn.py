@@ -16,6 +16,8 @@ from typing import Any
 
 import openai
 
+from agent_core.model.connection import Connection
+
 from .fake_endpoint import running
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 from .peers.ours import CALLS, open_workspace, our_turn
@@ -39,7 +41,7 @@ def main() -> None:
 
 
 async def bench(rounds: int, calls: int = CALLS) -> list[Row]:
-    """Milliseconds per step, of both loops and of the SDK's lower-level request."""
+    """Milliseconds per step, of both loops and of other ways to ask through the package."""
     async with AsyncExitStack() as stack:
         url = f"{stack.enter_context(running())}/{calls}/v1"
         root = Path(
@@ -47,12 +49,20 @@ async def bench(rounds: int, calls: int = CALLS) -> list[Row]:
         )  # a disk, not a memory disk
         workspace = await stack.enter_async_context(open_workspace(root, url, calls))
         client = await stack.enter_async_context(openai.AsyncOpenAI(base_url=url, api_key="none"))
-        sdk, post, ours = "SDK loop, chat.completions.create", "SDK loop, lower-level post", "Knapper's loop"
-        acts = {
-            sdk: partial(_sdk_turn, partial(_create, client), calls),
-            post: partial(_sdk_turn, partial(_post, client), calls),
-            ours: partial(our_turn, workspace, count(), calls),
+        connection = Connection(url)
+        stack.push_async_callback(connection.aclose)
+        sdk, ours = "SDK loop, chat.completions.create", "Knapper's loop"
+        ways: dict[str, Ask] = {
+            sdk: partial(_create, client),
+            "SDK loop, streamed, each chunk typed": partial(_streamed, client),
+            "SDK loop, create.with_raw_response": partial(_raw, client),
+            "SDK loop, lower-level post": partial(_post, client),
+            "SDK loop, lower-level post of bytes": partial(_post_bytes, client),
+            "SDK loop, our connection": partial(_connected, connection, False),
+            "SDK loop, our connection, streamed": partial(_connected, connection, True),
         }
+        acts = {name: partial(_sdk_turn, ask, calls) for name, ask in ways.items()}
+        acts[ours] = partial(our_turn, workspace, count(), calls)
         taken = {
             name: [seconds / (calls + 1) for seconds in found] for name, found in (await in_turn(acts, rounds)).items()
         }
@@ -92,6 +102,39 @@ async def _post(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, An
     found: Any = await client.post("/chat/completions", cast_to=object, body=body)
     message: dict[str, Any] = found["choices"][0]["message"]
     return message
+
+
+async def _streamed(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, Any]:
+    stream = await client.chat.completions.create(model="fake", messages=messages, tools=[_SCHEMA], stream=True)
+    return _joined([chunk.model_dump(exclude_none=True) async for chunk in stream])
+
+
+async def _raw(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, Any]:
+    ask = client.chat.completions.with_raw_response.create
+    message: dict[str, Any] = json.loads((await ask(model="fake", messages=messages, tools=[_SCHEMA])).text)
+    return _joined([message])
+
+
+async def _post_bytes(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, Any]:
+    content = json.dumps({"model": "fake", "messages": messages, "tools": [_SCHEMA]}).encode()
+    found: Any = await client.post("/chat/completions", cast_to=object, content=content)
+    return _joined([found])
+
+
+async def _connected(connection: Connection, streamed: bool, messages: list[Any]) -> dict[str, Any]:  # noqa: FBT001
+    body = {"model": "fake", "messages": messages, "tools": [_SCHEMA]} | ({"stream": True} if streamed else {})
+    content = json.dumps(body, separators=(",", ":")).encode()
+    found = [chunk async for chunk in connection.stream("/chat/completions", content, streamed=streamed)]
+    return _joined([chunk for chunk in found if isinstance(chunk, dict)])
+
+
+def _joined(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message of an answer that comes whole, or in one piece of a stream."""
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    message: dict[str, Any] = choices[0].get("message") or choices[0]["delta"]
+    for call in message.get("tool_calls", ()):
+        call.pop("index", None)
+    return {"role": "assistant", "content": None, **message}
 
 
 if __name__ == "__main__":

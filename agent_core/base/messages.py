@@ -43,11 +43,15 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """One reply of the model: text, the calls it asks for, and its thought where it shows one."""
+    """One reply of the model: text, the calls it asks for, and its thought where it shows one.
+
+    `reasoning` is what goes back to the endpoint within the turn, unread: JSON texts as they came.
+    """
 
     text: str
     calls: tuple[Call, ...] = ()
     thought: str = ""
+    reasoning: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,15 @@ class ModelSettings(SettingsSection):
     name: str | None = Field(
         None, description="Model at the chosen endpoint, `local/…`, or `local`: the best local model that is here."
     )
-    base_url: str | None = Field(None, description="Address of an endpoint that speaks chat completions.")
+    base_url: str | None = Field(None, description="Address of an endpoint with OpenAI's API.")
     mode: Literal["auto", "native", "constrained"] = Field(
         "auto",
         description="How calls are sent; `auto`: native, or constrained if the model is small, or does not make calls.",
+    )
+    api: Literal["auto", "chat", "responses"] = Field(
+        "auto",
+        description="API that the endpoint is asked by; `auto`: `responses` at OpenAI and Azure's newer surface,"
+        " `chat` elsewhere.",
     )
     stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
     temperature: float | None = Field(
@@ -58,6 +63,7 @@ class NamedModel(SettingsSection):
         None, pattern=KEY_VARIABLE, description="Environment variable with its key: `…_API_KEY`."
     )
     mode: Literal["auto", "native", "constrained"] | None = Field(None, description="How calls are sent.")
+    api: Literal["auto", "chat", "responses"] | None = Field(None, description="API that its endpoint is asked by.")
     temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature.")
     context_tokens: int | None = Field(None, ge=512, description="Size of the window.")
     price: ModelPrice | None = Field(None, description="`{ input = 1.0, cached = 0.1, output = 4.0 }` in dollars.")

@@ -246,7 +246,7 @@ def size_of(message: Message) -> int:
     match message:
         case Assistant():
             calls = sum(len(call.name) + _bytes(call.arguments) + 2 * _ENVELOPE for call in message.calls)
-            return _bytes(message.text) + calls + _ENVELOPE
+            return _bytes(message.text) + calls + sum(map(_bytes, message.reasoning)) + _ENVELOPE
         case Answer():
             return _bytes(message.text) + 2 * _ENVELOPE
         case User(text, packed) | Notice(text, packed):

@@ -7,6 +7,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from importlib import import_module
 
 from agent_core.base.errors import KnapperError, LostLease, UsageError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
@@ -380,6 +381,9 @@ async def opened(
 ) -> AsyncIterator[Conversation]:
     """Open the workspace, its agent and a conversation; close everything at the end."""
     root = Workspace.find(options.root)
+    if options.once:  # at the prompt it is loaded while the user types
+        beside = asyncio.create_task(asyncio.to_thread(import_module, "agent_core.model.client"))
+        beside.add_done_callback(asyncio.Task.exception)  # of a part that is missing, whoever needs it tells
     async with (
         Workspace.open(
             root,

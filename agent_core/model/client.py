@@ -24,20 +24,18 @@ from .discover import DiscoveredModel
 from .either import EitherModel
 from .endpoint import Endpoint
 from .failures import NotTaken
-from .probe import ask
-from .profile import KnownModes, ModelProfile, find_profile, probed, root_of
+from .profile import KnownModes, ModelProfile, find_profile, probed
 from .quirks import WindowPlace, quirks
 from .reply import CallPiece, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .schemas import loosened
 from .stream import Assembly
 from .tokens import Estimator, Window, known_window, listed_window, tells_windows, told_window, window
-from .tour.endpoint import TourEndpoint
+from .tour.endpoint import tour_endpoint
 from .wire import RequestWriter, read_progress
 
 _Told: TypeAlias = dict[str, Any]  # Any: foreign JSON
 
-_ASK_S: Final = 3.0
 _LOAD_S: Final = 60.0
 _SET: Final = re.compile(r"^num_ctx[ \t]+(\d{1,9})\b", re.MULTILINE)
 
@@ -51,10 +49,10 @@ async def find_window(
     """
     if endpoint.settings.context_tokens:
         return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
-    if endpoint.dialect.loading and (loaded := await loaded_window(chosen, endpoint.dialect.loading, loads=loads)):
+    if endpoint.dialect.loading and (loaded := await loaded_window(endpoint, endpoint.dialect.loading, loads=loads)):
         return loaded
     known, key = known or KnownModes(), f"{endpoint.url} {endpoint.model}"
-    if tokens := chosen.context_tokens or await _told(endpoint, chosen, loads=loads):
+    if tokens := chosen.context_tokens or await _told(endpoint, loads=loads):
         known.put_window(key, tokens)
         return Window(tokens, "told by the endpoint")
     if tokens := known.window(key):
@@ -66,7 +64,7 @@ async def find_window(
     return Window(quirks().assumed_window, "assumed", is_assumed=True, is_news=is_news)
 
 
-async def _told(endpoint: Endpoint, chosen: DiscoveredModel, *, loads: bool) -> int | None:
+async def _told(endpoint: Endpoint, *, loads: bool) -> int | None:
     """Return the window that a listing tells, or what is beside the endpoint: what is served, else the model's own.
 
     Beside it only servers of the user's own are asked, not known services.
@@ -80,8 +78,8 @@ async def _told(endpoint: Endpoint, chosen: DiscoveredModel, *, loads: bool) -> 
     is_known, servers = bool(endpoint.dialect.address), {server.name for server in quirks().servers}
     if is_known and endpoint.dialect.name not in servers:
         return own
-    root, places = root_of(chosen.endpoint_url), quirks().beside
-    asked = (ask(root + place.path, key=chosen.key, timeout_s=_ASK_S) for place in places)
+    places = quirks().beside
+    asked = (endpoint.beside(place.path) for place in places)
     owns = [own] if own else []
     for place, answer in zip(places, await asyncio.gather(*asked), strict=True):
         entries = [*_meant(place, answer, endpoint.model)]
@@ -89,7 +87,7 @@ async def _told(endpoint: Endpoint, chosen: DiscoveredModel, *, loads: bool) -> 
             return min(sizes)
         owns += [size for entry in entries if (size := told_window(entry, place.own))]
     loading = next((dialect.loading for dialect in dialects() if dialect.loading), None)
-    loaded = await loaded_window(chosen, loading, loads=loads) if loading and not is_known else None
+    loaded = await loaded_window(endpoint, loading, loads=loads) if loading and not is_known else None
     return loaded.tokens if loaded else next(iter(owns), None)
 
 
@@ -107,36 +105,40 @@ async def window_of(chosen: DiscoveredModel, settings: ModelSettings) -> Window 
     """Return the window of a model that is not opened; None for one that is not at an endpoint."""
     if chosen.kind != "endpoint":
         return None
-    endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings)
+    endpoint = _endpoint(chosen, settings)
     try:
         return await find_window(endpoint, chosen, loads=False)
     finally:
         await endpoint.aclose()
 
 
-async def loaded_window(chosen: DiscoveredModel, loading: Loading, *, loads: bool = True) -> Window | None:
+def _endpoint(chosen: DiscoveredModel, settings: ModelSettings) -> Endpoint:
+    url, model = chosen.endpoint_url, chosen.model_name
+    return Endpoint(url, model, key=chosen.key, settings=settings, azure=chosen.azure)
+
+
+async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = True) -> Window | None:
     """Return the window with which a server loads its model, which may be far smaller than the model's own.
 
     What is running is the truth. So the model is loaded (`loads`), as its first request would do.
     """
-    address, root = urlsplit(chosen.endpoint_url), root_of(chosen.endpoint_url)
-    named = {"model": chosen.model_name}
-    shown = await ask(root + loading.shown, named, key=chosen.key, timeout_s=_ASK_S)
+    named = {"model": endpoint.model}
+    shown = await endpoint.beside(loading.shown, named)
     own = _own(shown)
-    if shown.get("remote_host") or address.hostname in loading.remote:
+    if shown.get("remote_host") or urlsplit(endpoint.url).hostname in loading.remote:
         return Window(own, "told by the endpoint") if own else None
-    running = await _running(root + loading.running, chosen)
+    running = await _running(endpoint, loading)
     if not running and shown and loads:
-        await ask(root + loading.load, {**named, "stream": False}, key=chosen.key, timeout_s=_LOAD_S)
-        running = await _running(root + loading.running, chosen)
+        await endpoint.beside(loading.load, {**named, "stream": False}, timeout_s=_LOAD_S)
+        running = await _running(endpoint, loading)
     tokens = running or _set(shown) or (min(own, loading.unset) if own else 0)
     source = "as its server loads it"
     return (Window(tokens, source, loading.fix) if tokens < own else Window(tokens, source)) if tokens else None
 
 
-async def _running(url: str, chosen: DiscoveredModel) -> int:
-    models = (await ask(url, key=chosen.key, timeout_s=_ASK_S)).get("models")
-    names = {chosen.model_name, f"{chosen.model_name}:latest"}
+async def _running(endpoint: Endpoint, loading: Loading) -> int:
+    models = (await endpoint.beside(loading.running)).get("models")
+    names = {endpoint.model, f"{endpoint.model}:latest"}
     for entry in models if isinstance(models, list) else ():
         if isinstance(entry, dict) and entry.get("model") in names and (size := window(entry.get("context_length"))):
             return size
@@ -302,12 +304,12 @@ async def open_model(
 
         return await open_local(chosen.model_name, settings)
     if chosen.kind == "tour":
-        return TourModel(await TourEndpoint.start(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
-    endpoint = Endpoint(chosen.endpoint_url, chosen.model_name, key=chosen.key, settings=settings, clock=clock)
+        return TourModel(tour_endpoint(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
+    endpoint = _endpoint(chosen, settings)
     known = KnownModes(found_out)
     if settings.mode == "native":
         return NativeModel(endpoint, window=await find_window(endpoint, chosen, known), clock=clock)
-    profile = await find_profile(endpoint, chosen, known)
+    profile = await find_profile(endpoint, known)
     window = await find_window(endpoint, chosen, known)
     if profile.context_tokens and not settings.context_tokens:  # of one slot, where the server has several
         window = Window(profile.context_tokens, "as its server loads it", window.fix)
@@ -349,7 +351,7 @@ async def keep_loaded(endpoint: Endpoint) -> None:
     if loading is None or urlsplit(endpoint.url).hostname in loading.remote:
         return
     body = {"model": endpoint.model, "keep_alive": loading.keep_alive, "stream": False}
-    await ask(root_of(endpoint.url) + loading.load, body, timeout_s=_LOAD_S)
+    await endpoint.beside(loading.load, body, timeout_s=_LOAD_S)
 
 
 def _pieces(chunk: dict[str, Any], assembly: Assembly) -> list[Piece]:  # Any: foreign JSON

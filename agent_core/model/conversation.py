@@ -10,14 +10,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
-from sandbox.wire.foreign import read_json, read_toml
+from sandbox.wire.foreign import read_json
 
 from .demonstration import DEMONSTRATION, TOLD
-from .offer import ConstrainedModels, read_offer
+from .offer import choice
 from .request import FunctionShown, Request
 from .step import write_step
 from .wire import is_object, mark
@@ -25,12 +24,6 @@ from .wire import is_object, mark
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NAME_WEIGHT: Final = 2
 _LONGEST: Final = 256  # characters of a text in a list that was asked for
-
-
-@cache
-def choice() -> ConstrainedModels:
-    """Return the data on what a small model is offered, read once."""
-    return read_offer(read_toml(resources.files(__package__).joinpath("constrained.toml").read_text(encoding="utf-8")))
 
 
 def trim(function: FunctionShown, last: str = "") -> FunctionShown:

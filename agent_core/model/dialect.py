@@ -6,16 +6,27 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
+from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
-from .quirks import Instead
+from .quirks import Instead, Pattern, as_kind, parsed_toml
 
 _SCHEMA: Final = '"SCHEMA"'
 _EVERY_WAY: Final = ("json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object")
+
+
+AZURE: Final = "Azure"
+"""The name of its dialects."""
+
+
+@dataclass(frozen=True, slots=True)
+class AzureTerms:
+    """What Azure's own client needs beside an address: the version of its API, and whether the key is a token."""
+
+    version: str
+    is_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,9 @@ class Dialect:
 
     name: str = "another endpoint"
     address: str = ""
+    path: str = ""
+    api: Literal["chat", "responses"] = "chat"
+    keeps_reasoning: bool = True
     system: str = "system"
     one_call: bool = False
     most_functions: int = 128
@@ -88,7 +102,7 @@ class Dialect:
 class DialectChange:
     """A server's message that it wants another form of request, and the dialect fields that provide it."""
 
-    says: re.Pattern[str]
+    says: Pattern
     fields: Mapping[str, Any]  # Any: JSON
 
 
@@ -112,39 +126,40 @@ def changed(dialect: Dialect, refusal: str) -> Dialect | None:
 
 def dialect_of(url: str) -> Dialect:
     """Return the dialect of the endpoint at an address, known by its host, or by its port on this machine."""
-    address = urlsplit(url).netloc.lower().rpartition("@")[2]
-    return next((dialect for dialect in dialects() if re.search(dialect.address, address)), Dialect())
+    parts = urlsplit(url.rstrip("/"))
+    address = parts.netloc.lower().rpartition("@")[2]
+    fits = (each for each in dialects() if re.search(each.address, address) and re.search(each.path, parts.path))
+    return next(fits, Dialect())
+
+
+def is_loopback(url: str) -> bool:
+    """Check whether the address is on this machine."""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def root_of(url: str) -> str:
+    """Return the address of the server behind the address of an endpoint."""
+    address = urlsplit(url)
+    return f"{address.scheme}://{address.netloc}"
 
 
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """Return every dialect that this version knows."""
-    return tuple(_read(dict(entry)) for entry in _data()["endpoints"])
+    return as_kind(_data()["endpoints"], tuple[Dialect, ...])
 
 
 @cache
 def _changes() -> tuple[DialectChange, ...]:
-    return tuple(
-        DialectChange(re.compile(entry["says"], re.IGNORECASE | re.DOTALL), entry["set"])
-        for entry in _data()["changes"]
-    )
+    return as_kind(_data()["changes"], tuple[DialectChange, ...])
 
 
 @cache
-def _refusals() -> dict[str, re.Pattern[str]]:
-    lines = {feature: "".join(pattern.split("\n")) for feature, pattern in _data()["refusals"].items()}
-    return {feature: re.compile(line, re.IGNORECASE | re.DOTALL) for feature, line in lines.items()}
-
-
-def _read(entry: dict[str, Any]) -> Dialect:
-    instead = {
-        name: Instead(rule.get("as", ""), rule.get("value", "")) for name, rule in entry.pop("instead", {}).items()
-    }
-    constraints = tuple(entry.pop("constraints", _EVERY_WAY))
-    loading = Loading(**entry.pop("loading")) if "loading" in entry else None
-    return Dialect(**entry, instead=instead, constraints=constraints, loading=loading)
+def _refusals() -> dict[str, Pattern]:
+    return as_kind(_data()["refusals"], dict[str, Pattern])
 
 
 @cache
 def _data() -> dict[str, Any]:
-    return read_toml(resources.files(__package__).joinpath("dialects.toml").read_text(encoding="utf-8"))
+    return parsed_toml("dialects.toml")

@@ -17,8 +17,8 @@ from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
 from agent_core.base.settings import ModelSettings
 
-from .failures import Refusal, explain
-from .probe import base_url_hint, list_models, unlisted, unreachable
+from .dialect import AZURE, AzureTerms, dialect_of
+from .failures import base_url_hint
 from .quirks import ServerKind, quirks
 from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
@@ -55,7 +55,7 @@ _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 LOCAL: Final = "local"
 """The name of the best local model: of those with weights on this machine, or else the recommended one."""
 LOCAL_PREFIX: Final = "local/"
-PROBE_S: Final = 0.3
+PROBE_S: Final = 1.0  # nothing there is told at once; this is for a server that is busy
 _LISTING_S: Final = 5.0
 _NAMES_S: Final = 2.0  # for its names alone: somebody waits at the prompt
 _SHOWN: Final = 3
@@ -74,6 +74,8 @@ class DiscoveredModel:
     why: str
     kind: Kind = "endpoint"
     context_tokens: int | None = None
+    azure: AzureTerms | None = None
+    """For Azure's own client."""
 
 
 class UnconfirmedServer(NoModel):
@@ -113,10 +115,8 @@ async def choose(
         return _local((weights() or _SUGGESTED).removeprefix(LOCAL_PREFIX), "the best of the local models")
     if name.startswith(LOCAL_PREFIX):
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
-    named = _named_address(settings, environment)
-    if named:
-        url, why = named
-        return await _at_address(url, name, environment.get(settings.key_variable, ""), why)
+    if named := await _named(settings, environment):
+        return named
     chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
     trusted = (server for server in chosen if _is_ours(server.endpoint_url) or confirmed(server.endpoint_url))
     if ours := next(trusted, None):
@@ -134,9 +134,9 @@ async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
         ModelError: the endpoint lists its models, and none has this name; the near ones are named.
     """
     name, url = chosen.model_name, chosen.endpoint_url
-    if chosen.kind != "endpoint":
+    if chosen.kind != "endpoint" or chosen.azure or dialect_of(url).name == AZURE:  # it lists models, not deployments
         return chosen
-    entries = await list_models(url, key=chosen.key, timeout_s=_NAMES_S)
+    entries = await _listed(url, key=chosen.key, timeout_s=_NAMES_S)
     if not entries:
         return replace(chosen, why=f"{chosen.why}; it does not list its models, so the name was not checked")
     names = [entry["id"] for entry in entries]
@@ -148,7 +148,7 @@ async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
 
 async def endpoint_names(chosen: DiscoveredModel) -> list[str]:
     """Return the names of the models that the endpoint of a model lists; none if it does not say in time."""
-    return [entry["id"] for entry in await list_models(chosen.endpoint_url, key=chosen.key, timeout_s=_NAMES_S) or ()]
+    return [entry["id"] for entry in await _listed(chosen.endpoint_url, key=chosen.key, timeout_s=_NAMES_S)]
 
 
 def _among(near: Sequence[str], count: int) -> str:
@@ -167,14 +167,32 @@ def _is_ours(url: str) -> bool:
     return is_of_this_user(urlsplit(url).port or 0)
 
 
-def _named_address(settings: ModelSettings, environment: Mapping[str, str]) -> tuple[str, str] | None:
+async def _named(settings: ModelSettings, environment: Mapping[str, str]) -> DiscoveredModel | None:
+    """Return the model at the address that the settings or the environment name, if they do."""
+    name, key = settings.name or "", environment.get(settings.key_variable, "")
     if settings.base_url:
-        return settings.base_url, "its address is set"
+        return await _at_address(settings.base_url, name, key, "its address is set")
     if url := environment.get("OPENAI_BASE_URL"):
-        return url, "OPENAI_BASE_URL is set"
+        return await _at_address(url, name, key, "OPENAI_BASE_URL is set")
     if environment.get("OPENAI_API_KEY"):
-        return quirks().openai_url, "OPENAI_API_KEY is set"
+        return await _at_address(quirks().openai_url, name, key, "OPENAI_API_KEY is set")
+    if endpoint := environment.get("AZURE_OPENAI_ENDPOINT"):
+        return _at_azure(endpoint.rstrip("/"), name, environment)
     return None
+
+
+def _at_azure(url: str, name: str, environment: Mapping[str, str]) -> DiscoveredModel:
+    """Return the deployment of that name, over the newer surface unless the version of an older one is set."""
+    found = f"AZURE_OPENAI_ENDPOINT is set to {url}"
+    token = environment.get("AZURE_OPENAI_AD_TOKEN", "")
+    key, version = token or environment.get("AZURE_OPENAI_API_KEY", ""), environment.get("OPENAI_API_VERSION", "")
+    if not key:
+        raise ModelError(f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)")
+    if not name:
+        raise ModelError(f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME.")
+    why = f"{name} at {url}: AZURE_OPENAI_ENDPOINT is set, API version {version or 'v1'}"
+    azure = AzureTerms(version, bool(token)) if version else None
+    return DiscoveredModel(url if version else f"{url}/openai/v1", name, key, why, azure=azure)
 
 
 async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredModel:
@@ -184,12 +202,16 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
         name = quirks().openai_model
     if name:
         return DiscoveredModel(url, name, key, f"{name} at {url}: {why}")
-    listed = await list_models(url, key=key, timeout_s=_LISTING_S)
-    entry = _pick(listed or [], "")
+    name_one = "Or name a model: --model NAME."
+    try:
+        entries = await _list_models(url, key=key, timeout_s=_LISTING_S)
+    except ModelError as error:
+        if " cannot be reached" in error.message:
+            raise ModelError(error.message, fix="Is it running? Check the address.") from error
+        raise ModelError(error.message, fix=f"{error.fix or base_url_hint(url)} {name_one}") from error
+    entry = _pick(entries, "")
     if entry is None:
-        if listed is None and (why := await unreachable(url, timeout_s=_LISTING_S)):
-            raise ModelError(f"{url} cannot be reached: {why}.", fix="Is it running? Check the address.")
-        raise await _unlisted(url, key, is_empty=listed is not None)
+        raise ModelError(f"{url} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
     return DiscoveredModel(
         url,
         entry["id"],
@@ -199,26 +221,29 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
     )
 
 
-async def _unlisted(url: str, key: str, *, is_empty: bool) -> ModelError:
-    """Return the error for an address that answers, lists no models, and was named without a model."""
-    name_one = "Or name a model: --model NAME."
-    if is_empty:
-        return ModelError(f"{url} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
-    status, text = await unlisted(url, key=key, timeout_s=_LISTING_S)
-    if status >= 400:
-        error = explain(status, {}, Refusal.read(text), f"{url}/models")
-        keyless = quirks().fixes["keyless"] if status == 401 and not key else error.fix
-        message = error.message.replace(key, "…") if len(key) > 7 else error.message
-        return ModelError(message, fix=f"{keyless or base_url_hint(url)} {name_one}")
-    sent = "a web page" if text.lstrip()[:1] == "<" else "no list of models"
-    return ModelError(f"{url}/models sent {sent}, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
+async def _list_models(url: str, *, key: str = "", timeout_s: float) -> _Entries:
+    from .connection import Connection  # noqa: PLC0415 - the package is slow to import: only who asks a model pays
+
+    connection = Connection(url, key=key)
+    try:
+        return await connection.listing(timeout_s=timeout_s)
+    finally:
+        await connection.aclose()
+
+
+async def _listed(url: str, *, key: str = "", timeout_s: float) -> _Entries:
+    """Return the entries of GET `url`/models, each with an `id`; none if nothing suitable answers in time."""
+    try:
+        return await _list_models(url, key=key, timeout_s=timeout_s)
+    except ModelError:
+        return []
 
 
 async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[DiscoveredModel]:
     """Every server that answers and has the model, whosever it is."""
     found: list[DiscoveredModel] = []
     urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
-    answers = await asyncio.gather(*(list_models(url, timeout_s=PROBE_S) for url in urls))
+    answers = await asyncio.gather(*(_listed(url, timeout_s=PROBE_S) for url in urls))
     for server, url, entries in zip(servers, urls, answers, strict=True):
         entry = _pick(entries or [], name)
         if entry is not None:
@@ -243,7 +268,8 @@ def _nothing(name: str) -> NoModel:
     servers = ", ".join(server.name for server in quirks().servers)
     ways = (
         "Three ways to get one:",
-        f"1. a key:           export OPENAI_API_KEY=…   (another endpoint: {_ANOTHER})",
+        f"1. a key:           export OPENAI_API_KEY=…   (another endpoint: {_ANOTHER};",
+        "                    Azure: AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY)",
         f"2. a local server:  start {servers}; it is found automatically",
         f"3. a local model:   knapper models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )

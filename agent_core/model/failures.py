@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.untrusted import one_line
@@ -18,16 +19,14 @@ _NOT_TAKEN: Final = frozenset({400, 422, 501})
 _SHOWN_CHARS: Final = 400
 _SEARCHED_CHARS: Final = 20_000  # of an error, for a wait
 _CODE_CHARS: Final = 200
-_MOST_DIGITS: Final = 12
+_LONGEST_WAIT_S: Final = 120.0  # for which the package waits
+_CALLED: Final = re.compile(r"/+(chat/)?completions/*$|/+$")
+_VERSION: Final = re.compile(r"/v\d\w*(/|$)")
 _WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s')
 
 
 class Unavailable(ModelError):
-    """Error raised when the endpoint cannot answer now and may later; `retry_after` is the wait that it asked for."""
-
-    def __init__(self, message: str, *, fix: str = "", retry_after: str = "") -> None:
-        super().__init__(message, fix=fix)
-        self.retry_after = retry_after
+    """Error raised when the endpoint cannot answer now and may later."""
 
 
 class ModelMissing(ModelError):
@@ -96,7 +95,7 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
         return ModelError(message, fix=quirks().fixes["402"])
     is_about_writing = _is_about_writing(status, refusal)
     if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
-        return Unavailable(message, fix=_fix(status), retry_after=_retry_after(headers, refusal))
+        return Unavailable(message, fix=_long_wait(headers, refusal) or _fix(status))
     return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
 
 
@@ -119,25 +118,34 @@ def _fix(status: int) -> str:
     return quirks().fixes.get(str(status if status < 500 else 500), "")
 
 
-def _retry_after(headers: Mapping[str, str], refusal: Refusal) -> str:
-    """Return the wait that the endpoint asks for: seconds or a date, in a header or in its message."""
-    milliseconds = headers.get("retry-after-ms", "")
-    if milliseconds.isascii() and milliseconds.isdecimal() and len(milliseconds) <= _MOST_DIGITS:
-        return str(int(milliseconds) / 1000)
-    return headers.get("retry-after", "") or refusal.wait_s
+def _long_wait(headers: Mapping[str, str], refusal: Refusal) -> str:
+    """Return what to do where the endpoint asks for a wait that is too long to be waited out."""
+    try:
+        asked_s = float(headers.get("retry-after") or refusal.wait_s or 0)
+    except ValueError:  # a date
+        return ""
+    if not asked_s > _LONGEST_WAIT_S:
+        return ""
+    return f"It says to wait {asked_s:.0f} s: try again then, or choose another model."
 
 
-def explain_in_stream(body: Any, where: str) -> ModelError:  # Any: foreign JSON
+def explain_in_stream(error: Any, where: str) -> ModelError:  # Any: foreign JSON
     """Return the error for a refusal that arrives as a chunk of a stream, under status 200."""
-    error = body.get("error") if isinstance(body, dict) else None
     code = error.get("code") if isinstance(error, dict) else None
-    status = code if isinstance(code, int) else 500
-    return explain(status, {}, Refusal.of(body), where)
+    return explain(code if isinstance(code, int) else 500, {}, Refusal.of({"error": error}), where)
+
+
+def base_url_hint(url: str) -> str:
+    """Return what to do where an address answers, but not as the base URL of an endpoint does."""
+    base = _CALLED.sub("", url)
+    better = base if _VERSION.search(urlsplit(base).path) else f"{base}/v1"
+    return f"Try the address {better}." if better != url.rstrip("/") else "Check that this is the endpoint's base URL."
 
 
 def _refused_parameter(refusal: Refusal) -> str:
+    inner = refusal.parameter.partition(".")[0]
     for name in quirks().refused:
-        if refusal.parameter == name or any(f"{quote}{name}{quote}" in refusal.message for quote in "'`\""):
+        if inner == name or any(f"{quote}{name}{end}" in refusal.message for quote in "'`\"" for end in (quote, ".")):
             return name
     return ""
 

@@ -1,9 +1,13 @@
 """The functions that constrained mode offers a small model, and when: the data of `constrained.toml`."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from .quirks import Pattern, as_kind, parsed_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +21,13 @@ class ConstrainedModels:
     after_result_of_helper: str
     most_found: int
     enough: int
-    making: re.Pattern[str]
+    making: Pattern
     after_result: str
     remembers: Mapping[str, str]
-    tells: re.Pattern[str]
-    recalls: re.Pattern[str]
+    tells: Pattern
+    recalls: Pattern
     after_change: str
-    common: frozenset[str]
+    common: Annotated[frozenset[str], BeforeValidator(str.split)]
     hidden: Mapping[str, frozenset[str]]
     on_request: Mapping[str, frozenset[str]]
 
@@ -59,27 +63,7 @@ class ConstrainedModels:
         return self.after_change if function in self.about_functions else self.after_result
 
 
-def read_offer(data: Mapping[str, Any]) -> ConstrainedModels:  # Any: TOML
-    """Return the parsed data on what is always listed, what is found, and what is left out."""
-    return ConstrainedModels(
-        always=tuple(data["always"]),
-        finds=frozenset(data["finds"]),
-        gives=data["gives"],
-        most_of_helper=data["most_of_helper"],
-        after_result_of_helper=data["after_result_of_helper"],
-        most_found=data["most_found"],
-        enough=data["enough"],
-        making=_pattern(data["making"]),
-        after_result=data["after_result"],
-        remembers=data["remembers"],
-        tells=_pattern(data["tells"]),
-        recalls=_pattern(data["recalls"]),
-        after_change=data["after_change"],
-        common=frozenset(data["common"].split()),
-        hidden={name: frozenset(names) for name, names in data["hidden"].items()},
-        on_request={name: frozenset(words) for name, words in data["asked"].items()},
-    )
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile("".join(text.split("\n")), re.IGNORECASE | re.DOTALL)
+@cache
+def choice() -> ConstrainedModels:
+    """Return the data on what a small model is offered, read once."""
+    return as_kind(parsed_toml("constrained.toml"), ConstrainedModels)

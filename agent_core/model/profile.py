@@ -13,22 +13,18 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
-from urllib.parse import urlsplit
 
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import System, User
 from agent_core.base.plain_files import add_to, read_end
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from .dialect import Dialect, dialects
-from .discover import DiscoveredModel
+from .dialect import dialects, is_loopback
 from .endpoint import Endpoint
 from .failures import FunctionsRefused
-from .probe import ask
 from .reply import Mode, Model, Reply, TokenUsage
 from .request import FunctionShown, Request
 from .tokens import window
-from .transport import is_loopback
 
 SMALL: Final = 4e9
 """Parameters below which a model is taken for too small to call functions by itself."""
@@ -36,7 +32,6 @@ SMALL: Final = 4e9
 TINY: Final = 2e9
 """Parameters below which a model edits its memory only where a message is about that."""
 
-_ASK_S: Final = 3.0
 _NAMED: Final = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _LEAST_NAMED: Final = 2e7  # what is smaller is a window, as in `14b-instruct-1m`
 _UNITS: Final = {"b": 1e9, "m": 1e6, "k": 1e3, "": 1.0}
@@ -118,7 +113,7 @@ class KnownModes:
         return None
 
 
-async def find_profile(endpoint: Endpoint, chosen: DiscoveredModel, known: KnownModes) -> ModelProfile:
+async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
     """Return what is known of the endpoint's model. An endpoint that turns out to be a known server speaks its dialect.
 
     An address elsewhere that is no known server of such models is asked nothing.
@@ -131,7 +126,7 @@ async def find_profile(endpoint: Endpoint, chosen: DiscoveredModel, known: Known
     owned = next((dialect for dialect in dialects() if dialect.owner and dialect.owner == entry.get("owned_by")), None)
     if owned is not None and not endpoint.dialect.told:
         endpoint.speak(owned)
-    answer = await _told(endpoint.dialect, chosen) if endpoint.dialect.told else {}
+    answer = await _told(endpoint) if endpoint.dialect.told else {}
     profile = replace(read_profile([entry, answer], endpoint.model), key=key)
     facts = json.dumps([profile.parameters, profile.calls, endpoint.dialect.name])
     return _decided(replace(profile, key=f"{key} {hashlib.sha256(facts.encode()).hexdigest()[:12]}"), known)
@@ -155,20 +150,14 @@ def _decided(profile: ModelProfile, known: KnownModes) -> ModelProfile:
     return replace(profile, mode="constrained") if is_small or profile.calls is False else profile
 
 
-def root_of(url: str) -> str:
-    """Return the address of the server behind the address of an endpoint."""
-    address = urlsplit(url)
-    return f"{address.scheme}://{address.netloc}"
-
-
-async def _told(dialect: Dialect, chosen: DiscoveredModel) -> _Told:
+async def _told(endpoint: Endpoint) -> _Told:
     """Return what a server of this kind tells of the model; empty if it is none, or tells nothing."""
-    body = {"model": chosen.model_name} if dialect.loading is not None else None
-    answer = await ask(root_of(chosen.endpoint_url) + dialect.told, body, key=chosen.key, timeout_s=_ASK_S)
+    dialect = endpoint.dialect
+    answer = await endpoint.beside(dialect.told, None if dialect.loading is None else {"model": endpoint.model})
     entries = answer.get("data")
     if not isinstance(entries, list):
         return answer
-    return next((entry for entry in entries if isinstance(entry, dict) and entry.get("id") == chosen.model_name), {})
+    return next((entry for entry in entries if isinstance(entry, dict) and entry.get("id") == endpoint.model), {})
 
 
 def _sizes(answer: _Told) -> list[object]:

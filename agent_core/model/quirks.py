@@ -4,8 +4,33 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from sandbox.wire.foreign import read_toml
+
+T = TypeVar("T")
+
+
+def _compiled(text: str | list[str]) -> re.Pattern[str]:
+    """Return a pattern, in any case, that may stand over several lines or be a list of alternatives."""
+    lines = text.split("\n") if isinstance(text, str) else ["|".join(text)]
+    return re.compile("".join(lines), re.IGNORECASE | re.DOTALL)
+
+
+Pattern: TypeAlias = Annotated[re.Pattern[str], BeforeValidator(_compiled)]
+"""A pattern in a file of this package."""
+
+
+def parsed_toml(name: str) -> dict[str, Any]:
+    """Return a file of this package."""
+    return read_toml(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+
+
+def as_kind(data: object, kind: type[T]) -> T:
+    """Return data of this package as a dataclass, or a collection of one."""
+    return TypeAdapter(kind).validate_python(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +65,19 @@ class Quirks:
     """All data of `quirks.toml`."""
 
     servers: tuple[ServerKind, ...]
-    mute: re.Pattern[str]
+    mute: Pattern
     openai_url: str
     openai_model: str
-    overflow: re.Pattern[str]
-    no_credit: re.Pattern[str]
-    filtered: re.Pattern[str]
-    no_model: re.Pattern[str]
+    overflow: Pattern
+    no_credit: Pattern
+    filtered: Pattern
+    no_model: Pattern
     fixes: dict[str, str]
     refused: dict[str, Instead]
-    windows: tuple[tuple[re.Pattern[str], int], ...]
+    known: tuple[tuple[Pattern, int], ...]
     assumed_window: int
     silent_hosts: frozenset[str]
-    listed_names: tuple[str, ...]
+    told_names: tuple[str, ...]
     own_names: tuple[str, ...]
     beside: tuple[WindowPlace, ...]
 
@@ -60,28 +85,6 @@ class Quirks:
 @cache
 def quirks() -> Quirks:
     """Return the quirks that this version knows."""
-    data = read_toml(resources.files(__package__).joinpath("quirks.toml").read_text(encoding="utf-8"))
-    windows = data["windows"]
-    return Quirks(
-        servers=tuple(ServerKind(**server) for server in data["servers"]),
-        mute=re.compile(data["listed"]["mute"], re.IGNORECASE),
-        openai_url=data["openai"]["base_url"],
-        openai_model=data["openai"]["model"],
-        overflow=re.compile("|".join(data["overflow"]["wordings"]), re.IGNORECASE | re.DOTALL),
-        no_credit=re.compile(data["wordings"]["no_credit"], re.IGNORECASE),
-        filtered=re.compile(data["wordings"]["filtered"], re.IGNORECASE),
-        no_model=re.compile(data["wordings"]["no_model"], re.IGNORECASE | re.DOTALL),
-        fixes=data["fixes"],
-        refused={
-            name: Instead(instead.get("as", ""), instead.get("value", "")) for name, instead in data["refused"].items()
-        },
-        windows=tuple((re.compile(pattern, re.IGNORECASE), size) for pattern, size in windows["known"]),
-        assumed_window=windows["assumed"],
-        silent_hosts=frozenset(windows["silent"]),
-        listed_names=tuple(windows["listed"]),
-        own_names=tuple(windows["own"]),
-        beside=tuple(
-            WindowPlace(**{**place, "names": tuple(place["names"]), "own": tuple(place.get("own", ()))})
-            for place in data["beside"]
-        ),
-    )
+    data = parsed_toml("quirks.toml")
+    tables = ("listed", "openai", "wordings", "windows")
+    return as_kind({**data, **{key: value for table in tables for key, value in data[table].items()}}, Quirks)

@@ -93,6 +93,8 @@ class Reply:
     note: str = ""
     cut: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    """Items of reasoning that the endpoint wants back within the turn, as JSON texts."""
 
 
 class ModeChanged(ModelError):

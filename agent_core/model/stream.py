@@ -73,6 +73,7 @@ class Splitter:
 
 
 MOST_CALLS: Final = 128  # of one reply; what follows is left out, and the model is notified
+_MOST_REASONING_CHARS: Final = 1 << 20
 _LONGEST_ID: Final = 200
 _LONGEST_NAME: Final = 64  # of a function: a longer one names none
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
@@ -103,6 +104,7 @@ class Assembly:
         self._beyond = 0  # calls that are one too many
         self._refused = False
         self._finish = ""
+        self._reasoning: list[str] = []
         self.usage: TokenUsage | None = None
         self.extras: dict[str, Mapping[str, Any]] = {}
         """By the ids of the reply's calls: what the endpoint wants back with them."""
@@ -118,6 +120,8 @@ class Assembly:
         self.usage = read_usage(chunk) or self.usage
         self._finish = delta.finish or self._finish
         self._refused = self._refused or bool(delta.refusal)
+        if delta.reasoning and sum(map(len, self._reasoning)) < _MOST_REASONING_CHARS:
+            self._reasoning.append(delta.reasoning)
         written = [piece for fragment in delta.fragments for piece in self._join(fragment)]
         thought, text = self._splitter.feed(delta.text + delta.refusal)
         return [*self._show(delta.thought + thought, text), *written]
@@ -127,7 +131,9 @@ class Assembly:
         one.
         """
         pieces = self._show(*self._splitter.rest())
-        reply = self._with_calls(Reply(self.text, "".join(self._thought), (), self._base_finish(), self.usage or usage))
+        thought, reasoning = "".join(self._thought), tuple(self._reasoning)
+        reply = Reply(self.text, thought, (), self._base_finish(), self.usage or usage, reasoning=reasoning)
+        reply = self._with_calls(reply)
         tail = self._holder.rest()
         if reply.finish == "calls" and not self._calls:
             end = self.text.index(reply.text) + len(reply.text)

@@ -72,7 +72,7 @@ class Window:
 
 def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
     """Return the window in an entry of GET /models, under one of the names in use."""
-    return told_window(entry, quirks().listed_names)
+    return told_window(entry, quirks().told_names)
 
 
 def told_window(answer: Mapping[str, Any], names: Iterable[str]) -> int | None:  # Any: foreign JSON
@@ -93,7 +93,7 @@ def window(value: object) -> int | None:
 
 def known_window(model: str) -> int | None:
     """Return the window of a model by its name, if the table has it."""
-    return next((size for pattern, size in quirks().windows if pattern.search(model)), None)
+    return next((size for pattern, size in quirks().known if pattern.search(model)), None)
 
 
 def tells_windows(url: str) -> bool:

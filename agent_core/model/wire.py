@@ -18,6 +18,7 @@ from sandbox.wire.foreign import Malformed, read_json
 from .dialect import Dialect
 from .reply import ReadingPiece, TokenUsage
 from .request import FunctionShown
+from .responses import REASONING, reasoning_text
 from .schemas import loosened, simple, strict
 from .tokens import count
 
@@ -39,7 +40,7 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
     for message in messages:
         if isinstance(message, Assistant) and message.calls:
             for n, call in enumerate(message.calls):
-                written.append(Assistant("" if n else message.text, (call,)))
+                written.append(Assistant("" if n else message.text, (call,), reasoning=() if n else message.reasoning))
                 written += [answers[call.id]] if call.id in answers else []
         elif not isinstance(message, Answer):
             written.append(message)
@@ -67,6 +68,7 @@ class WireDelta:
     refusal: str = ""
     fragments: tuple[Fragment, ...] = ()
     finish: str = ""
+    reasoning: str = ""
 
 
 class InvalidRequest(KnapperError):
@@ -107,6 +109,7 @@ class RequestWriter:
         self.dialect = dialect
         self._grouped = _Grouped(dialect.system)
         self._written: list[tuple[Group, bytes]] = []
+        self._turn_at = 0
         self._functions: Sequence[FunctionShown] = ()
         self._functions_text = b"[]"
 
@@ -124,11 +127,14 @@ class RequestWriter:
         self._grouped = before
         # A group is kept with its text, so that no other message can get its ids meanwhile.
         last, self._written = self._written, []
+        turn_at = self._turn_of(before.groups)
+        if turn_at != self._turn_at:  # what was reasoned before is not sent any more
+            last, known, self._turn_at = [each for each in last if not _reasoning(each[0])], {}, turn_at
         for place, group in enumerate(before.groups):
             if place < len(last) and last[place][0] is group:
                 self._written.append(last[place])
             else:
-                self._written.append((group, known.get(_ids(group)) or dumps(self._entry(group))))
+                self._written.append((group, known.get(_ids(group)) or self._text(group, place > turn_at)))
         return b"[" + b",".join(text for _, text in self._written) + b"]"
 
     def functions(self, functions: Sequence[FunctionShown]) -> bytes:
@@ -137,6 +143,31 @@ class RequestWriter:
             self._functions_text = dumps(functions_to_wire(functions, self.dialect))
             self._functions = functions
         return self._functions_text
+
+    def _turn_of(self, groups: Sequence[Group]) -> int:
+        """Return the place of the user's last message, after which reasoning goes back; 0 where none does."""
+        if self.dialect.api == "chat":
+            return 0
+        places = (place for place in range(len(groups) - 1, 0, -1) if any(type(each) is User for each in groups[place]))
+        return next(places, 0)
+
+    def _text(self, group: Group, is_current: bool) -> bytes:  # noqa: FBT001 - of this turn
+        """Return a group as JSON text: one entry in chat completions, an item for each part in the Responses API."""
+        if self.dialect.api == "chat":
+            return dumps(self._entry(group))
+        first, last = group[0], group[-1]
+        if isinstance(first, Answer):
+            call_id = self.dialect.call_id(first.call_id)
+            return dumps({"type": "function_call_output", "call_id": call_id, "output": first.text})
+        text = "\n\n".join(filter(None, map(_text, group)))
+        role = self.dialect.system if isinstance(first, System) else _ROLES[type(first)]
+        returned = _reasoning(group) if is_current and self.dialect.keeps_reasoning else []
+        items = [item.encode("utf-8", "replace") for item in returned]
+        items += [dumps({"role": role, "content": text})] if text else []
+        for call in last.calls if isinstance(last, Assistant) else ():
+            made = {"name": _name(call.name), "arguments": _arguments(call.arguments)}
+            items.append(dumps({"type": "function_call", "call_id": self.dialect.call_id(call.id), **made}))
+        return b",".join(items)
 
     def _entry(self, group: Group) -> Entry:
         first = group[0]
@@ -155,6 +186,10 @@ class RequestWriter:
         function = {"name": _name(call.name), "arguments": _arguments(call.arguments)}
         extra = self.extras.get(call.id, self.dialect.missing_extra)
         return {"id": self.dialect.call_id(call.id), "type": "function", "function": function, **extra}
+
+
+def _reasoning(group: Group) -> list[str]:
+    return [item for message in group if isinstance(message, Assistant) for item in message.reasoning]
 
 
 def _ids(group: Group) -> tuple[int, ...]:
@@ -257,6 +292,8 @@ def _function(function: FunctionShown, dialect: Dialect) -> Entry:
         described |= {"parameters": strict(parameters), "strict": True}
     else:
         described["parameters"] = simple(parameters) if dialect.simple_schemas else parameters
+    if dialect.api == "responses":
+        return {"type": "function", "strict": False, **described}
     return {"type": "function", "function": described}
 
 
@@ -272,6 +309,7 @@ def read_chunk(chunk: Entry) -> WireDelta:
         refusal=_content_text(part.get("refusal")),
         fragments=tuple(_fragment(_dict(call), n if whole else None) for n, call in enumerate(calls)),
         finish=_string(choice.get("finish_reason")),
+        reasoning=reasoning_text(part.get(REASONING)),
     )
 
 
@@ -304,9 +342,16 @@ def _fragment(call: Entry, position: int | None) -> Fragment:
     arguments = function.get("arguments")
     text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
     index = call.get("index") if position is None else position
-    extra = {key: call[key] for key in KEPT_EXTRAS if isinstance(call.get(key), dict)}
+    extra = {key: call[key] for key in KEPT_EXTRAS if isinstance(call.get(key), dict) and _can_go_back(call[key])}
     place = index if isinstance(index, int) else None
     return Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra)
+
+
+def _can_go_back(value: Entry) -> bool:
+    try:
+        return is_object(json.dumps(value))
+    except RecursionError:
+        return False
 
 
 def _content_text(value: object) -> str:

@@ -185,7 +185,7 @@ class AgentLoop:
         """
         split = turn.client.split(reply.calls, self._dispatcher.most_calls)
         if reply.text or reply.calls:
-            message = Assistant(reply.text, reply.calls, reply.thought)
+            message = Assistant(reply.text, reply.calls, reply.thought, reply.reasoning if reply.calls else ())
             spending = turn.account.writes() if turn.account else []
             starting = self._dispatcher.started_at_once(split.ours, snapshot) if split.ours else []
             shown, texts = self.asker.request_record(snapshot)

@@ -344,7 +344,8 @@ def recorded_request(
 def assistant(message: Assistant) -> Entry:
     """Return the entry of a model's reply."""
     calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
-    return Entry("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
+    payload = {"text": message.text, "thought": message.thought, "calls": calls}
+    return Entry("assistant", payload | ({"reasoning": [*message.reasoning]} if message.reasoning else {}))
 
 
 def cut_off(text: str) -> Entry:
@@ -382,7 +383,7 @@ def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
 _NEEDED: Mapping[str, Shape] = {
     "user": {"text": str},
     "notice": {"text": str},
-    "assistant": {"text": str, "calls": list},
+    "assistant": {"text": str, "calls": list, "reasoning?": [str]},
     "call": {"id": str},
     "result": {"call_id": str, "name": str, "text": str},
 }
@@ -398,7 +399,7 @@ def _checked(entry: Entry) -> dict[str, Any]:  # Any: JSON
 
 def _assistant(payload: dict[str, Any]) -> Assistant:
     calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in payload["calls"])
-    return Assistant(payload["text"], calls, payload.get("thought", ""))
+    return Assistant(payload["text"], calls, payload.get("thought", ""), tuple(payload.get("reasoning", ())))
 
 
 _READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {

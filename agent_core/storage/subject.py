@@ -34,6 +34,7 @@ ENTRY: Final[dict[str, Shape]] = {
         "text?": str,
         "thought?": (str, None),
         "chars?": int,
+        "reasoning?": [str],
         "calls?": [{"id": str, "name": str, "arguments": str}],
     },
     "call": {"id?": str, "name?": str, "version?": (str, None)},

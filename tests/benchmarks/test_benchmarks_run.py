@@ -15,7 +15,7 @@ from benchmarks.measure import Row, in_turn, ratio, show
 from tests.kit.drawing import sampled
 
 TINY = [
-    pytest.param(lambda: turn.bench(1, calls=2), 3, id="turn"),
+    pytest.param(lambda: turn.bench(1, calls=2), 8, id="turn"),
     pytest.param(lambda: reload.bench(1, modules=6), 3, id="reload"),
     pytest.param(lambda: create.bench(1), 2, id="create"),
     pytest.param(lambda: bulk.bench(1, count=2), 2, id="bulk"),

@@ -10,8 +10,8 @@ ALLOWED = {
     "a file of this package, or of one that comes with it": """
         base/language functions/foreign/tools functions/gate/clones
         functions/service/foreign
-        memory/doubt memory/embedding/static memory/evidence memory/phrasebook memory/repeated model/dialect
-        model/conversation model/quirks model/reading/forms model/tour/script storage/postgres/migrate
+        memory/doubt memory/embedding/static memory/evidence memory/phrasebook memory/repeated
+        model/quirks model/reading/forms model/tour/script storage/postgres/migrate
         storage/sqlite/migrate
         workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """

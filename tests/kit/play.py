@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
+from . import responses
 from .http import Answer, Request, Server
+from .params import unfit
 from .render import events, text_events, whole
 from .rules import fault
 from .steps import Ask, Choose, Cut, Expect, Fail, Raw, Repeat, Say, Script, Seen, Stall, Step, Wanted
@@ -68,6 +70,7 @@ class ScriptedModel:
         self._beside = {what: list(answers) for what, answers in (beside or {}).items()}
         self.requests: list[Seen] = []
         self.refusals: list[str] = []
+        self.agents: list[str] = []  # of every request, what it says that it is sent by
         self.errors: list[str] = []
         self._left = list(script)
         self._repeated = 0
@@ -109,6 +112,7 @@ class ScriptedModel:
         self._server.close()
 
     async def _handle(self, request: Request, answer: Answer) -> None:
+        self.agents.append(request.headers.get("user-agent", ""))
         if self._key and request.headers.get("authorization") != f"Bearer {self._key}":
             await answer.send(401, _error("Incorrect API key provided.", "invalid_api_key"))
         elif left := self._beside.get(what := f"{request.method} {request.path}"):
@@ -116,10 +120,11 @@ class ScriptedModel:
             await answer.send(200, json.dumps(left.pop(0) if len(left) > 1 else left[0]).encode())
         elif request.method == "GET" and request.path == "/v1/models":
             await answer.send(200, json.dumps({"object": "list", "data": self._models}).encode())
-        elif request.method == "POST" and request.path == "/v1/chat/completions":
+        elif request.method == "POST" and request.path in ("/v1/chat/completions", "/v1/responses"):
             await self._complete(request, answer)
         elif self._embeds and request.method == "POST" and request.path == "/v1/embeddings":
             asked = json.loads(request.body)
+            self.refusals += filter(None, [unfit(asked, request.path)])
             self.asked_beside.append(("POST /v1/embeddings", asked))
             rows = [{"index": place, "embedding": self._embeds(text)} for place, text in enumerate(asked["input"])]
             await answer.send(200, json.dumps({"object": "list", "data": rows}).encode())
@@ -127,7 +132,9 @@ class ScriptedModel:
             await answer.send(404, _error(f"Unknown request URL: {request.method} {request.path}.", None))
 
     async def _complete(self, request: Request, answer: Answer) -> None:
-        seen = Seen(json.loads(request.body), request.headers)
+        body = json.loads(request.body)
+        is_chat = request.path == "/v1/chat/completions"
+        seen = Seen(body, request.headers) if is_chat else Seen(responses.as_chat(body), request.headers, body)
         is_summary = seen.text.startswith(SUMMING_UP)
         is_reading = seen.text.startswith(READING)
         (self.summaries if is_summary else self.readings if is_reading else self.requests).append(seen)
@@ -136,6 +143,9 @@ class ScriptedModel:
         elif found := fault(seen.body, self._limit_tokens, reserves=self._reserves):
             self.refusals.append(found[0])
             await answer.send(400, _error(*found))
+        elif misfit := unfit(body, request.path):
+            self.errors.append(misfit)
+            await answer.send(400, _error(misfit, "script_error"))
         elif is_summary:
             summary = self._summary(seen) if callable(self._summary) else self._summary
             await _play(summary, seen, answer, -len(self.summaries))
@@ -182,7 +192,7 @@ async def _play(step: Step, seen: Seen, answer: Answer, n: int) -> None:
             await answer.end()
         case Cut() | Stall():
             answer.begin("text/event-stream")
-            for event in text_events(step.after, seen, n):
+            for event in responses.text_events(step.after) if seen.raw else text_events(step.after, seen, n):
                 await answer.write(event)
             await asyncio.sleep(step.seconds if isinstance(step, Stall) else 0)
             answer.cut()
@@ -192,10 +202,10 @@ async def _play(step: Step, seen: Seen, answer: Answer, n: int) -> None:
 
 async def _speak(step: Say | Ask, seen: Seen, answer: Answer, n: int) -> None:
     if not seen.body.get("stream"):
-        await answer.send(200, whole(step, seen, n))
+        await answer.send(200, responses.whole(step, seen, n) if seen.raw else whole(step, seen, n))
         return
     answer.begin("text/event-stream; charset=utf-8")
-    for event in events(step, seen, n):
+    for event in responses.events(step, seen, n) if seen.raw else events(step, seen, n):
         await answer.write(event)
         if step.pause_s:
             await asyncio.sleep(step.pause_s)

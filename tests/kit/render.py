@@ -14,13 +14,15 @@ def whole(step: Say | Ask, seen: Seen, n: int) -> bytes:
     """The answer as one object."""
     message: dict[str, Any] = {"role": "assistant", "content": step.text or None, "refusal": None}
     if isinstance(step, Ask):
-        message["tool_calls"] = _calls(step, n)
+        message["tool_calls"] = calls_of(step, n)
     else:
         message["content"] = step.text
         if step.thought:
             message["reasoning_content"] = step.thought
     choice = {"index": 0, "message": message, "finish_reason": step.finish}
-    return json.dumps({**_head(seen, n, "chat.completion"), "choices": [choice], "usage": _usage(step, seen)}).encode()
+    return json.dumps(
+        {**_head(seen, n, "chat.completion"), "choices": [choice], "usage": usage_of(step, seen)}
+    ).encode()
 
 
 def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
@@ -30,7 +32,7 @@ def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
         yield from (_event(seen, n, {"reasoning_content": piece}) for piece in pieces(step.thought))
     yield from text_events(step.text, seen, n)
     if isinstance(step, Ask):
-        for index, call in enumerate(_calls(step, n)):
+        for index, call in enumerate(calls_of(step, n)):
             arguments = call["function"].pop("arguments")
             first = {"index": index, **call, "function": {**call["function"], "arguments": ""}}
             yield _event(seen, n, {"tool_calls": [first]})
@@ -38,7 +40,7 @@ def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
                 yield _event(seen, n, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     yield _event(seen, n, {}, step.finish)
     if (seen.body.get("stream_options") or {}).get("include_usage"):
-        yield _line({**_head(seen, n, "chat.completion.chunk"), "choices": [], "usage": _usage(step, seen)})
+        yield _line({**_head(seen, n, "chat.completion.chunk"), "choices": [], "usage": usage_of(step, seen)})
     yield b"data: [DONE]\n\n"
 
 
@@ -66,7 +68,8 @@ def _head(seen: Seen, n: int, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{n}", "object": kind, "created": 0, "model": seen.body.get("model")}
 
 
-def _calls(step: Ask, n: int) -> list[dict[str, Any]]:
+def calls_of(step: Ask, n: int) -> list[dict[str, Any]]:
+    """The calls of a reply, in the shape of chat completions."""
     return [
         {
             "id": f"call_{n}_{k}" if call.id is None else call.id,
@@ -77,7 +80,8 @@ def _calls(step: Ask, n: int) -> list[dict[str, Any]]:
     ]
 
 
-def _usage(step: Say | Ask, seen: Seen) -> dict[str, int]:
+def usage_of(step: Say | Ask, seen: Seen) -> dict[str, int]:
+    """The tokens of a reply."""
     said = step.text + "".join(call.text for call in (step.calls if isinstance(step, Ask) else ()))
     given = step.usage if isinstance(step, Say) else None
     prompt, completion = given or (len(json.dumps(seen.body)) // 4, len(said) // 4 + 1)

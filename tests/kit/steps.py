@@ -12,6 +12,8 @@ class Seen:
 
     body: dict[str, Any]
     headers: dict[str, str]
+    raw: dict[str, Any] = field(default_factory=dict)
+    """The same as it was sent, where that was to the Responses API."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -63,8 +65,12 @@ class Say:
 class Ask:
     """Ask for calls, all in one reply."""
 
-    def __init__(self, *calls: Wanted, text: str = "", finish: str = "tool_calls", pause_s: float = 0.0) -> None:
+    def __init__(
+        self, *calls: Wanted, text: str = "", finish: str = "tool_calls", pause_s: float = 0.0, thought: str = ""
+    ) -> None:
+        """`thought` is the summary of the reasoning before them, which only the Responses API shows."""
         self.calls = calls
+        self.thought = thought
         self.text = text
         self.finish = finish
         self.pause_s = pause_s

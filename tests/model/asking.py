@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from agent_core.base.clock import Clock
 from agent_core.base.messages import Message, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Piece, Reply, Request
@@ -32,12 +31,11 @@ async def ask(
     server: ScriptedModel,
     *messages: Message,
     functions: tuple[FunctionShown, ...] = (ADD,),
-    clock: Clock | None = None,
     **settings: Any,  # Any: what ModelSettings takes
 ) -> list[Piece]:
     """All pieces of one reply."""
     chosen = DiscoveredModel(server.base_url, "scripted", "key-12345", "scripted", context_tokens=32_000)
-    model = await open_model(chosen, ModelSettings(**settings), clock=clock)
+    model = await open_model(chosen, ModelSettings(**settings))
     try:
         return [piece async for piece in model.stream(Request(messages or HELLO, functions))]
     finally:

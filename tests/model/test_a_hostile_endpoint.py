@@ -9,17 +9,18 @@ import pytest
 
 from agent_core.base.errors import ModelError
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
+from agent_core.model.connection import Connection
 from agent_core.model.constrained import GrowingStep
-from agent_core.model.endpoint import read_retry_after
-from agent_core.model.reply import Reply
+from agent_core.model.reply import Reply, RetryPiece
 from agent_core.model.step import read_step
 from agent_core.model.stream import MOST_CALLS, Assembly, Splitter
 from agent_core.model.tokens import listed_window
-from agent_core.model.transport import Transport
 from agent_core.model.wire import read_usage
 from agent_core.registry.validation import NotJson, read_object
+from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.http import Answer, Request, Server
 from tests.kit.pace import least_s, time_of
+from tests.model.asking import ask
 
 KEY = "sk-notarealkey-0123456789"
 Handler = Callable[[Request, Answer], Awaitable[None]]
@@ -48,13 +49,13 @@ def sends(status: int, body: bytes, **headers: str) -> Handler:
 
 async def told(url: str, key: str = KEY) -> str:
     """Return the error of one request."""
-    transport = Transport(url, key=key)
+    connection = Connection(url, key=key)
     try:
         with pytest.raises(ModelError) as caught:
-            async for _chunk in transport.complete(b"{}", streamed=True):
+            async for _chunk in connection.stream("/chat/completions", b"{}", streamed=True):
                 pass
     finally:
-        await transport.aclose()
+        await connection.aclose()
     return str(caught.value)
 
 
@@ -91,6 +92,20 @@ async def test_an_answer_that_is_larger_than_an_answer_is_not_read_to_its_end(
     assert "sent more than 8 MiB" in await told(serve(endless))
 
 
+async def test_nor_is_one_that_is_no_stream(serve: Callable[[Handler], str]) -> None:
+    async def large(_request: Request, to: Answer) -> None:
+        to.begin("application/json")
+        for _ in range((2 << 30) >> 20):
+            await to.write(bytes(1 << 20))
+
+    assert "sent more than 8 MiB" in await told(serve(large))
+
+
+async def test_what_is_nested_too_deep_ends_in_a_sentence(serve: Callable[[Handler], str]) -> None:
+    body = b"data: " + b"[" * 200_000 + b"\n\n"
+    assert "what is not JSON" in await told(serve(sends(200, body, Content_Type="text/event-stream")))
+
+
 async def test_of_an_error_only_the_beginning_is_read(serve: Callable[[Handler], str]) -> None:
     body = json.dumps({"error": {"message": "no", "code": "x" * 20_000_000}}).encode()
     assert len(await told(serve(sends(400, body)))) < 2_000
@@ -111,6 +126,13 @@ async def test_the_users_key_is_in_no_error(serve: Callable[[Handler], str], bod
     error = await told(serve(sends(status, body.encode(), Content_Type=kind)))
     assert KEY not in error
     assert "…" in error
+
+
+async def test_the_users_key_is_in_no_report_of_another_try(scripted: Callable[..., ScriptedModel]) -> None:
+    busy = Fail(429, "busy with key-12345", {"retry-after-ms": "1"})
+    retry, *_ = await ask(scripted([busy, Say("Here.")]))
+    assert isinstance(retry, RetryPiece)
+    assert retry.reason.endswith("says (429): busy with ….")
 
 
 @pytest.mark.parametrize("key", ["x", "none", "EMPTY", "dummy"])
@@ -139,8 +161,9 @@ def test_a_window_that_can_be_none_is_not_believed(size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5_000])
-def test_a_wait_beyond_all_calendars_is_none(text: str) -> None:
-    assert read_retry_after(text, 0.0) is None
+async def test_a_wait_beyond_all_calendars_ends_in_a_sentence(serve: Callable[[Handler], str], text: str) -> None:
+    url = serve(sends(429, b'{"error": {"message": "slow"}}', Retry_After=text))
+    assert f"{url} says (429): slow." in await told(url)
 
 
 @pytest.mark.parametrize("escape", ["\\d", "\\q", "\\'", "\\x41"])

@@ -14,10 +14,13 @@ from agent_core.model.client import NativeModel, open_model
 from agent_core.model.dialect import Dialect, changed, dialect_of, dialects, refuses
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.endpoint import Endpoint
+from agent_core.model.responses import to_responses
 from agent_core.model.schemas import loosened, simple, strict
 from agent_core.model.tokens import Window
 from agent_core.model.wire import functions_to_wire
 from tests.kit import Fail, Say, ScriptedModel
+from tests.kit.params import unfit
+from tests.kit.responses import as_chat
 from tests.kit.rules import fault
 from tests.model.asking import ADD, ask, ask_reply, chunks, to_wire
 
@@ -54,7 +57,12 @@ def test_an_endpoint_is_known_by_its_address(url: str, name: str) -> None:
 
 @pytest.mark.parametrize("dialect", [pytest.param(each, id=each.name) for each in dialects()])
 def test_every_dialect_writes_what_servers_take(dialect: Dialect) -> None:
-    assert fault({"messages": to_wire(TWO_CALLS, dialect), "tools": functions_to_wire([ADD], dialect)}) is None
+    body = {"model": "m", "messages": to_wire(TWO_CALLS, dialect), "tools": functions_to_wire([ADD], dialect)}
+    if dialect.api == "responses":
+        sent = to_responses(body)
+        assert unfit(sent, "/v1/responses") is None
+        body = as_chat(sent)
+    assert fault(body) is None
     for way in dialect.ways:
         assert ('{"type": "object"}' in json.dumps(way.constrain({"type": "object"}))) is (way.name != "json_object")
 

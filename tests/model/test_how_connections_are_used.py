@@ -8,9 +8,10 @@ import pytest
 
 from agent_core.base.messages import Assistant, User
 from agent_core.base.settings import ModelSettings
+from agent_core.memory.embedding import embedder
 from agent_core.model import Piece, Reply, Request
 from agent_core.model.client import open_model
-from agent_core.model.discover import DiscoveredModel
+from agent_core.model.discover import DiscoveredModel, listed
 from tests.kit import Fail, Repeat, Say, ScriptedModel
 from tests.model.asking import ADD, HELLO, ask, ask_reply
 
@@ -80,3 +81,15 @@ async def test_without_functions_none_are_mentioned(scripted: Scripted) -> None:
     await ask(server, User("Hello."), Assistant("Hm."), User("Well?"), functions=())
     assert "tools" not in server.requests[0].body
     assert ADD.name not in server.requests[0].functions
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_each_kind_of_request_is_the_packages(scripted: Scripted, api: str) -> None:
+    server = scripted([Say("Here.")], embeds=lambda text: [1.0])
+    chosen = await listed(DiscoveredModel(server.base_url, "scripted", "", ""))
+    await ask_reply(server, api=api)
+    model = embedder("endpoint", model="scripted", url=server.base_url)
+    assert model is not None
+    await model.embed(["text"])
+    assert (chosen.why, len(server.agents)) == ("", 4)  # two lists, a reply, vectors
+    assert all(agent.startswith("AsyncOpenAI/Python ") for agent in server.agents)

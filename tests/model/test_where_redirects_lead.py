@@ -5,15 +5,16 @@ import pytest
 
 from agent_core.base.errors import ModelError
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
-from agent_core.model.transport import Transport
+from agent_core.model.connection import Connection
 from tests.kit.http import Answer, Request, Server
 
 URL = "https://model.example/v1"
+PATH = "/chat/completions"
 DONE = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hi"}}]}
 
 
-def transport(sent: list[httpx2.Request], to: str, status: int) -> Transport:
-    """A transport to a server that redirects its first request."""
+def connection(sent: list[httpx2.Request], to: str, status: int) -> Connection:
+    """A connection to a server that redirects its first request."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         sent.append(request)
@@ -21,11 +22,7 @@ def transport(sent: list[httpx2.Request], to: str, status: int) -> Transport:
             return httpx2.Response(status, headers={"Location": to})
         return httpx2.Response(200, json=DONE)
 
-    made = Transport(URL, key="sk-mine")
-    client: httpx2.AsyncClient = made._client
-    client._transport = httpx2.MockTransport(answer)
-    client._mounts = {}
-    return made
+    return Connection(URL, key="sk-mine", transport=httpx2.MockTransport(answer))
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -42,15 +39,15 @@ def transport(sent: list[httpx2.Request], to: str, status: int) -> Transport:
 async def test_another_origin_is_sent_nothing(to: str, status: int) -> None:
     sent: list[httpx2.Request] = []
     with pytest.raises(ModelError, match=r"redirects to .*, which is not followed"):
-        async for _chunk in transport(sent, to, status).complete(b'{"secret": 1}', streamed=False):
+        async for _chunk in connection(sent, to, status).stream(PATH, b'{"secret": 1}', streamed=False):
             pass
     assert [str(request.url.host) for request in sent] == ["model.example"]
 
 
 async def test_the_same_origin_is_followed() -> None:
     sent: list[httpx2.Request] = []
-    server = transport(sent, "https://model.example/v2/chat/completions", 307)
-    chunks = [chunk async for chunk in server.complete(b'{"secret": 1}', streamed=False)]
+    server = connection(sent, "https://model.example/v2/chat/completions", 307)
+    chunks = [chunk async for chunk in server.stream(PATH, b'{"secret": 1}', streamed=False)]
     assert (len(chunks), sent[1].url.path) == (1, "/v2/chat/completions")
 
 

