@@ -17,13 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import httpx2
-
 from agent_core.base import programs
 from agent_core.base.errors import ContextOverflow, ModelError
 from sandbox.wire.foreign import LOOSE, read_json
-
-from ..connection import Connection
 
 Line = dict[str, Any]  # Any: JSON
 
@@ -62,6 +58,10 @@ class Child:
     """A process with its weights in memory, which is asked as every endpoint is, at a socket of its own."""
 
     def __init__(self, process: Process, place: Path) -> None:
+        import httpx2  # noqa: PLC0415 - with the package slow to import: who lists local models asks none
+
+        from ..connection import Connection  # noqa: PLC0415 - the same
+
         self.version = ""
         self._process = process
         self._place = place
