@@ -91,7 +91,8 @@ async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
     chosen = chosen[:_FEW] if bench.reader is not None and draft.is_read else chosen
     answer = await _answer(draft, bench, chosen) if is_pure else None
     if answer is not None:
-        draft = replace(draft, answer=await _tried(answer, draft, function, bench) if is_open else answer)
+        said = await _tried(answer, draft, function, bench) if is_open else answer
+        draft = replace(draft, answer=said, late=bool(said.error))
     disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
     draft = draft.with_findings(STAGE, _beyond(draft))
     answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
