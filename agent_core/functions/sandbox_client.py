@@ -16,6 +16,7 @@ from agent_core.access.grants.permit import UNWRITTEN, without_repositories
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
 from agent_core.base.offload import aside, bulk
 from agent_core.base.settings import SandboxSettings
+from agent_core.base.user_folders import NoHome, data_folder
 from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 
 from .debug import Debugger, Debugging
@@ -40,6 +41,14 @@ def limits_of(settings: SandboxSettings) -> Limits:
     )
 
 
+def _component_folder() -> Path | None:
+    """Return where level `portable` keeps what it builds; None for a user without a home folder."""
+    try:
+        return data_folder() / "portable"
+    except NoHome:
+        return None
+
+
 class SandboxClient:
     """Runs functions in sandboxed workers, or says why none can run."""
 
@@ -54,14 +63,16 @@ class SandboxClient:
         debugger: Debugger | None = None,
         shared: Sandbox | None = None,
         foreign: ForeignLibrary | None = None,
+        on_status: Callable[[str], None] | None = None,
     ) -> None:
-        """A sandbox that is `shared` stands in for one that would be started."""
+        """A sandbox that is `shared` stands in for one that would be started. `on_status` hears what takes long."""
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()
         self.broker = broker or Broker()
         self.foreign = foreign
         self.debugging = Debugging(settings.debug_wait_minutes * 60, debugger)
+        self._on_status = on_status or (lambda _text: None)
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
         self._shared = shared
@@ -118,6 +129,9 @@ class SandboxClient:
                 parallel=self._parallel,
                 guarded=self._guarded,
                 override=self.settings.unsafe,
+                level=self.settings.level,
+                store=_component_folder(),
+                tell=self._on_status,
             )
         except SandboxUnavailable as missing:
             return missing
