@@ -83,14 +83,14 @@ class Sandbox:
         """
         slots = _NESTED * parallel + SPARES
         if level == "portable":
-            return cls(await _portable(store, slots, tell), parallel)
+            return cls(await _portable(store, slots, packages, tell), parallel)
         names = mounts.packages(packages)
         try:
             ground = await find_ground(names, slots, _scratch_folder(), override=override, choice=level)
         except SandboxUnavailable as missing:
             if level != "auto" or store is None or lacks():
                 raise
-            return cls(await _after(missing, _portable(store, slots, tell)), parallel)
+            return cls(await _after(missing, _portable(store, slots, packages, tell)), parallel)
         ground.pool.refill()
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
@@ -233,10 +233,10 @@ class _Ready:
         return self.call.illustrated(outcome)
 
 
-async def _portable(store: Path | None, slots: int, tell: Tell) -> PortableLevel:
+async def _portable(store: Path | None, slots: int, packages: Sequence[str], tell: Tell) -> PortableLevel:
     if store is None:
         raise SandboxError("level `portable` needs a folder for what it builds")
-    return await start_portable(store, slots, tell)
+    return await start_portable(store, slots, tuple(mounts.packages(packages)), tell)
 
 
 async def _after(missing: SandboxUnavailable, starting: Awaitable[PortableLevel]) -> PortableLevel:

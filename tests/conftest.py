@@ -15,6 +15,7 @@ from tests.kit import scripted as running
 from tests.kit.databases import database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
+from tests.kit.levels import start
 from tests.kit.signals import restore_signals
 
 # The suite draws the same examples each time, so that it says something of the change; `make soak` looks for new ones.
@@ -58,7 +59,7 @@ def scripted() -> Iterator[Callable[..., ScriptedModel]]:
 @pytest.fixture(scope="session")
 async def one_sandbox() -> AsyncIterator[Sandbox]:
     """One for all desks: each call has a worker of its own anyway, and starting it takes longer than most turns."""
-    async with await Sandbox.start() as started:
+    async with await start() as started:
         yield started
 
 

@@ -85,6 +85,11 @@ class SandboxClient:
         # Whoever waits may be interrupted; the start belongs to all of them.
         return await asyncio.shield(self._starting)
 
+    async def shows_files(self) -> bool:
+        """Return whether a worker has by itself what was granted; if not, the host hands it over piece by piece."""
+        sandbox = await self.ready()
+        return not (isinstance(sandbox, Sandbox) and sandbox.level == "portable")
+
     async def run(self, job: Job[Work], curtain: Curtain | None = None) -> Outcome:
         """Run a job. All that comes out of the worker, its requests and prints too, comes through the curtain."""
         sandbox = await self.ready()

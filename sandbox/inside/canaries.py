@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ..confine.calls import number
 from ..wire.protocol import Frame
 
 _ASKED = ("bpf", "io_uring_setup", "keyctl", "ptrace")
@@ -80,8 +81,6 @@ def _raw(name: str, argument: int = _NO_REQUEST) -> Callable[[], object]:
 
     def call() -> None:
         import ctypes  # noqa: PLC0415 - a component has none
-
-        from ..confine.calls import number  # noqa: PLC0415
 
         result = ctypes.CDLL(None, use_errno=True).syscall(number(name), argument, 0, 0, 0, 0)
         if result < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):

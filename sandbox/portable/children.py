@@ -11,7 +11,7 @@ import signal
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -47,12 +47,13 @@ class ChildPlan:
     code: StoredCode
     user: int | None
     packages: tuple[tuple[str, str], ...] = ()
+    absent: tuple[str, ...] = ()  # names of packages that this program has, and no instance can import
 
     def to_json(self) -> dict[str, Any]:  # JSON
         """Return the form that the runner reads."""
         default = Limits()
         plan = _options(kernel_limits(default), default.scratch)
-        plan |= {"packages": dict(self.packages), "folders": [*dict.fromkeys(place for _, place in self.packages)]}
+        plan |= {"absent": [*self.absent], "packages": dict(self.packages), "folders": [*dict.fromkeys(place for _, place in self.packages)]}
         return {"code": str(self.code.path), "plan": plan, "user": self.user}
 
 
@@ -447,7 +448,7 @@ def _status(why: str) -> int:
     """Return the exit status that a process would have had for what wasmtime says of an instance."""
     if "exit status" in why:
         number = why.rpartition("exit status")[2].split()[0]
-        return int(number) if number.isdigit() else 1
+        return int(number.rstrip(".")) if number.rstrip(".").isdigit() else 1
     if "stack" in why or "out of bounds" in why:
         return -signal.SIGSEGV
     return -signal.SIGABRT if why else 0
@@ -492,7 +493,7 @@ class ChildPools:
             idle = [key for key, pool in self._pools.items() if not pool.taken]
             if idle and len(self._pools) >= _MOST_POOLS:
                 await self._pools.pop(idle[0]).aclose()
-            plan = ChildPlan(self._plan.code, None, access.packages)
+            plan = replace(self._plan, user=None, packages=access.packages)
             self._pools.setdefault(access.packages, ChildPool(plan, self._slots))
         self._pools.move_to_end(access.packages)
         return PoolPortion(self._pools[access.packages], limits.scratch)

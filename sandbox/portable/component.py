@@ -38,7 +38,7 @@ world worker {
 WHEELS: Final = ("componentize-py", "wasmtime", "tzdata")  # of the extra `portable`
 _ROOMS: Final = ("inside", "wire")  # of our sources, that go into it
 _OWN: Final = ("__init__.py", "guest.py", "memory_files.py", "stops.py")  # of this room
-_FILES: Final = ("__init__.py", "errors.py", *(f"portable/{name}" for name in _OWN))
+_FILES: Final = ("__init__.py", "errors.py", "confine/__init__.py", "confine/calls.py", *(f"portable/{name}" for name in _OWN))
 _APP: Final = "from sandbox.portable.guest import WitWorld as WitWorld\n"
 _BUILD_S: Final = 600.0
 _SHOWN: Final = 600  # characters of what a build that failed said

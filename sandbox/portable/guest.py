@@ -12,6 +12,7 @@ memory_files.install()  # before anything keeps the real functions
 
 import _thread
 import asyncio
+import contextlib
 import gc
 import importlib
 import io
@@ -28,7 +29,7 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 from typing import Any, Final, NoReturn
 
-from ..inside import attempts, canaries, files, finder
+from ..inside import attempts, files, finder
 from ..inside.channel import Channel
 from ..inside.edge import attempt
 from ..inside.jobs import perform, serve_calls
@@ -48,6 +49,9 @@ _AHEAD: Final = (
     "operator", "random", "re", "statistics", "string", "textwrap", "typing", "unicodedata", "urllib.parse", "uuid",
     "zoneinfo", "_strptime", "traceback", "pathlib", "tempfile",
 )  # fmt: skip
+_NO_NATIVE: Final = (
+    "which the sandbox's level `portable` does not run: Knapper on Linux x86-64, at level `full` or `core`, does"
+)
 _NO_THREADS: Final = "threads do not run at the sandbox's level `portable`: do the work in one"
 _kept: dict[str, tuple[bool, bytes]] = {}
 
@@ -152,9 +156,35 @@ class _Loop(asyncio.SelectorEventLoop):
     def _write_to_self(self) -> None:
         return
 
+    def run_in_executor(self, _executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # a future
+        """Run at once what a thread would: calls of the host take turns anyway."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - the function's own, for whoever awaits it
+            future.set_exception(error)
+        return future
+
 
 class _Policy(asyncio.events._BaseDefaultEventLoopPolicy):  # type: ignore[name-defined, misc]  # 3.14's
     _loop_factory = _Loop
+
+
+class NativeCode:
+    """The last finder: says why a package cannot be imported, where it is native code or one that this program has."""
+
+    def __init__(self, absent: Sequence[str]) -> None:
+        self._absent = frozenset(absent)
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, _target: object = None) -> None:
+        """Raise ImportError if the module is there, and cannot run here."""
+        if path is None and name in self._absent:
+            raise ModuleNotFoundError(f"No module named {name!r}: it needs native code, {_NO_NATIVE}", name=name)
+        last = name.rpartition(".")[2]
+        for folder in path or ():
+            with contextlib.suppress(OSError):
+                if any(entry.startswith(f"{last}.") and entry.endswith((".so", ".pyd")) for entry in os.listdir(folder)):
+                    raise ImportError(f"{name} is native code, {_NO_NATIVE}", name=name)
 
 
 def _no_thread(*_arguments: object, **_more: object) -> NoReturn:
@@ -174,7 +204,6 @@ def _prepare() -> None:
     memory_files.close_outside()
     for _ in range(10):
         rehearse(_Nobody())  # so that no cache is cold in a call
-    assert canaries.fly  # it is imported when it is used, and then no file can be read
     gc.collect()
     gc.freeze()
 
@@ -195,6 +224,7 @@ def serve(plan: dict[str, Any]) -> None:
     if plan["packages"]:
         memory_files.open_outside(plan["folders"])
         finder.install_packages(plan["packages"], plan["folders"])
+    sys.meta_path.append(NativeCode(plan["absent"]))
     channel.say({"kind": "ready"})
     job = channel.hear()
     if job is None:
@@ -221,5 +251,7 @@ class WitWorld(_host.WitWorld):  # type: ignore[misc]  # made when the component
     """What the component offers to its runner."""
 
     def serve(self, plan: str) -> None:
-        """Serve one worker's conversation. `plan` is JSON: `scratch` bytes, `packages` by folder, their `folders`."""
+        """Serve one worker's conversation. `plan` is JSON: `scratch` bytes, `packages` by folder, their `folders`,
+        and `absent`, packages that there are at other levels.
+        """
         serve(json.loads(plan))

@@ -25,14 +25,14 @@ class PortableLevel:
     level: Level = "portable"
 
 
-async def start_portable(folder: Path, slots: int, tell: Tell) -> PortableLevel:
+async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell: Tell) -> PortableLevel:
     """Return the level if it passes its self-test. Raise SandboxUnavailable otherwise."""
     try:
         code = await asyncio.to_thread(find_or_build, folder, tell)
     except NoComponent as error:
         raise _unavailable(str(error)) from error
     user = another_user() if sys.platform == "linux" and os.geteuid() == 0 else None
-    pools = ChildPools(ChildPlan(code, user), slots)
+    pools = ChildPools(ChildPlan(code, user, absent=absent), slots)
     try:
         held = await pools.lean_pool.start_ahead()
         report = await examine(pools.lean, is_process=False)

@@ -80,7 +80,7 @@ class Runner:
             instance = self._linker.instantiate(store, self._component)
             serve = instance.get_func(store, "serve")
             assert serve is not None
-            serve(store, json.dumps({key: self._plan[key] for key in ("scratch", "packages", "folders")}))
+            serve(store, json.dumps({key: self._plan[key] for key in ("scratch", "packages", "folders", "absent")}))
         except _Renew:
             return None
         except Exception as error:  # noqa: BLE001 - a trap, whatever it is: the instance's end
