@@ -158,6 +158,11 @@ class Sandbox:
         """The number of warm processes that stand ready or may be started."""
         return len(self._pools)
 
+    @property
+    def is_one_wall(self) -> bool:
+        """True if nothing stands around a function but a component's own sandbox."""
+        return isinstance(self._ground, PortableLevel) and self._ground.is_one_wall
+
     async def aclose(self) -> None:
         """End every worker and the processes they come from, but for those that it shares."""
         self._keeper.close()

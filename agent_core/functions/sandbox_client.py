@@ -22,6 +22,11 @@ from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, Sa
 from .debug import Debugger, Debugging
 from .foreign.library import ForeignLibrary
 
+_ONE_WALL: Final = (
+    "Functions can run here at level `portable`, with one wall: the WebAssembly sandbox of wasmtime. The operating "
+    "system puts no second one around it, so an error in wasmtime would let a function do what you can do. If that is "
+    "enough for you, say so once, in your profile: export KNAPPER_SANDBOX_LEVEL=portable"
+)
 _OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
 
@@ -129,7 +134,7 @@ class SandboxClient:
         if self._shared is not None:
             return self._shared.share(guarded=self._guarded)
         try:
-            return await Sandbox.start(
+            sandbox = await Sandbox.start(
                 packages=self.settings.packages,
                 parallel=self._parallel,
                 guarded=self._guarded,
@@ -140,3 +145,7 @@ class SandboxClient:
             )
         except SandboxUnavailable as missing:
             return missing
+        if not sandbox.is_one_wall or self.settings.level == "portable":
+            return sandbox
+        await sandbox.aclose()
+        return SandboxUnavailable(_ONE_WALL, ("a wall of the operating system around level `portable`",))

@@ -23,7 +23,8 @@ from ..processes.ends import Death
 from ..processes.launch import LayerFailed, NoPlace
 from ..processes.pool import SPARES, kernel_limits
 from ..processes.usage import Used, WorkerUsage
-from .component import StoredCode
+from ..wire.foreign import MESSAGE, Malformed, read_json
+from .component import StoredCode, engine
 
 _HEAD_IN: Final = 5  # bytes: a letter and a length, as in `runner`
 _HEAD_OUT: Final = 13  # a letter, processor time, memory, a length
@@ -309,7 +310,10 @@ class Child(asyncio.SubprocessProtocol):
             del self._buffer[: _HEAD_OUT + size]
             self.worker.sight.cpu_s = int.from_bytes(head[1:5], "big") / 1e6
             self.worker.sight.memory = int.from_bytes(head[5:9], "big") << 10
-            self._take(head[:1], data)
+            try:
+                self._take(head[:1], data)
+            except Malformed:
+                self.kill()
 
     def _take(self, letter: bytes, data: bytes) -> None:
         match letter:
@@ -323,12 +327,12 @@ class Child(asyncio.SubprocessProtocol):
                 self.worker.take_output(data)
             case b"e":
                 ended, self.worker = self.worker, InstanceWorker(self)
-                ended.take_end(json.loads(data))
+                ended.take_end(read_json(data, MESSAGE))
                 if ended.end != {"how": "done"}:
                     self.kill()
                 self._is_over(self)
             case b"h":
-                self.held = json.loads(data)
+                self.held = {name: str(why) for name, why in read_json(data, MESSAGE).items()}
                 self.greeted.set_result(None)
             case _:
                 self.kill()
@@ -489,6 +493,8 @@ class ChildPools:
         """Return the pool for a call. Nothing is imported ahead, and files come from the host alone."""
         if not access.packages:
             return PoolPortion(self.lean_pool, limits.scratch)
+        if sys.platform == "win32":
+            raise LayerFailed("packages", "on Windows no folder is opened to a component before wasmtime 50.0.3")
         if access.packages not in self._pools:
             idle = [key for key, pool in self._pools.items() if not pool.taken]
             if idle and len(self._pools) >= _MOST_POOLS:
@@ -504,7 +510,8 @@ class ChildPools:
 
     def resources(self) -> dict[str, str]:
         """Return what bounds all workers together."""
-        return {"workers": f"at most {self._slots} at a time, each with its own limit of memory"}
+        workers = f"at most {self._slots} at a time, each with its own limit of memory"
+        return {"workers": workers, "engine": f"wasmtime {engine()}"}
 
     def __len__(self) -> int:
         return 1 + len(self._pools)

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +36,19 @@ world worker {
   export serve: func(plan: string);
 }
 """
+TESTED: Final = "50.0.1"  # of wasmtime, as the extra pins it
+_LOOKED_AT: Final = "2026-11-25"
+_KNOWN: Final = (
+    "GHSA-f2pq-268w-886c (on Windows a path with a drive leads out of an opened folder; fixed in 50.0.3, which has no "
+    "wheel yet), which reaches nothing here: on Windows no folder is opened"
+)
 WHEELS: Final = ("componentize-py", "wasmtime", "tzdata")  # of the extra `portable`
 _ROOMS: Final = ("inside", "wire")  # of our sources, that go into it
 _OWN: Final = ("__init__.py", "guest.py", "memory_files.py", "stops.py")  # of this room
 _FILES: Final = ("__init__.py", "errors.py", "confine/__init__.py", "confine/calls.py", *(f"portable/{name}" for name in _OWN))
 _APP: Final = "from sandbox.portable.guest import WitWorld as WitWorld\n"
 _BUILD_S: Final = 600.0
+_KEPT_S: Final = 30 * 86_400.0
 _SHOWN: Final = 600  # characters of what a build that failed said
 
 Tell = Callable[[str], None]
@@ -69,9 +77,12 @@ def lacks() -> tuple[str, ...]:
     return tuple(name for name in WHEELS if _version(name) is None)
 
 
-def wasmtime_version() -> str:
-    """Return the version of the installed wasmtime, or nothing."""
-    return _version("wasmtime") or ""
+def engine() -> str:
+    """Return which wasmtime is installed, and what was known against it when this was written."""
+    version = _version("wasmtime") or "none"
+    if version != TESTED:
+        return f"{version}; only {TESTED} was tested here"
+    return f"{version}; known against it on {_LOOKED_AT}: {_KNOWN}"
 
 
 def _version(name: str) -> str | None:
@@ -94,6 +105,8 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
         name = _name()
         stored = _stored(folder, name)
         if stored is not None and stored.is_whole():
+            for kept in (stored.path, stored.path.with_suffix(".note")):
+                os.utime(kept)  # it is in use
             return stored
         return _build(folder, name, tell)
     except OSError as error:
@@ -114,13 +127,13 @@ def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> No
 
 def _stored(folder: Path, name: str) -> StoredCode | None:
     """Return what is stored under a name, or None if it is not there or not what was noted."""
-    path, note = folder / f"{name}.compiled", folder / f"{name}.json"
+    path, note = folder / f"{name}.compiled", folder / f"{name}.note"
     try:
         _check(path.lstat(), path, stat.S_ISREG)
         _check(note.lstat(), note, stat.S_ISREG)
-        noted = json.loads(note.read_text())
-        stored = StoredCode(path, int(noted["size"]), str(noted["sha256"]))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        size, digest = note.read_text().split()
+        stored = StoredCode(path, int(size), digest)
+    except (FileNotFoundError, ValueError):
         return None
     return stored if path.lstat().st_size == stored.size else None
 
@@ -204,18 +217,18 @@ def _run(program: str, arguments: list[str], place: Path) -> None:
 
 
 def _keep(compiled: Path, folder: Path, name: str) -> StoredCode:
-    """Move the compiled form into place, and note what it is. Older ones are removed."""
+    """Move the compiled form into place, and note what it is. Those that nobody used for long are removed."""
     compiled.chmod(0o600)
     with compiled.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         os.fsync(file.fileno())
     stored = StoredCode(folder / f"{name}.compiled", compiled.stat().st_size, digest)
-    note = compiled.with_suffix(".json")
-    note.write_text(json.dumps({"size": stored.size, "sha256": digest, "python": platform.python_version()}))
+    note = compiled.with_suffix(".note")
+    note.write_text(f"{stored.size} {digest}")
     note.chmod(0o600)
-    for old in [*folder.glob("*.compiled"), *folder.glob("*.json")]:
-        if not old.name.startswith(name):
+    for old in [*folder.glob("*.compiled"), *folder.glob("*.note")]:
+        if time.time() - old.stat().st_mtime > _KEPT_S:
             old.unlink(missing_ok=True)
-    os.replace(note, folder / f"{name}.json")
+    os.replace(note, folder / f"{name}.note")
     os.replace(compiled, stored.path)
     return stored

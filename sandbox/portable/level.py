@@ -10,7 +10,8 @@ from ..errors import SandboxUnavailable
 from ..processes.launch import LayerFailed
 from ..processes.startup import Level, another_user, examine
 from .children import ChildPlan, ChildPools
-from .component import NoComponent, Tell, find_or_build, wasmtime_version
+from .component import NoComponent, Tell, find_or_build
+from .layers import WALLS
 
 _NOT_THERE = frozenset({"threads", "socketpair"})  # what no component has, and no function of one expects
 
@@ -23,6 +24,11 @@ class PortableLevel:
     layers: dict[str, bool]
     missing: tuple[str, ...]
     level: Level = "portable"
+
+    @property
+    def is_one_wall(self) -> bool:
+        """True if no layer of the operating system stands around the component's own sandbox."""
+        return not any(self.layers.get(wall) for wall in WALLS)
 
 
 async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell: Tell) -> PortableLevel:
@@ -55,8 +61,3 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
 
 def _unavailable(reason: str) -> SandboxUnavailable:
     return SandboxUnavailable(f"The sandbox's level `portable` cannot be had here: {reason}", (f"portable: {reason}",))
-
-
-def described() -> str:
-    """Return which wasmtime runs functions at this level."""
-    return f"wasmtime {wasmtime_version()}"

@@ -21,7 +21,7 @@ SCRATCH: Final = "/scratch"
 SCRATCH_PATH: Final = Path(SCRATCH)
 ZONES: Final = "/usr/share/zoneinfo"
 _FIRST_NUMBER: Final = 1 << 16  # of descriptors: the real ones are below
-_MOST_FILES: Final = 10_000
+_MOST_FILES: Final = 4_000
 _MOST_OPEN: Final = 256
 
 real_open = io.open

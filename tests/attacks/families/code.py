@@ -3,8 +3,8 @@
 # ruff: noqa: PTH100
 """running its own machine code"""
 
-import ctypes
-import mmap
+from functions.hand import ctypes
+from functions.hand import mmap
 import os
 from pathlib import Path
 

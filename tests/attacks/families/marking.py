@@ -3,8 +3,8 @@
 # ruff: noqa: PTH101, PTH116
 """changing or reading a file's metadata: modes, owners, times, attributes, locks, space"""
 
-import ctypes
-import fcntl
+from functions.hand import ctypes
+from functions.hand import fcntl
 import os
 from pathlib import Path
 

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 """using memory, threads and descriptors without end"""
 
-import ctypes
+from functions.hand import ctypes
 import os
 import threading
 import time
@@ -35,7 +35,7 @@ def by_the_library_of_c(self, world):
 
 def by_reserving_only(self, world):
     """worker: its size | limits"""
-    import mmap
+    from functions.hand import mmap
 
     kept = mmap.mmap(-1, 2 << 30, flags=mmap.MAP_PRIVATE | 0x4000)
     self.call("look", at="status", has=MORE)

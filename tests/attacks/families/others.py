@@ -2,10 +2,10 @@
 # mypy: ignore-errors
 """acting on other processes: signals, tracing, their descriptors, their order"""
 
-import ctypes
-import fcntl
+from functions.hand import ctypes
+from functions.hand import fcntl
 import os
-import resource
+from functions.hand import resource
 import signal
 import time
 from pathlib import Path

@@ -3,8 +3,8 @@
 # ruff: noqa: PTH115, PTH208, PTH211, SIM115
 """reading files, memory and environments of others"""
 
-import ctypes
-import mmap
+from functions.hand import ctypes
+from functions.hand import mmap
 import os
 import sqlite3
 import sys

@@ -2,9 +2,9 @@
 # mypy: ignore-errors
 """gaining other users, capabilities, namespaces, roots, mounts, limits, the machine's name and clock"""
 
-import ctypes
+from functions.hand import ctypes
 import os
-import resource
+from functions.hand import resource
 import socket
 import time
 

@@ -2,10 +2,10 @@
 # mypy: ignore-errors
 """starting its own processes: fork, exec, daemons"""
 
-import ctypes
-import multiprocessing
+from functions.hand import ctypes
+from functions.hand import multiprocessing
 import os
-import pty
+from functions.hand import pty
 import signal
 import subprocess
 import threading

@@ -3,7 +3,7 @@
 # ruff: noqa: PTH102, PTH104, PTH108, SIM115
 """creating, changing and removing files outside"""
 
-import mmap
+from functions.hand import mmap
 import os
 import shutil
 import sqlite3
