@@ -34,9 +34,10 @@ _SCALARS: Final[dict[Any, Schema]] = {
     datetime.time: {"type": "string", "format": "time"},
     datetime.timedelta: {"type": "string", "format": "duration"},
     uuid.UUID: {"type": "string", "format": "uuid"},
-    **dict.fromkeys(
-        (pathlib.Path, pathlib.PurePath, pathlib.PosixPath, pathlib.PurePosixPath), {"type": "string", "format": "path"}
-    ),
+    **{
+        kind: {"type": "string", "format": "path"}
+        for kind in (pathlib.Path, pathlib.PurePath, pathlib.PosixPath, pathlib.PurePosixPath)
+    },
 }
 _SETS: Final = frozenset({set, frozenset, collections.abc.Set, collections.abc.MutableSet})
 _LISTS: Final = frozenset({
@@ -106,7 +107,9 @@ class _Writer:
 
     def _class(self, kind: type) -> Schema:
         if issubclass(kind, enum.Enum):
-            return self._defined(kind, lambda: _enumerated([member.value for member in kind]) | {"title": kind.__name__})
+            return self._defined(
+                kind, lambda: _enumerated([member.value for member in kind]) | {"title": kind.__name__}
+            )
         if dataclasses.is_dataclass(kind):
             fields = [field for field in dataclasses.fields(kind) if field.init or self._is_result]
             absent = dataclasses.MISSING
@@ -117,7 +120,7 @@ class _Writer:
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             hints = of_class(kind)
             items = [self.of(hints.get(name, Any)) for name in kind._fields]
-            least = len(items) - len(kind._field_defaults)
+            least = len(items) - len(getattr(kind, "_field_defaults", ()))
             return {"type": "array", "prefixItems": items, "minItems": least, "maxItems": len(items)}
         raise Unfit(f"{kind.__qualname__} has no schema without pydantic, which functions cannot import here")
 
@@ -152,8 +155,6 @@ def _marked(marks: list[Any]) -> Schema:
         if isinstance(mark, str):
             schema["description"] = mark
         schema |= {
-            key: value
-            for name, key in _BOUNDS.items()
-            if isinstance(value := getattr(mark, name, None), int | float)
+            key: value for name, key in _BOUNDS.items() if isinstance(value := getattr(mark, name, None), int | float)
         }
     return schema

@@ -54,7 +54,11 @@ class ChildPlan:
         """Return the form that the runner reads."""
         default = Limits()
         plan = _options(kernel_limits(default), default.scratch)
-        plan |= {"absent": [*self.absent], "packages": dict(self.packages), "folders": [*dict.fromkeys(place for _, place in self.packages)]}
+        plan |= {
+            "absent": [*self.absent],
+            "packages": dict(self.packages),
+            "folders": [*dict.fromkeys(place for _, place in self.packages)],
+        }
         return {"code": str(self.code.path), "plan": plan, "user": self.user}
 
 
@@ -198,32 +202,32 @@ class Child(asyncio.SubprocessProtocol):
         self.exited: asyncio.Future[int] = self._loop.create_future()
         self.worker: InstanceWorker
         self.is_lent = False
+        self.is_killed = False
 
     @classmethod
     async def start(cls, plan: ChildPlan, is_over: Callable[["Child"], None]) -> "Child":
         """Return a child that is confined. Raise LayerFailed if it cannot be started."""
         child = cls(is_over)
-        await child._loop.subprocess_exec(lambda: child, *_command(plan), cwd=os.path.abspath(os.sep), env=_environment())
+        await child._loop.subprocess_exec(
+            lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=_environment()
+        )
         try:
             async with asyncio.timeout(_START_S):
-                await asyncio.wait({child.greeted, child.exited}, return_when=asyncio.FIRST_COMPLETED)
+                await child.greeted
         except BaseException:
             child.kill()
             raise
-        if not child.greeted.done():
-            said = child._said.decode("utf-8", "replace").strip()
-            raise LayerFailed("portable", f"the child process ended at its start: {said}")
         return child
 
     @property
     def pid(self) -> int:
         """Its number."""
-        return cast("int", self._transport.get_pid())
+        return self._transport.get_pid() or 0
 
     @property
     def is_alive(self) -> bool:
         """True until it has exited or was killed."""
-        return not self.exited.done()
+        return not self.exited.done() and not self.is_killed
 
     def renew(self, options: dict[str, Any]) -> None:
         """Have the waiting instance replaced by one of other limits."""
@@ -252,6 +256,7 @@ class Child(asyncio.SubprocessProtocol):
 
     def kill(self) -> None:
         """End it now."""
+        self.is_killed = True
         if not self.exited.done():
             self._transport.kill()
 
@@ -297,6 +302,9 @@ class Child(asyncio.SubprocessProtocol):
         status = self._transport.get_returncode()
         self.exited.set_result(-1 if status is None else status)
         self.resume_writing()
+        if not self.greeted.done():
+            said = self._said.decode("utf-8", "replace").strip()
+            self.greeted.set_exception(LayerFailed("portable", f"the child process ended at its start: {said}"))
         self.worker.take_end({"how": "died"})
         self._transport.close()
         self._is_over(self)
@@ -416,11 +424,11 @@ class ChildPool:
 
     def _is_over(self, child: Child) -> None:
         """Hear that a child's instance has ended. One that was given back meanwhile rests."""
-        if not child.is_alive:
+        if child.exited.done():
             self._children.discard(child)
             if child in self._idle:
                 self._idle.remove(child)
-        elif not child.is_lent and child not in self._idle:
+        elif child.is_alive and not child.is_lent and child not in self._idle:
             self._rest(child)
 
     def _rest(self, child: Child) -> None:

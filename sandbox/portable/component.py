@@ -45,8 +45,18 @@ _KNOWN: Final = (
 WHEELS: Final = ("componentize-py", "wasmtime", "tzdata")  # of the extra `portable`
 _ROOMS: Final = ("inside", "wire")  # of our sources, that go into it
 _OWN: Final = ("__init__.py", "guest.py", "memory_files.py", "stops.py")  # of this room
-_FILES: Final = ("__init__.py", "errors.py", "confine/__init__.py", "confine/calls.py", *(f"portable/{name}" for name in _OWN))
-_APP: Final = "from sandbox.portable.guest import WitWorld as WitWorld\n"
+_FILES: Final = (
+    "__init__.py",
+    "errors.py",
+    "confine/__init__.py",
+    "confine/calls.py",
+    *(f"portable/{name}" for name in _OWN),
+)
+_APP: Final = """from sandbox.portable import memory_files
+
+memory_files.install()
+from sandbox.portable.guest import WitWorld
+"""
 _BUILD_S: Final = 600.0
 _KEPT_S: Final = 30 * 86_400.0
 _SHOWN: Final = 600  # characters of what a build that failed said
@@ -205,7 +215,7 @@ def _run(program: str, arguments: list[str], place: Path) -> None:
     environment |= {"HOME": str(place), "TMPDIR": str(place), "TMP": str(place)}
     command = [sys.executable, "-I", "-B", "-c", begin, *arguments]
     try:
-        done = subprocess.run(  # noqa: S603 - this interpreter
+        done = subprocess.run(
             command, cwd=place, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_BUILD_S
         )
     except subprocess.TimeoutExpired as error:
@@ -229,6 +239,6 @@ def _keep(compiled: Path, folder: Path, name: str) -> StoredCode:
     for old in [*folder.glob("*.compiled"), *folder.glob("*.note")]:
         if time.time() - old.stat().st_mtime > _KEPT_S:
             old.unlink(missing_ok=True)
-    os.replace(note, folder / f"{name}.note")
-    os.replace(compiled, stored.path)
+    note.replace(folder / f"{name}.note")
+    compiled.replace(stored.path)
     return stored

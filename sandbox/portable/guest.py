@@ -1,14 +1,9 @@
 """The entry of the component: imported once, when it is built, and stored as it is then, with all its modules loaded.
 
-Nothing is opened here when a function runs: the standard library lies in memory, as does the scratch folder. Frames go
+Nothing is opened here when a function runs: the standard library lies in memory, as does the scratch folder, which was
+put in place before this is imported, since others keep the functions of `os` that they find. Frames go
 through three functions of the host: `hear`, `say`, and whether a human wants to stop.
 """
-
-import sys
-
-from . import memory_files
-
-memory_files.install()  # before anything keeps the real functions
 
 import _thread
 import asyncio
@@ -21,6 +16,7 @@ import marshal
 import os
 import selectors
 import shutil
+import sys
 import threading
 import time
 import zlib
@@ -29,12 +25,13 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 from typing import Any, Final, NoReturn
 
-from ..inside import attempts, files, finder
+from ..inside import attempts, finder
 from ..inside.channel import Channel
 from ..inside.edge import attempt
 from ..inside.jobs import perform, serve_calls
 from ..inside.rehearsal import rehearse
-from ..wire.protocol import HEADER, Frame, pack, unpack
+from ..wire.protocol import HEADER, Frame, unpack
+from . import memory_files
 from .stops import watch_for_stops
 
 _host: Any = importlib.import_module("wit_world")  # made by componentize-py from the world of `component`
@@ -132,7 +129,7 @@ class _Nobody(HostChannel):
         return
 
 
-class _Asleep(selectors._BaseSelectorImpl):  # type: ignore[name-defined, misc]  # private, and the base of all
+class _Asleep(selectors._BaseSelectorImpl):  # type: ignore[misc]  # private, and the base of all
     """What an event loop selects from without sockets: nothing is ever ready, so selecting is sleeping."""
 
     def select(self, timeout: float | None = None) -> list[Any]:
@@ -156,7 +153,7 @@ class _Loop(asyncio.SelectorEventLoop):
     def _write_to_self(self) -> None:
         return
 
-    def run_in_executor(self, _executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # a future
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # as asyncio has it
         """Run at once what a thread would: calls of the host take turns anyway."""
         future = self.create_future()
         try:
@@ -183,7 +180,9 @@ class NativeCode:
         last = name.rpartition(".")[2]
         for folder in path or ():
             with contextlib.suppress(OSError):
-                if any(entry.startswith(f"{last}.") and entry.endswith((".so", ".pyd")) for entry in os.listdir(folder)):
+                if any(
+                    entry.startswith(f"{last}.") and entry.endswith((".so", ".pyd")) for entry in os.listdir(folder)
+                ):
                     raise ImportError(f"{name} is native code, {_NO_NATIVE}", name=name)
 
 
@@ -215,8 +214,8 @@ def _stream(number: int) -> io.TextIOWrapper:
 
 def serve(plan: dict[str, Any]) -> None:
     """Serve one worker's conversation, from `ready` to its end."""
-    sys.stdout = sys.__stdout__ = _stream(1)
-    sys.stderr = sys.__stderr__ = _stream(2)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        sys.__dict__[name] = sys.__dict__[f"__{name}__"] = _stream(number)
     os.environ.clear()  # an instance reads its own when it starts
     os.environ.update(HOME=memory_files.SCRATCH, TMPDIR=memory_files.SCRATCH)
     memory_files.bound(plan["scratch"])

@@ -9,6 +9,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 WALLS: Final = frozenset({"landlock", "profile", "integrity"})  # of which one holds where there is a second wall
@@ -20,11 +21,12 @@ def confine(folders: Sequence[str], *, user: int | None) -> dict[str, str]:
 
     Of all folders only these may be read. `user` is whom to become, where the program is root.
     """
-    if sys.platform == "linux":
+    system = str(sys.platform)  # of which the type checker knows but one
+    if system == "linux":
         return _linux(folders, user)
-    if sys.platform == "darwin":
+    if system == "darwin":
         return {"limits": _held(_limit), "profile": _held(lambda: _profile(folders))}
-    if sys.platform == "win32":
+    if system == "win32":
         return {"job": _held(_job), "integrity": _held(_lower_integrity)}
     return {"limits": _held(_limit)}
 
@@ -54,7 +56,7 @@ def _linux(folders: Sequence[str], user: int | None) -> dict[str, str]:
 
     def prepare() -> None:
         nonlocal rules
-        rules = landlock.ruleset([folder for folder in folders if os.path.isdir(folder)], [])
+        rules = landlock.ruleset([folder for folder in folders if Path(folder).is_dir()], [])
 
     held = {"limits": _held(_limit), "landlock": _held(prepare)}
     held["privileges"] = _held(lambda: limits.drop_privileges(user))

@@ -52,7 +52,9 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
     if report.escaped or broken:
         await pools.aclose()
         raise _unavailable(
-            "; ".join([*(f"the self-test's {name} escaped" for name in report.escaped), *(f"no {name}" for name in broken)])
+            "; ".join(
+                [*(f"the self-test's {name} escaped" for name in report.escaped), *(f"no {name}" for name in broken)]
+            )
         )
     layers = {"wasmtime": True} | {name: not reason for name, reason in held.items()}
     missing = tuple(f"{name}: {reason}" for name, reason in held.items() if reason)

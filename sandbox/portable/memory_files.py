@@ -1,12 +1,13 @@
-"""The files that a component has: a scratch folder in its memory, of bounded size, and the time zones to read.
+"""The files that a component has: a scratch folder in its memory, of bounded size, and the time zones.
 
-Stands in for the functions of `os` and for `open`, below `inside.files`, to which it is the kernel. Outside of both trees
-there is nothing, but for the folders of granted packages, which the real functions read.
+Stands in for the functions of `os` and for `open`, below `inside.files`, to which it is the kernel. Outside of both
+trees there is nothing, but for the folders of granted packages, which the real functions read.
 """
 
 import builtins
 import errno
 import functools
+import importlib
 import io
 import os
 import posixpath
@@ -29,23 +30,22 @@ _real: dict[str, Callable[..., Any]] = {}
 
 
 class _Node:
-    """A file, with data; a folder, with names; a link, with its target."""
+    """A file, with data, or a folder, with names."""
 
     def __init__(self, kind: int, mode: int) -> None:
         self.kind, self.mode = kind, mode
         self.data = bytearray()
         self.names: dict[str, _Node] = {}
-        self.target = ""
-        self.links = 1
+        self.is_gone = False  # removed, and perhaps still open
         self.number = next(_numbers)
         self.accessed = self.changed = time.time()
 
     def facts(self) -> os.stat_result:
-        size = len(self.data) or len(self.target)
+        size = len(self.data)
         times = (self.accessed, self.changed, self.changed)
         whole = [int(moment) for moment in times]
         fine = {f"st_{name}time_ns": int(moment * 1e9) for name, moment in zip("amc", times, strict=True)}
-        return os.stat_result((self.kind | self.mode, self.number, 1, self.links, 0, 0, size, *whole), fine)
+        return os.stat_result((self.kind | self.mode, self.number, 1, 1, 0, 0, size, *whole), fine)
 
 
 def _count() -> Iterator[int]:
@@ -88,21 +88,15 @@ class _Tree:
             return False
         return self.outside is None or any(_below(whole, folder) for folder in self.outside)
 
-    def find(self, path: Any, *, follows: bool = True, depth: int = 0) -> _Node:
+    def find(self, path: Any) -> _Node:
         """Return what is at a path."""
-        if depth > 20:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        node, at = self.root, ""
-        parts = self.whole(path).split("/")[1:]
-        for number, name in enumerate(filter(None, parts)):
+        node = self.root
+        for name in filter(None, self.whole(path).split("/")):
             if node.kind != stat.S_IFDIR:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fsdecode(path))
-            inner = node.names.get(name)
-            if inner is None:
+            if name not in node.names:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(path))
-            if inner.kind == stat.S_IFLNK and (follows or number < len(parts) - 1):
-                inner = self.find(posixpath.join(at or "/", inner.target), depth=depth + 1)
-            node, at = inner, f"{at}/{name}"
+            node = node.names[name]
         return node
 
     def place(self, path: Any) -> tuple[_Node, str]:
@@ -129,19 +123,22 @@ class _Tree:
 
     def take(self, path: Any) -> _Node:
         """Remove the node at a path from its folder."""
-        self.find(path, follows=False)
+        self.find(path)
         folder, name = self.place(path)
         node = folder.names.pop(name)
         folder.changed = time.time()
         return node
 
     def drop(self, node: _Node) -> None:
-        """Free what a removed node held, unless it is still linked or open."""
-        node.links -= 1
+        """Free what a removed node held, unless it is still open."""
+        node.is_gone = True
         self.files -= 1
-        if not node.links and not any(node is other for other, _file in self.open.values()):
-            self.size -= len(node.data)
-            node.data = bytearray()
+        self.free(node)
+
+    def free(self, node: _Node) -> None:
+        """Free what a file held that is removed and open nowhere."""
+        if node.is_gone and not any(node is other for other, _file in self.open.values()):
+            self.grow(node, 0)
 
     def grow(self, node: _Node, size: int) -> None:
         """Make room for a file of this size."""
@@ -236,9 +233,8 @@ class MemoryFile(io.RawIOBase):
         """Close it. A file that was removed meanwhile is freed."""
         if not self.closed:
             super().close()
-            if _tree.open.pop(self._number, None) and not self._node.links:
-                if not any(self._node is other for other, _file in _tree.open.values()):
-                    _tree.grow(self._node, 0)
+            _tree.open.pop(self._number, None)
+            _tree.free(self._node)
 
     def _check(self, *, reads: bool) -> None:
         if self.closed:
@@ -332,8 +328,8 @@ def _file(number: int) -> MemoryFile:
     return _tree.open[number][1]
 
 
-def _node(path: Any, *, follows: bool = True) -> _Node:
-    return _tree.open[_file(path).fileno()][0] if isinstance(path, int) else _tree.find(path, follows=follows)
+def _node(path: Any) -> _Node:
+    return _tree.open[_file(path).fileno()][0] if isinstance(path, int) else _tree.find(path)
 
 
 def _os_open(path: Any, flags: int, mode: int = 0o777) -> int:
@@ -364,8 +360,8 @@ def _pwrite(number: int, data: Any, at: int) -> int:
     return size
 
 
-def _stat(path: Any, *, follow_symlinks: bool = True) -> os.stat_result:
-    return _node(path, follows=follow_symlinks).facts()
+def _stat(path: Any, **_options: Any) -> os.stat_result:
+    return _node(path).facts()
 
 
 def _listdir(path: Any = ".") -> list[Any]:
@@ -387,29 +383,29 @@ class _Entry:
     def __repr__(self) -> str:
         return f"<DirEntry {self.name!r}>"
 
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+    def stat(self, **_options: Any) -> os.stat_result:
         """Return what `os.stat` says of it."""
-        return _stat(self.path, follow_symlinks=follow_symlinks)
+        return _stat(self.path)
 
     def inode(self) -> int:
         """Return its number."""
-        return self.stat(follow_symlinks=False).st_ino
+        return self.stat().st_ino
 
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+    def is_dir(self, **_options: Any) -> bool:
         """Return whether it is a folder."""
-        return self._is(stat.S_ISDIR, follow_symlinks)
+        return self._is(stat.S_ISDIR)
 
-    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+    def is_file(self, **_options: Any) -> bool:
         """Return whether it is a plain file."""
-        return self._is(stat.S_ISREG, follow_symlinks)
+        return self._is(stat.S_ISREG)
 
     def is_symlink(self) -> bool:
-        """Return whether it is a link."""
-        return self._is(stat.S_ISLNK, False)
+        """Return whether it is a link: there is none."""
+        return False
 
-    def _is(self, kind: Callable[[int], bool], follows: bool) -> bool:  # noqa: FBT001 - of one caller's option
+    def _is(self, kind: Callable[[int], bool]) -> bool:
         try:
-            return kind(self.stat(follow_symlinks=follows).st_mode)
+            return kind(self.stat().st_mode)
         except OSError:
             return False
 
@@ -447,7 +443,7 @@ def _mkdir(path: Any, mode: int = 0o777) -> None:
 
 
 def _rmdir(path: Any) -> None:
-    node = _tree.find(path, follows=False)
+    node = _tree.find(path)
     if node.kind != stat.S_IFDIR:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     if node.names:
@@ -456,13 +452,13 @@ def _rmdir(path: Any) -> None:
 
 
 def _unlink(path: Any) -> None:
-    if _tree.find(path, follows=False).kind == stat.S_IFDIR:
+    if _tree.find(path).kind == stat.S_IFDIR:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     _tree.drop(_tree.take(path))
 
 
 def _rename(src: Any, dst: Any) -> None:
-    node = _tree.find(src, follows=False)
+    node = _tree.find(src)
     folder, name = _tree.place(dst)
     if _below(_tree.whole(dst), f"{_tree.whole(src)}/"):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), src)
@@ -475,46 +471,42 @@ def _rename(src: Any, dst: Any) -> None:
     folder.names[name] = node
 
 
-def _link(src: Any, dst: Any, **_options: Any) -> None:
-    node = _tree.find(src)
-    if node.kind == stat.S_IFDIR:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), src)
-    _tree.add(dst, node).links += 1
-
-
-def _symlink(src: Any, dst: Any, target_is_directory: bool = False) -> None:  # noqa: FBT001, FBT002 - as os has it
-    node = _Node(stat.S_IFLNK, 0o777)
-    node.target = os.fsdecode(src)
-    _tree.add(dst, node)
+def _readlink(path: Any) -> str:
+    _node(path)
+    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)  # there are no links
 
 
 def _readlink(path: Any) -> str:
-    node = _tree.find(path, follows=False)
-    if node.kind != stat.S_IFLNK:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-    return node.target
+    _node(path)
+    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)  # there are no links
 
 
-def _chmod(path: Any, mode: int, *, follow_symlinks: bool = True) -> None:
-    _changeable(path, follow_symlinks).mode = mode & 0o777
+def _listxattr(path: Any = ".", **_options: Any) -> list[str]:
+    _node(path)
+    return []
 
 
-def _changeable(path: Any, follows: bool) -> _Node:  # noqa: FBT001 - of one caller's option
-    node = _node(path, follows=follows)
+def _refused(path: Any, *_arguments: Any, **_options: Any) -> Any:  # never anything
+    """Refuse what the filter refuses at other levels: links, and marks that others could be lent."""
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+
+
+def _changeable(path: Any) -> _Node:
+    node = _node(path)
     if not isinstance(path, int) and not _below(_tree.whole(path), SCRATCH):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     return node
 
 
-def _utime(path: Any, times: Any = None, *, ns: Any = None, follow_symlinks: bool = True) -> None:
+def _utime(path: Any, times: Any = None, *, ns: Any = None, **_options: Any) -> None:
     now = time.time()
     given = [moment / 1e9 for moment in ns] if ns else times or (now, now)
-    node = _changeable(path, follow_symlinks)
+    node = _changeable(path)
     node.accessed, node.changed = map(float, given)
 
 
 def _truncate(path: Any, length: int) -> None:
-    _tree.grow(_changeable(path, True), length)
+    _tree.grow(_changeable(path), length)
 
 
 def _access(path: Any, mode: int, **_options: Any) -> bool:
@@ -546,9 +538,10 @@ def _unsupported(*_arguments: Any, **_options: Any) -> Any:
 
 _OF_PATHS: Final[dict[str, Callable[..., Any]]] = {
     "open": _os_open, "stat": _stat, "listdir": _listdir, "scandir": _scandir, "mkdir": _mkdir, "rmdir": _rmdir,
-    "unlink": _unlink, "remove": _unlink, "rename": _rename, "replace": _rename, "link": _link, "symlink": _symlink,
-    "readlink": _readlink, "chmod": _chmod, "utime": _utime, "truncate": _truncate, "access": _access, "chdir": _chdir,
-    "listxattr": lambda *_path, **_options: [],
+    "unlink": _unlink, "remove": _unlink, "rename": _rename, "replace": _rename, "link": _refused, "symlink": _refused,
+    "readlink": _readlink, "chmod": _refused, "utime": _utime, "truncate": _truncate, "access": _access,
+    "chdir": _chdir,
+    "listxattr": _listxattr,
 }  # fmt: skip
 _OF_NUMBERS: Final[dict[str, Callable[..., Any]]] = {
     "close": _close, "read": _read, "pread": _pread, "pwrite": _pwrite, "fstat": _stat,
@@ -587,7 +580,9 @@ def install() -> None:
             node = node.names.setdefault(name, _Node(stat.S_IFDIR, 0o755))
     for name, ours in (_OF_PATHS | _OF_NUMBERS).items():
         setattr(os, name, _routed(name, ours))
-    os.lstat = functools.wraps(os.stat)(lambda path, *, dir_fd=None: os.stat(path, dir_fd=dir_fd, follow_symlinks=False))
+    os.lstat = functools.wraps(os.stat)(
+        lambda path, *, dir_fd=None: os.stat(path, dir_fd=dir_fd, follow_symlinks=False)
+    )
     os.lstat.__name__ = "lstat"
     os.getcwd = _getcwd
     os.getcwdb = lambda: os.fsencode(_getcwd())
@@ -607,10 +602,10 @@ def install() -> None:
 
 def show_zones() -> None:
     """Keep the time zones of the package `tzdata`, which is there when the component is built."""
-    import tzdata  # noqa: PLC0415 - only then
     import zoneinfo  # noqa: PLC0415
 
-    _copy(os.path.join(os.path.dirname(tzdata.__file__), "zoneinfo"), ZONES)
+    tzdata = importlib.import_module("tzdata")
+    _copy(f"{tzdata.__path__[0]}/zoneinfo", ZONES)
     zoneinfo.reset_tzpath([ZONES])
 
 

@@ -73,7 +73,7 @@ class Runner:
         wasi = wasmtime.WasiConfig()
         wasi.stdout_custom = wasi.stderr_custom = self._print
         for folder in self._plan["folders"]:
-            wasi.preopen_dir(folder, folder, False)  # noqa: FBT003 - not writable
+            wasi.preopen_dir(folder, folder, False)
         store.set_wasi(wasi)
         self._began = time.process_time()
         try:

@@ -54,4 +54,4 @@ def watch_for_stops(wanted: Callable[[], bool]) -> None:
     for event in (monitoring.events.PY_START, monitoring.events.JUMP):
         monitoring.register_callback(_TOOL, event, watch.look)
     monitoring.set_events(_TOOL, monitoring.events.PY_START | monitoring.events.JUMP)
-    time.sleep = watch.sleep
+    time.__dict__["sleep"] = watch.sleep

@@ -19,7 +19,9 @@ class Sight(Protocol):
     """What the host sees of a worker without asking it."""
 
     @property
-    def pid(self) -> int: ...
+    def pid(self) -> int:
+        """Its process, or the one that it is in; 0 if unknown."""
+
     def processor_time(self) -> float:
         """Return the seconds that it has used; 0 if unknown."""
 
@@ -34,7 +36,9 @@ class WorkerEnd(Protocol):
     """The host's end of one worker. Nothing here waits for function code but `receive`."""
 
     @property
-    def sight(self) -> Sight: ...
+    def sight(self) -> Sight:
+        """What the host sees of it."""
+
     async def receive(self) -> bytes:
         """Return what it sent, b"" when it has ended its conversation."""
 
@@ -77,7 +81,9 @@ class PoolChoice(Protocol):
     """The pools of one sandbox."""
 
     @property
-    def lean(self) -> WorkerPool: ...
+    def lean(self) -> WorkerPool:
+        """The one for what needs nothing special."""
+
     async def get(
         self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
     ) -> WorkerPool:

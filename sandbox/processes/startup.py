@@ -149,7 +149,7 @@ class StartedLevel:
 async def find_ground(
     packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool, choice: Choice = "auto"
 ) -> StartedLevel:
-    """Return the strongest level, or the chosen one, that passes its self-test. Raise SandboxUnavailable if none does."""
+    """Return the strongest or the chosen level that passes its self-test. Raise SandboxUnavailable if none does."""
     _require_platform(override=override)
     plan = plan_for(packages, slots, scratch_folder)
     missing = [_UNTRIED.format(machine)] if (machine := os.uname().machine) in NEVER_RUN else []

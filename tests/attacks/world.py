@@ -91,7 +91,11 @@ class World:
             return "the victim is dead"
         if signalled:
             return "the host was signalled"
-        return "the warm process is gone" if self.pool is not None and self.pool.zygote is not None and self.pool.zygote.ended else ""
+        return (
+            "the warm process is gone"
+            if self.pool is not None and self.pool.zygote is not None and self.pool.zygote.ended
+            else ""
+        )
 
     def _typed(self) -> str:
         with suppress(BlockingIOError):

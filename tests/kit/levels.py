@@ -1,4 +1,4 @@
-"""The level at which the tests run function code: as the program has it, by `KNAPPER_SANDBOX_LEVEL`, or the strongest."""
+"""The level at which tests run function code: by `KNAPPER_SANDBOX_LEVEL`, as the program has it, or the strongest."""
 
 import os
 from pathlib import Path

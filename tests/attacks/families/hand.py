@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 
+
 class Absent:
     """A module that this Python was built without: whatever is called of it is refused."""
 

@@ -2,10 +2,9 @@
 # mypy: ignore-errors
 """reaching parts of the kernel that a function does not need"""
 
-from functions.hand import ctypes
 import os
 
-from functions.hand import look, raw
+from functions.hand import ctypes, look, raw
 
 
 def io_uring(self, world):

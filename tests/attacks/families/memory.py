@@ -2,10 +2,11 @@
 # mypy: ignore-errors
 """using memory, threads and descriptors without end"""
 
-from functions.hand import ctypes
 import os
 import threading
 import time
+
+from functions.hand import ctypes
 
 MORE = r"VmSize:\s+[1-9]\d{6,} kB"  # a gigabyte and more
 

@@ -2,17 +2,14 @@
 # mypy: ignore-errors
 """starting its own processes: fork, exec, daemons"""
 
-from functions.hand import ctypes
-from functions.hand import multiprocessing
 import os
-from functions.hand import pty
 import signal
 import subprocess
 import threading
 import time
 from pathlib import Path
 
-from functions.hand import raw
+from functions.hand import ctypes, multiprocessing, pty, raw
 
 
 def _stay(world, child):
