@@ -167,6 +167,9 @@ def _sources() -> Iterator[tuple[str, bytes]]:
 
 
 def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
+    for left in folder.glob(".building-*"):  # by a program that was killed
+        if time.time() - left.stat().st_mtime > _BUILD_S:
+            shutil.rmtree(left, ignore_errors=True)
     tell("building the sandbox's component, once for this version: half a minute …")
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as place:
         wasm, compiled = Path(place, "component.wasm"), Path(place, "compiled")

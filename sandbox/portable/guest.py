@@ -153,7 +153,7 @@ class _Loop(asyncio.SelectorEventLoop):
     def _write_to_self(self) -> None:
         return
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # as asyncio has it
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]  # a future
         """Run at once what a thread would: calls of the host take turns anyway."""
         future = self.create_future()
         try:

@@ -476,11 +476,6 @@ def _readlink(path: Any) -> str:
     raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)  # there are no links
 
 
-def _readlink(path: Any) -> str:
-    _node(path)
-    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)  # there are no links
-
-
 def _listxattr(path: Any = ".", **_options: Any) -> list[str]:
     _node(path)
     return []
