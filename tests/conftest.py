@@ -15,7 +15,7 @@ from tests.kit import scripted as running
 from tests.kit.databases import database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
-from tests.kit.levels import start
+from tests.kit.levels import reason_to_skip, start
 from tests.kit.signals import restore_signals
 
 # The suite draws the same examples each time, so that it says something of the change; `make soak` looks for new ones.
@@ -43,6 +43,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         gc.collect()
         gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what says nothing of the level that is forced."""
+    for item in items:
+        if why := reason_to_skip(item.nodeid):
+            item.add_marker(pytest.mark.skip(reason=f"level `portable`: {why}"))
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def _options(limits: Rlimits, scratch: int) -> dict[str, Any]:
 
 
 class InstanceSight:
-    """An instance as the host sees it: what its runner says, which no function code can reach."""
+    """An instance as the host sees it: what the kernel says of its process, else its runner, which no code reaches."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -75,16 +75,16 @@ class InstanceSight:
         self.memory = 0
 
     def processor_time(self) -> float:
-        """Return the seconds that the instance has used, as far as it was heard."""
-        return self.cpu_s
+        """Return the seconds that its process has used; where the kernel does not tell, what was heard last."""
+        return WorkerUsage(self.pid).processor_time() or self.cpu_s
 
     def waited(self) -> float:
         """Return the seconds in which it had no processor; 0 if unknown."""
         return WorkerUsage(self.pid).waited()
 
     def used(self, since: float = 0.0) -> Used:
-        """Return the usage until it was last heard; the memory is that of its process."""
-        return Used(max(0.0, self.cpu_s - since), self.memory or None)
+        """Return the usage until now; the memory is that of its process."""
+        return Used(max(0.0, self.processor_time() - since), self.memory or None)
 
 
 class InstanceWorker:

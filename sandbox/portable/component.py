@@ -58,7 +58,7 @@ memory_files.install()
 from sandbox.portable.guest import WitWorld
 """
 _BUILD_S: Final = 600.0
-_KEPT_S: Final = 30 * 86_400.0
+_KEPT_S: Final = 3 * 86_400.0
 _SHOWN: Final = 600  # characters of what a build that failed said
 
 Tell = Callable[[str], None]

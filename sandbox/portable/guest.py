@@ -129,7 +129,7 @@ class _Nobody(HostChannel):
         return
 
 
-class _Asleep(selectors._BaseSelectorImpl):  # type: ignore[misc]  # private, and the base of all
+class _Asleep(selectors._BaseSelectorImpl):  # private, and the base of all
     """What an event loop selects from without sockets: nothing is ever ready, so selecting is sleeping."""
 
     def select(self, timeout: float | None = None) -> list[Any]:

@@ -96,7 +96,7 @@ class ProcessorWait:
 def _processor_time(pid: int) -> float | None:
     try:
         return time.clock_gettime(~pid << 3 | _CLOCK_OF_A_PROCESS) if pid else None
-    except OSError:
+    except (OSError, AttributeError):  # Windows has no such clocks
         return None
 
 
