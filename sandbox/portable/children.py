@@ -5,6 +5,7 @@ broken rule, a crash.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -361,6 +362,7 @@ class ChildPool:
         self._children: set[Child] = set()
         self._idle: deque[Child] = deque()
         self._is_closed = False
+        self._adding: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, limits: Rlimits, scratch: int) -> InstanceWorker:
@@ -394,7 +396,10 @@ class ChildPool:
     async def start_ahead(self) -> dict[str, str]:
         """Start a child before anybody needs it. Return its layers, each with what kept it from holding."""
         child = await self._start()
-        self._idle.append(child)
+        if self._is_closed:
+            await child.aclose()
+        elif child not in self._idle:
+            self._idle.append(child)
         return child.held
 
     def give_back(self, worker: InstanceWorker) -> Death:
@@ -412,7 +417,14 @@ class ChildPool:
         elif worker.end == {"how": "done"}:
             self._rest(child)
         self._watch(_told(worker, death))
+        if len(self._children) < SPARES and not self._is_closed and (self._adding is None or self._adding.done()):
+            self._adding = asyncio.ensure_future(self._add())  # so that a call that calls another waits for no start
         return death
+
+    async def _add(self) -> None:
+        """Start a child for later. What keeps it from starting is told to whoever needs one."""
+        with contextlib.suppress(LayerFailed, TimeoutError):
+            await self.start_ahead()
 
     def _watch(self, coroutine: Any) -> None:  # of None
         self._tasks.add(task := asyncio.ensure_future(coroutine))
@@ -442,6 +454,9 @@ class ChildPool:
     async def aclose(self) -> None:
         """End all children."""
         self._is_closed = True
+        if self._adding is not None:
+            self._adding.cancel()
+            await asyncio.gather(self._adding, return_exceptions=True)
         await asyncio.gather(*[child.aclose() for child in self._children])
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
