@@ -140,6 +140,10 @@ class HostEntry:
         """Return whether it is a link."""
         return stat.S_ISLNK(self._mode)
 
+    def is_junction(self) -> bool:
+        """Return False: only Windows has them."""
+        return False
+
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return the facts about it."""
         return os.stat(self.path)

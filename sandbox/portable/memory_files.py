@@ -403,6 +403,8 @@ class _Entry:
         """Return whether it is a link: there is none."""
         return False
 
+    is_junction = is_symlink
+
     def _is(self, kind: Callable[[int], bool]) -> bool:
         try:
             return kind(self.stat().st_mode)
@@ -575,9 +577,7 @@ def install() -> None:
             node = node.names.setdefault(name, _Node(stat.S_IFDIR, 0o755))
     for name, ours in (_OF_PATHS | _OF_NUMBERS).items():
         setattr(os, name, _routed(name, ours))
-    os.lstat = functools.wraps(os.stat)(
-        lambda path, *, dir_fd=None: os.stat(path, dir_fd=dir_fd, follow_symlinks=False)
-    )
+    os.lstat = functools.wraps(os.stat)(functools.partial(os.stat, follow_symlinks=False))
     os.lstat.__name__ = "lstat"
     os.getcwd = _getcwd
     os.getcwdb = lambda: os.fsencode(_getcwd())
