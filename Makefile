@@ -1,6 +1,8 @@
 # Each target works as the first command in a fresh clone: it makes .venv and installs what it needs, once.
 PYTHON ?= python3
 BIN := .venv/bin
+PORTABLE = KNAPPER_SANDBOX_LEVEL=portable $(SUITE)
+SAMPLE := tests/sandbox/test_calls_and_their_outcomes.py tests/sandbox/test_what_honest_functions_need.py tests/debugging/test_stops.py
 SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -34,11 +36,12 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
 	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox tests
 	@rm -rf .pytest_cache
-	$(SUITE) -n 3 --dist worksteal || { echo "Once more, alone, what failed beside all others:"; $(SUITE) --last-failed --last-failed-no-failures none; }
+	$(SUITE) -n 3 --dist worksteal && $(PORTABLE) -n 3 $(SAMPLE) || { echo "Once more, alone, what failed beside all others:"; $(SUITE) --last-failed --last-failed-no-failures none; }
 
 # The long tests, every case of those of which the suite runs a sample, and properties with new examples.
 soak: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
+	$(PORTABLE) -n 2 tests/sandbox tests/debugging tests/gate tests/attacks
 
 # Workers and their database under faults at random, for an hour: `make soak-cluster MINUTES=10` for less.
 soak-cluster: .venv/.dev

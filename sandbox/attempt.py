@@ -13,7 +13,7 @@ from .errors import ProtocolError
 from .job import Attempt, Attempts, Evaluation, Job
 from .outcome import Outcome, Refused, TimedOut
 from .processes.conversation import Late, Serve, WorkerConversation, judge
-from .processes.pool import Pool
+from .processes.ends import WorkerPool
 from .processes.usage import ProcessorWait
 from .processes.worker_session import WorkerSession
 from .wire.caps import MOST_TRIED
@@ -78,7 +78,7 @@ class AttemptSeries:
         """Return the waiting attempts, and the texts without the first `texts`, which the worker has."""
         return {"texts": [*self._numbers][texts:], "attempts": [self._messages[at] for at in self._waiting]}
 
-    async def run(self, pool: Pool, job: Message, serve: Serve) -> None:
+    async def run(self, pool: WorkerPool, job: Message, serve: Serve) -> None:
         """Run the waiting attempts in as many workers as needed, until the time or the room for replies is used up."""
         try:
             async with asyncio.timeout(self._limits.wall_s) as clock:
@@ -88,7 +88,7 @@ class AttemptSeries:
             if not clock.expired():
                 raise
 
-    async def _in_one_worker(self, pool: Pool, job: Message, serve: Serve) -> None:
+    async def _in_one_worker(self, pool: WorkerPool, job: Message, serve: Serve) -> None:
         data = pack(job | {"result": self._limits.result} | self._job())
         self._is_loaded = False
         async with WorkerSession(pool, self._limits) as session:

@@ -6,7 +6,7 @@ about a value. Cancelling any of these coroutines kills its worker.
 
 import tempfile
 import uuid
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Awaitable, Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,17 +15,20 @@ from typing import Final
 from .attempt import AttemptSeries
 from .code import SourceText
 from .confine import mounts
-from .errors import ProtocolError
+from .confine.plan import ZygotePlan
+from .errors import ProtocolError, SandboxError, SandboxUnavailable
 from .job import Attempt, Attempts, Evaluation, Job, SchemaRequest, Work
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .processes import cgroup
+from .portable.component import Tell, lacks
+from .portable.level import PortableLevel, start_portable
 from .processes.calls import CallServer
 from .processes.compilation import Compiled, CompiledCache, UncompilableModule, parents
+from .processes.ends import PoolChoice
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
 from .processes.pool import SPARES, Places, kernel_limits
 from .processes.pools import Pools
-from .processes.startup import StartedLevel, find_ground
+from .processes.startup import Choice, Level, StartedLevel, find_ground
 from .processes.stateful_workers import KeptCall, StatefulWorkers
 from .processes.worker_session import StreamListeners, WorkerReply, judged, run
 from .wire.protocol import Frame as Message
@@ -37,17 +40,27 @@ _SENT_ALONG: Final = 256 * 1024  # characters of code that go with a job, so tha
 _NESTED: Final = 4  # workers per place that may exist, the others waiting for calls of their own
 
 
+def _silent(_text: str) -> None:
+    return
+
+
 class Sandbox:
     """Runner of function code and async context manager, created by `start`."""
 
-    def __init__(self, ground: StartedLevel, parallel: int, lender: "Sandbox | None" = None) -> None:
+    def __init__(self, ground: StartedLevel | PortableLevel, parallel: int, lender: "Sandbox | None" = None) -> None:
         self.parallel = parallel
-        self.level = ground.level
+        self.level: Level = ground.level
         self.layers = ground.layers
         self.missing = ground.missing
-        self.plan = ground.plan
+        self._ground = ground
         self._places: Places = lender._places if lender else Places(parallel)
-        self._pools: Pools = Pools(ground.plan, ground.pool, lender._pools if lender else None)
+        self._pools: PoolChoice
+        if isinstance(ground, PortableLevel):
+            self._pools = ground.pools
+        else:
+            shared = lender._pools if lender else None
+            self._pools = Pools(ground.plan, ground.pool, shared if isinstance(shared, Pools) else None)
+        self._is_lent = lender is not None
         self._shelf = CompiledCache(self._compile)
         self._keeper = StatefulWorkers(self._places)
 
@@ -59,13 +72,25 @@ class Sandbox:
         parallel: int = 4,
         guarded: Sequence[str] = (),
         override: bool = False,
+        level: Choice = "auto",
+        store: Path | None = None,
+        tell: Tell = _silent,
     ) -> "Sandbox":
         """Return a sandbox that passed its self-test. Raise SandboxUnavailable, naming what is missing, otherwise.
 
-        What is `guarded` (files, folders) no function can ever be granted to write, nor what they lie in.
+        What is `guarded` (files, folders) no function can ever be granted to write, nor what they lie in. `store` is
+        the folder for what level `portable` builds, which may take half a minute, and of which it tells.
         """
         slots = _NESTED * parallel + SPARES
-        ground = await find_ground(mounts.packages(packages), slots, _scratch_folder(), override=override)
+        if level == "portable":
+            return cls(await _portable(store, slots, packages, tell), parallel)
+        names = mounts.packages(packages)
+        try:
+            ground = await find_ground(names, slots, _scratch_folder(), override=override, choice=level)
+        except SandboxUnavailable as missing:
+            if level != "auto" or store is None or lacks():
+                raise
+            return cls(await _after(missing, _portable(store, slots, packages, tell)), parallel)
         ground.pool.refill()
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
@@ -74,9 +99,18 @@ class Sandbox:
 
         Calls without access come from the same warm processes, and all calls together take the places of this one.
         """
-        plan = replace(self.plan, guarded=tuple(guarded), scratch_folder=_scratch_folder())
-        ground = StartedLevel(self.level, plan, self._pools.lean, self.layers, self.missing)
+        ground = self._ground
+        if isinstance(ground, StartedLevel):
+            plan = replace(ground.plan, guarded=tuple(guarded), scratch_folder=_scratch_folder())
+            ground = replace(ground, plan=plan)
         return Sandbox(ground, self.parallel, self)
+
+    @property
+    def plan(self) -> ZygotePlan:
+        """How the processes of a level with workers of their own are started."""
+        if isinstance(self._ground, PortableLevel):
+            raise SandboxError("level `portable` has no zygote")
+        return self._ground.plan
 
     async def run(self, job: Job[Work]) -> Outcome:
         """Return how a job ended in a worker of its own; with a key to keep, in the one that was kept."""
@@ -117,19 +151,23 @@ class Sandbox:
     @property
     def resources(self) -> dict[str, str]:
         """The limits on memory, pids and CPU of all workers of a zygote together, and their maximum number."""
-        zygote = self._pools.lean.zygote
-        group = cgroup.Group() if zygote is None else zygote.group
-        return cgroup.described(group) | {"workers": f"at most {self.plan.slots} at a time from one zygote"}
+        return self._pools.resources()
 
     @property
     def zygotes(self) -> int:
         """The number of warm processes that stand ready or may be started."""
         return len(self._pools)
 
+    @property
+    def is_one_wall(self) -> bool:
+        """True if nothing stands around a function but a component's own sandbox."""
+        return isinstance(self._ground, PortableLevel) and self._ground.is_one_wall
+
     async def aclose(self) -> None:
         """End every worker and the processes they come from, but for those that it shares."""
         self._keeper.close()
-        await self._pools.aclose()
+        if not (self._is_lent and isinstance(self._ground, PortableLevel)):
+            await self._pools.aclose()
 
     async def __aenter__(self) -> "Sandbox":
         return self
@@ -198,6 +236,22 @@ class _Ready:
         if isinstance(attempt.work, Evaluation):
             self.show(attempt.work)
         return self.call.illustrated(outcome)
+
+
+async def _portable(store: Path | None, slots: int, packages: Sequence[str], tell: Tell) -> PortableLevel:
+    if store is None:
+        raise SandboxError("level `portable` needs a folder for what it builds")
+    return await start_portable(store, slots, tuple(mounts.packages(packages)), tell)
+
+
+async def _after(missing: SandboxUnavailable, starting: Awaitable[PortableLevel]) -> PortableLevel:
+    """Return the level that is left where no other holds; it says why none does."""
+    try:
+        level = await starting
+    except SandboxUnavailable as error:
+        reasons = (*missing.missing, *error.missing)
+        raise SandboxUnavailable(f"{missing} {error}", reasons) from error
+    return replace(level, missing=(*missing.missing, *level.missing))
 
 
 def _scratch_folder() -> str:

@@ -15,6 +15,7 @@ from tests.kit import scripted as running
 from tests.kit.databases import database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
+from tests.kit.levels import reason_to_skip, start
 from tests.kit.signals import restore_signals
 from tests.kit.steps import Choose, Step
 
@@ -45,6 +46,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what says nothing of the level that is forced."""
+    for item in items:
+        if why := reason_to_skip(item.nodeid):
+            item.add_marker(pytest.mark.skip(reason=f"level `portable`: {why}"))
+
+
 @pytest.fixture
 def scripted() -> Iterator[Callable[..., ScriptedModel]]:
     """Starts scripted models; at the end of the test, each must have gone by its script."""
@@ -59,7 +67,7 @@ def scripted() -> Iterator[Callable[..., ScriptedModel]]:
 @pytest.fixture(scope="session")
 async def one_sandbox() -> AsyncIterator[Sandbox]:
     """One for all desks: each call has a worker of its own anyway, and starting it takes longer than most turns."""
-    async with await Sandbox.start() as started:
+    async with await start() as started:
         yield started
 
 

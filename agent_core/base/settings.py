@@ -57,6 +57,9 @@ class TurnSettings(SettingsSection):
 class SandboxSettings(SettingsSection):
     """The limits of one call, and the packages that workers may import."""
 
+    level: Literal["auto", "full", "core", "portable"] = Field(
+        "auto", description="How functions are confined; `auto`: the strongest level that this machine enforces."
+    )
     wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
     memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
     output_kib: int = Field(64, ge=1, description="Longest printed output of one call in KiB.")
@@ -253,6 +256,10 @@ _NOT_IN_FILE: Mapping[tuple[str, str], tuple[object, str]] = {  # with the defau
     ("sandbox", "unsafe"): (
         False,
         f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
+    ),
+    ("sandbox", "level"): (
+        "auto",
+        f"To choose how functions are confined on this machine: {PREFIX}SANDBOX_LEVEL=portable, for example.",
     ),
     ("memory", "class_name"): (
         "chat",

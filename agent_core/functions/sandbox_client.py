@@ -16,11 +16,17 @@ from agent_core.access.grants.permit import UNWRITTEN, without_repositories
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
 from agent_core.base.offload import aside, bulk
 from agent_core.base.settings import SandboxSettings
+from agent_core.base.user_folders import NoHome, data_folder
 from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
 
 from .debug import Debugger, Debugging
 from .foreign.library import ForeignLibrary
 
+_ONE_WALL: Final = (
+    "Functions can run here at level `portable`, with one wall: the WebAssembly sandbox of wasmtime. The operating "
+    "system puts no second one around it, so an error in wasmtime would let a function do what you can do. If that is "
+    "enough for you, say so once, in your profile: export KNAPPER_SANDBOX_LEVEL=portable"
+)
 _OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
 
@@ -40,6 +46,14 @@ def limits_of(settings: SandboxSettings) -> Limits:
     )
 
 
+def _component_folder() -> Path | None:
+    """Return where level `portable` keeps what it builds; None for a user without a home folder."""
+    try:
+        return data_folder() / "portable"
+    except NoHome:
+        return None
+
+
 class SandboxClient:
     """Runs functions in sandboxed workers, or says why none can run."""
 
@@ -54,14 +68,16 @@ class SandboxClient:
         debugger: Debugger | None = None,
         shared: Sandbox | None = None,
         foreign: ForeignLibrary | None = None,
+        on_status: Callable[[str], None] | None = None,
     ) -> None:
-        """A sandbox that is `shared` stands in for one that would be started."""
+        """A sandbox that is `shared` stands in for one that would be started. `on_status` hears what takes long."""
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()
         self.broker = broker or Broker()
         self.foreign = foreign
         self.debugging = Debugging(settings.debug_wait_minutes * 60, debugger)
+        self._on_status = on_status or (lambda _text: None)
         self._parallel = parallel
         self._guarded = (*guarded, *_OWN)
         self._shared = shared
@@ -73,6 +89,11 @@ class SandboxClient:
             self._starting = asyncio.create_task(self._start())
         # Whoever waits may be interrupted; the start belongs to all of them.
         return await asyncio.shield(self._starting)
+
+    async def shows_files(self) -> bool:
+        """Return whether a worker has by itself what was granted; if not, the host hands it over piece by piece."""
+        sandbox = await self.ready()
+        return not (isinstance(sandbox, Sandbox) and sandbox.level == "portable")
 
     async def run(self, job: Job[Work], curtain: Curtain | None = None) -> Outcome:
         """Run a job. All that comes out of the worker, its requests and prints too, comes through the curtain."""
@@ -113,11 +134,18 @@ class SandboxClient:
         if self._shared is not None:
             return self._shared.share(guarded=self._guarded)
         try:
-            return await Sandbox.start(
+            sandbox = await Sandbox.start(
                 packages=self.settings.packages,
                 parallel=self._parallel,
                 guarded=self._guarded,
                 override=self.settings.unsafe,
+                level=self.settings.level,
+                store=_component_folder(),
+                tell=self._on_status,
             )
         except SandboxUnavailable as missing:
             return missing
+        if not sandbox.is_one_wall or self.settings.level == "portable":
+            return sandbox
+        await sandbox.aclose()
+        return SandboxUnavailable(_ONE_WALL, ("a wall of the operating system around level `portable`",))

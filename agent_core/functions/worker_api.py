@@ -101,6 +101,7 @@ class WorkerApi:
         secrets = CallSecrets(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         files = self._files(function.name, permit, secrets)
         if files is not None:
+            files.is_shown = await self.cage.shows_files()
             files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
         async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)

@@ -36,6 +36,7 @@ def sandbox_client(
     environment: Mapping[str, str] | None,
     debugger: Debugger | None,
     shared: Sandbox | None,
+    on_status: Callable[[str], None] | None = None,
 ) -> SandboxClient:
     """Return the way to the sandbox, with what calls may reach; a started one may be shared. Logs hide its secrets."""
     shade_logs()
@@ -50,6 +51,7 @@ def sandbox_client(
         broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
         debugger=debugger,
         shared=shared,
+        on_status=on_status,
     )
 
 

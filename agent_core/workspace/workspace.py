@@ -145,7 +145,7 @@ class Workspace:
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
             stack.push_async_callback(store.close)
-            cage = sandbox_client(root, settings, environment, debugger, sandbox)
+            cage = sandbox_client(root, settings, environment, debugger, sandbox, on_status)
             stack.push_async_callback(cage.aclose)
             models = ModelOpener(root, settings, environment, is_typed=bool(flags and flags.get("model.name")))
             stack.push_async_callback(models.aclose)

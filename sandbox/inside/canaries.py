@@ -1,10 +1,8 @@
 """The attempts of the self-test: trusted code that tries what function code must not be able to do."""
 
 import _thread
-import ctypes
 import errno
 import importlib
-import mmap
 import os
 import socket
 import sys
@@ -31,9 +29,9 @@ def fly(folder: str, port: int) -> Frame:
         "fork": _fork,
         "exec": _exec,
         "signal": lambda: os.kill(os.getppid(), 0),
-        "new code": lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC),
-        **{f"call {name}": _raw(number(name)) for name in _ASKED},
-        "unshare": _raw(number("unshare"), _NEW_USER),
+        "new code": _new_code,
+        **{f"call {name}": _raw(name) for name in _ASKED},
+        "unshare": _raw("unshare", _NEW_USER),
     }
     needs: dict[str, Callable[[], object]] = {
         "scratch": lambda: Path("probe").write_text("x"),
@@ -49,7 +47,7 @@ def fly(folder: str, port: int) -> Frame:
 def _works(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
-    except (OSError, ImportError, RuntimeError):
+    except (OSError, ImportError, RuntimeError, AttributeError):  # what is not there at all cannot be done
         return False
     return True
 
@@ -72,11 +70,19 @@ def _fork() -> None:
         os._exit(0)
 
 
-def _raw(call_number: int, argument: int = _NO_REQUEST) -> Callable[[], object]:
+def _new_code() -> None:
+    import mmap  # noqa: PLC0415 - a component has none
+
+    mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+
+
+def _raw(name: str, argument: int = _NO_REQUEST) -> Callable[[], object]:
     """Return the call with arguments that do nothing: only a refusal of the call itself counts as held."""
 
     def call() -> None:
-        result = ctypes.CDLL(None, use_errno=True).syscall(call_number, argument, 0, 0, 0, 0)
+        import ctypes  # noqa: PLC0415 - a component has none
+
+        result = ctypes.CDLL(None, use_errno=True).syscall(number(name), argument, 0, 0, 0, 0)
         if result < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
             raise OSError(ctypes.get_errno(), "refused")
 

@@ -4,6 +4,7 @@ import errno
 import functools
 import io
 import os
+from pathlib import Path
 from typing import Any
 
 from .files import Opener
@@ -40,7 +41,12 @@ def connect(module: Any) -> None:  # sqlite3.dbapi2
         if copy is None:
             return real(database, *arguments, **more)
         quoted = copy.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        return real(f"file:{quoted}?mode=ro", *arguments, **{**more, "uri": True})
+        try:
+            return real(f"file:{quoted}?mode=ro", *arguments, **{**more, "uri": True})
+        except module.OperationalError:  # in a component no file is one to SQLite
+            connection = real(":memory:", *arguments, **more)
+            connection.deserialize(Path(copy).read_bytes())
+            return connection
 
     asking.__dict__["asks"] = opener  # says that it is in place
     module.connect = asking

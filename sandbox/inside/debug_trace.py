@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..wire.caps import ITEM, MOST_CHANGES, MOST_CLAIM, MOST_NAME, MOST_ROWS
 from .debug_stop import text_of
 
+_NO_LINES: Final = frozenset({"<module>", "__annotate__"})  # the second evaluates annotations, since Python 3.14
 _MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # of all rows: the lines that can run are reported with them
 _CAREFUL: Final = 200  # times that a line's changes are looked at; after that only at the frame's end
 _TELL_EVERY_S: Final = 0.5  # of a call that may never end
@@ -120,7 +121,7 @@ class Tracer:
         return {"rows": rows, "cut": self._dropped}
 
     def _call(self, frame: FrameType, event: str, _value: object) -> Any:  # Any: a trace function
-        if frame.f_code.co_filename not in self._own_paths or frame.f_code.co_name == "<module>":
+        if frame.f_code.co_filename not in self._own_paths or frame.f_code.co_name in _NO_LINES:
             return None
         return self._cover if self._covers else self._line
 

@@ -37,6 +37,11 @@ def stand_by() -> None:
 
 
 def _now(_number: int, frame: FrameType | None) -> None:
+    stop_at(frame)
+
+
+def stop_at(frame: FrameType | None) -> None:
+    """Stop what runs in a frame, as `break now` wants it."""
     if EVALUATING.interrupt(frame, Channel.ask.__code__.co_filename):
         return
     if WorkerDebugger.present is not None and frame is not None:

@@ -21,6 +21,7 @@ _KINDS: Final[dict[Callable[..., None], Kind]] = {
     **dict.fromkeys((os.remove, os.unlink, os.rmdir, os.rename, os.replace, os.link, os.symlink), "names"),
     **dict.fromkeys((os.chmod, os.utime, os.truncate), "marks"),
 }
+_MADE: Final = frozenset({"rename", "replace", "truncate"})  # of which the host needs more than the path
 _MOVES: Final = frozenset({"rename", "replace", "link", "symlink"})  # their second argument is a path, too
 
 
@@ -48,10 +49,18 @@ def _asking(opener: "Opener", real: Callable[..., None], kind: Kind, paths: int)
                 error = failure.with_traceback(None)
         if not places and error is not None:
             raise error
-        answers = [opener.request("file_change", place, error, kind=kind) for place in places]
+        act = _act(real.__name__, arguments)
+        answers = [opener.request("file_change", place, error, kind=kind, act=act) for place in places[:1]]
+        answers += [opener.request("file_change", place, error, kind=kind) for place in places[1:] if None in answers]
         return real(*arguments, **more) if None in answers else None
 
     return change
+
+
+def _act(name: str, arguments: tuple[Any, ...]) -> list[Any]:
+    """Return the change as the host may make it: its name, and what follows the path."""
+    rest = [os.fspath(value) if isinstance(value, os.PathLike) else value for value in arguments[1:]]
+    return [name, *(value for value in rest if isinstance(value, str | int))] if name in _MADE else [name]
 
 
 def _makedirs(opener: "Opener", real: Callable[..., None]) -> Callable[..., None]:
@@ -63,7 +72,7 @@ def _makedirs(opener: "Opener", real: Callable[..., None]) -> Callable[..., None
         if place is None or not opener.starts_elsewhere(place):
             return real(name, mode, exist_ok)
         try:
-            answer = opener.request("file_change", place, None, kind="folder")
+            answer = opener.request("file_change", place, None, kind="folder", act=["mkdir"])
         except FileExistsError:
             if not exist_ok:
                 raise

@@ -23,7 +23,7 @@ from .file_changes import SHUT
 from .host_files import CREATES, PIECE, WRITTEN, HostEntry, HostFile, HostListing, NotGranted, request, value_of
 
 _READS: Final = frozenset("rbt")
-_CHANGES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGES: Final = os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _OWN: Final = f"{Path(__file__).parents[1]}/"
 """Where the sources of the sandbox are, which tracebacks look for."""
@@ -258,7 +258,8 @@ def _os_open(opener: Opener) -> Callable[..., int]:
         try:
             return opener.os_open(path, flags, mode, dir_fd=dir_fd)
         except OSError as error:
-            is_change = bool(flags & _CHANGES)
+            way = flags & (os.O_WRONLY | os.O_RDWR)  # which share a bit on some systems
+            is_change = way in (os.O_WRONLY, os.O_RDWR) or bool(flags & _CHANGES)
             name = opener.named(path, changes=is_change) if dir_fd is None and error.errno in SHUT else None
             if name is None or flags & os.O_DIRECTORY:
                 raise

@@ -1,5 +1,6 @@
 """Annotations as objects, with forward references resolved, and their text form."""
 
+import importlib
 import types
 import typing
 from collections.abc import Callable
@@ -14,7 +15,7 @@ Hint = Any  # whatever may stand in an annotation
 
 def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
     """Return the function's annotations. Raise NameError or the like if one does not resolve."""
-    written = getattr(function, "__annotations__", {})
+    written = _written(function)
     if all(isinstance(hint, type) and hint in _PLAIN for hint in written.values()):
         return dict(written)
     try:
@@ -24,6 +25,16 @@ def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
         if not _has_checkers_names(known):
             raise
         return {name: _resolved(hint, known) for name, hint in written.items()}
+
+
+def _written(function: Callable[..., Any]) -> dict[str, Hint]:
+    """Return what stands in the annotations, which newer versions of Python look up only now."""
+    try:
+        return getattr(function, "__annotations__", {})
+    except NameError:
+        annotations: Any = importlib.import_module("annotationlib")
+        written: dict[str, Hint] = annotations.get_annotations(function, format=annotations.Format.FORWARDREF)
+        return written
 
 
 def _has_checkers_names(known: dict[str, Any]) -> bool:

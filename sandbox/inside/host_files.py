@@ -109,7 +109,8 @@ def request(channel: Channel, name: str, arguments: dict[str, Any]) -> Any:  # v
 def value_of(answer: Any, path: str) -> Any:  # values that cross
     """Return what the host gave, or raise the error that the file system gave it."""
     if "errno" in answer:
-        raise OSError(answer["errno"], os.strerror(answer["errno"]), path)
+        number = getattr(errno, answer["errno"], errno.EIO)  # sent by its name: the host may have other numbers
+        raise OSError(number, os.strerror(number), path)
     return answer["value"]
 
 
@@ -138,6 +139,10 @@ class HostEntry:
     def is_symlink(self) -> bool:
         """Return whether it is a link."""
         return stat.S_ISLNK(self._mode)
+
+    def is_junction(self) -> bool:
+        """Return False: only Windows has them."""
+        return False
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return the facts about it."""

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
 from ..wire.protocol import Frame
 from ..wire.values import decode, encode
-from . import canaries, failure, files, web
+from . import canaries, failure, files, schemas, web
 from .build import Unfit
 from .channel import Channel
 from .context import Context
@@ -60,27 +60,33 @@ def of(function: object, name: str) -> dict[str, Any]:
     if not isinstance(function, types.FunctionType):
         raise Unfit(f"{name}: there is no such function")
     try:
-        pydantic = importlib.import_module("pydantic")
         hints = of_function(function)
-    except ImportError as error:
-        raise Unfit(f"{name}: its types need pydantic, which functions cannot import here") from error
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
+    try:
+        pydantic: ModuleType | None = importlib.import_module("pydantic")
+    except ImportError:
+        pydantic = None
     claims = {parameter: _schema(pydantic, hint, parameter) for parameter, hint in hints.items()}
     return {parameter: claim for parameter, claim in claims.items() if parameter != "return" or isinstance(claim, dict)}
 
 
-def _schema(pydantic: types.ModuleType, hint: Hint, parameter: str) -> dict[str, Any] | str:
+def _schema(pydantic: ModuleType | None, hint: Hint, parameter: str) -> dict[str, Any] | str:
     """Return the schema of a hint, of a union that of the members which have one; else the reason why it has none."""
+    if pydantic is None:
+        try:
+            return schemas.schema(hint, is_result=parameter == "return")
+        except (Unfit, NameError, TypeError, AttributeError) as error:
+            return str(error).partition("\n")[0]
     mode = "serialization" if parameter == "return" else "validation"
     try:
         schema: dict[str, Any] = pydantic.TypeAdapter(hint).json_schema(mode=mode)
     except (pydantic.errors.PydanticUserError, TypeError, AttributeError) as error:
         members = [_schema(pydantic, member, parameter) for member in alternatives(hint)]
-        schemas = [member for member in members if isinstance(member, dict)]
-        definitions = {name: each for schema in schemas for name, each in schema.pop("$defs", {}).items()}
-        any_of = {"anyOf": schemas, **({"$defs": definitions} if definitions else {})}
-        return any_of if schemas else str(error).partition("\n")[0]
+        written = [member for member in members if isinstance(member, dict)]
+        definitions = {name: each for schema in written for name, each in schema.pop("$defs", {}).items()}
+        any_of = {"anyOf": written, **({"$defs": definitions} if definitions else {})}
+        return any_of if written else str(error).partition("\n")[0]
     return schema
 
 

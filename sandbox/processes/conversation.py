@@ -7,7 +7,6 @@ read, checked for shape, and a worker that breaks a rule is reported as killed.
 import asyncio
 import codecs
 import contextlib
-import os
 from collections.abc import Awaitable, Callable
 
 from ..errors import ProtocolError
@@ -18,12 +17,11 @@ from ..wire.claims import within
 from ..wire.protocol import Frame as Message
 from ..wire.protocol import FrameBuffer, pack
 from ..wire.values import read
-from .launch import Worker
+from .ends import WorkerEnd
 
 Serve = Callable[[Message], Awaitable[Message]]
 OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to the cap
 
-_READ = 1 << 16
 _SLACK = 64 * 1024  # a reply's shown text and frames, in addition to its value
 _FLOOD = 64  # times the output limit, after which a worker is stopped
 
@@ -35,8 +33,8 @@ class Late:
 class Output:
     """The output of a worker, up to the cap. The rest is read and dropped, so that printing never blocks."""
 
-    def __init__(self, descriptor: int, limit: int, tell: OnOutput | None = None) -> None:
-        self._descriptor = descriptor
+    def __init__(self, worker: WorkerEnd, limit: int, tell: OnOutput | None = None) -> None:
+        self._worker = worker
         self._limit = limit
         self._tell = tell
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -45,9 +43,8 @@ class Output:
 
     def read(self) -> bool:
         """Read available output. Return False if nothing more will come."""
-        try:
-            data = os.read(self._descriptor, _READ)
-        except BlockingIOError:
+        data = self._worker.read_output()
+        if data is None:
             return True
         self._seen += len(data)
         chunk = data[: max(0, self._limit - len(self._kept))]
@@ -83,23 +80,22 @@ class Output:
 
 
 class WorkerConversation:
-    """The host's side of one worker's socket."""
+    """The host's side of the talk with one worker."""
 
-    def __init__(self, worker: Worker, limits: Limits, on_output: OnOutput | None = None) -> None:
+    def __init__(self, worker: WorkerEnd, limits: Limits, on_output: OnOutput | None = None) -> None:
         self._worker = worker
         self._limits = limits
         self._frames = FrameBuffer(limits.result + _SLACK)
-        self._loop = asyncio.get_running_loop()
         self._requests = 0
         self._held: Message | None = None
         self.heard = 0  # bytes
         self.was_confined = False
-        self.output = Output(worker.output, limits.output, on_output)
+        self.output = Output(worker, limits.output, on_output)
 
     def listen(self) -> None:
         """Read the worker's output. It is called whenever there is some."""
         if not self.output.read():
-            self._loop.remove_reader(self._worker.output)
+            self._worker.listen(None)
         if self.output.is_flood:
             self._worker.kill()
 
@@ -157,7 +153,7 @@ class WorkerConversation:
     async def say(self, data: bytes) -> None:
         """Send bytes to the worker, which may have died."""
         with contextlib.suppress(ConnectionError):  # a worker that has died is noticed when it is heard
-            await self._loop.sock_sendall(self._worker.channel, data)
+            await self._worker.send(data)
 
     async def end(self) -> None:
         """Wait until the worker has closed its end. Raise ProtocolError if it says something more."""
@@ -169,10 +165,7 @@ class WorkerConversation:
             message, self._held = self._held, None
             return message
         while (frame := self._frames.next()) is None:
-            try:
-                data = await self._loop.sock_recv(self._worker.channel, _READ)
-            except ConnectionError:
-                return None
+            data = await self._worker.receive()
             if not data:
                 return None
             self.heard += len(data)

@@ -3,16 +3,12 @@
 Plain values: the breakpoints cross as JSON, and what the worker sees comes back as requests named `debug`.
 """
 
-import contextlib
-import signal
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ..errors import ProtocolError
-from .launch import Worker
-
-NOW = signal.SIGUSR1  # as `inside.debugger` has it
+from .ends import WorkerEnd
 
 
 class CallEnded(ProtocolError):
@@ -44,20 +40,15 @@ class DebugControl:
     """A handle on the worker of a running call."""
 
     def __init__(self) -> None:
-        self._worker: Worker | None = None
+        self._worker: WorkerEnd | None = None
 
-    def take(self, worker: Worker | None) -> None:
+    def take(self, worker: WorkerEnd | None) -> None:
         """Set the worker that the call runs in, None when it has ended."""
         self._worker = worker
 
     def stop_now(self) -> bool:
         """Stop the worker at the next line of function code. Return False if nothing runs."""
-        if self._worker is None:
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._worker.pidfd, NOW)
-            return True
-        return False
+        return self._worker is not None and self._worker.interrupt()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,9 @@ from . import cgroup
 from .forks import Forks
 from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of
 
+NOW = signal.SIGUSR1  # as `inside.debugger` has it
 _MAX_ANSWER = 1 << 16
+_READ = 1 << 16
 _FAREWELL_S = 5.0
 _ANSWER_S = 150.0  # longer than a pool lets one start
 _ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order → kind of answer → what it has
@@ -79,6 +81,47 @@ class Worker:
     output: int
     pidfd: int
     sight: WorkerUsage = NOT_SEEN
+
+    async def receive(self) -> bytes:
+        """Return what it sent, b"" when it has closed its end or died."""
+        try:
+            return await asyncio.get_running_loop().sock_recv(self.channel, _READ)
+        except ConnectionError:
+            return b""
+
+    async def send(self, data: bytes) -> None:
+        """Send one packed frame. Raise ConnectionError if the worker has died."""
+        await asyncio.get_running_loop().sock_sendall(self.channel, data)
+
+    def read_output(self) -> bytes | None:
+        """Return some printed output, b"" if nothing more will come, None if there is none now."""
+        try:
+            return os.read(self.output, _READ)
+        except BlockingIOError:
+            return None
+
+    def listen(self, heard: Callable[[], None] | None) -> None:
+        """Call this whenever there is output; with None, call nobody."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self.output) if heard is None else loop.add_reader(self.output, heard)
+
+    def is_silent(self) -> bool:
+        """Return whether the worker is alive and has sent nothing."""
+        try:
+            self.channel.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def interrupt(self) -> bool:
+        """Stop the worker at its next line of function code. Return False if it has ended."""
+        try:
+            signal.pidfd_send_signal(self.pidfd, NOW)
+        except ProcessLookupError:
+            return False
+        return True
 
     def kill(self) -> None:
         """End the worker now, whatever it does."""

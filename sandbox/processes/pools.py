@@ -17,6 +17,7 @@ from ..access import NOTHING, Access, Identities
 from ..confine import mounts
 from ..confine.plan import Rlimits, ZygotePlan
 from ..policy import Limits
+from . import cgroup
 from .compilation import Compiled, imported_names
 from .pool import Pool, kernel_limits
 
@@ -100,6 +101,12 @@ class Pools:
         packages = self._plan.packages
         heavy = describes or any(name in names or name in text for name in packages)
         return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (tuple(packages) if heavy else ())
+
+    def resources(self) -> dict[str, str]:
+        """Return the limits on memory, pids and CPU of all workers of a zygote together, and their maximum number."""
+        zygote = self.lean.zygote
+        group = cgroup.Group() if zygote is None else zygote.group
+        return cgroup.described(group) | {"workers": f"at most {self._plan.slots} at a time from one zygote"}
 
     def __len__(self) -> int:
         return len(self._pools) + (len(self._shared) if self._shared else 0)

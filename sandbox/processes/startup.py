@@ -22,6 +22,7 @@ from ..policy import Limits
 from ..wire.protocol import Frame as Message
 from ..wire.protocol import pack
 from .conversation import WorkerConversation
+from .ends import WorkerPool
 from .launch import LayerFailed, ZygoteEnded
 from .pool import Pool, kernel_limits
 
@@ -42,15 +43,15 @@ class SelfTestReport:
         return not self.escaped and not self.broken
 
 
-async def examine(pool: Pool) -> SelfTestReport:
-    """Run the canaries in one worker of this pool."""
+async def examine(pool: WorkerPool, *, is_process: bool = True) -> SelfTestReport:
+    """Run the canaries in one worker of this pool; if that is a process of its own, ask the kernel about it, too."""
     with (
         tempfile.TemporaryDirectory(prefix="knapper-canary-") as folder,
         socket.create_server(("127.0.0.1", 0)) as server,
     ):
         _lay_out(Path(folder))
         job: Message = {"kind": "canaries", "folder": folder, "port": server.getsockname()[1]}
-        kernel_flags, reply = await _fly(pool, job)
+        kernel_flags, reply = await _fly(pool, job, is_process=is_process)
         seen = _seen_outside(Path(folder), server)
     return _report(kernel_flags, reply, seen)
 
@@ -61,14 +62,15 @@ def _lay_out(folder: Path) -> None:
     folder.joinpath("secret").chmod(0o644)
 
 
-async def _fly(pool: Pool, job: Message) -> tuple[list[str], Message | None]:
+async def _fly(pool: WorkerPool, job: Message, *, is_process: bool) -> tuple[list[str], Message | None]:
     worker = await pool.take(kernel_limits(_LIMITS))
     talk = WorkerConversation(worker, _LIMITS)
     try:
         async with asyncio.timeout(_LIMITS.wall_s):
             if not await talk.ready():
                 return ["confinement"], None
-            return _status_of(worker.sight.pid), await talk.hold(pack(job), _nothing)
+            flags = _status_of(worker.sight.pid) if is_process else []
+            return flags, await talk.hold(pack(job), _nothing)
     except (TimeoutError, ProtocolError):
         return [], None
     finally:
@@ -115,7 +117,8 @@ def _report(kernel_flags: list[str], reply: Message | None, seen: list[str]) -> 
             return SelfTestReport((*kernel_flags, *seen), ("a worker that answers",))
 
 
-Level = Literal["full", "core", "none"]
+Level = Literal["full", "core", "portable", "none"]
+Choice = Literal["auto", "full", "core", "portable"]
 
 _CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
 _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
@@ -143,8 +146,10 @@ class StartedLevel:
     missing: tuple[str, ...]
 
 
-async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool) -> StartedLevel:
-    """Return the strongest level that passes its self-test. Raise SandboxUnavailable if none does."""
+async def find_ground(
+    packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool, choice: Choice = "auto"
+) -> StartedLevel:
+    """Return the strongest or the chosen level that passes its self-test. Raise SandboxUnavailable if none does."""
     _require_platform(override=override)
     plan = plan_for(packages, slots, scratch_folder)
     missing = [_UNTRIED.format(machine)] if (machine := os.uname().machine) in NEVER_RUN else []
@@ -153,6 +158,8 @@ async def find_ground(packages: dict[str, str], slots: int, scratch_folder: str,
         ("core", without_root(plan)),
     )
     for level, candidate in () if override else levels:
+        if choice not in ("auto", level):
+            continue
         ground = await try_level(level, candidate, missing)
         if ground is not None:
             return ground
@@ -203,11 +210,11 @@ def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> Zygot
         slots=slots,
         scratch=Limits().scratch,
         scratch_folder=scratch_folder,
-        user=_another_user() if os.geteuid() == 0 else None,
+        user=another_user() if os.geteuid() == 0 else None,
     )
 
 
-def _another_user() -> int | None:
+def another_user() -> int | None:
     """Return a user that no account has, if this system can have one, else `nobody`."""
     lines = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
     mapped = [range(int(first), int(first) + int(count)) for first, _outside, count in lines]

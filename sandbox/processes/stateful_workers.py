@@ -6,7 +6,6 @@ rest, and whatever it says after its reply.
 """
 
 import asyncio
-import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
@@ -18,8 +17,8 @@ from ..policy import Limits
 from ..wire.protocol import Frame as Message
 from ..wire.protocol import pack
 from .calls import CallServer
-from .launch import Worker
-from .pool import Places, Pool, kernel_limits
+from .ends import WorkerEnd, WorkerPool
+from .pool import Places, kernel_limits
 from .worker_session import NOBODY, StreamListeners, WorkerSession, judged, session_result
 
 MOST: Final = 8  # workers that rest at once
@@ -32,7 +31,7 @@ _HELD: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())
 class KeptCall:
     """One call, ready to be made. `seal` names everything that must be unchanged for a worker to go on."""
 
-    pool: Callable[[], Awaitable[Pool]]
+    pool: Callable[[], Awaitable[WorkerPool]]
     seal: Callable[[frozenset[str]], Hashable]  # of the modules that earlier calls asked for
     job: Message
     limits: Limits
@@ -45,8 +44,8 @@ class StatefulWorker:
     """The state of one key: the lock for its calls, and the worker while it rests."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    pool: Pool | None = None
-    worker: Worker | None = None
+    pool: WorkerPool | None = None
+    worker: WorkerEnd | None = None
     seal: Hashable = None
     requested_modules: frozenset[str] = frozenset()
     calls: int = 0
@@ -58,7 +57,7 @@ class StatefulWorker:
         if worker is not None and self.pool is not None:
             self.pool.give_back(worker)
 
-    def take(self) -> Worker | None:
+    def take(self) -> WorkerEnd | None:
         """Return the resting worker after waking it."""
         if self.rest_timer is not None:
             self.rest_timer.cancel()
@@ -67,7 +66,7 @@ class StatefulWorker:
             worker.go_on()
         return worker
 
-    def lay_down(self, worker: Worker) -> None:
+    def lay_down(self, worker: WorkerEnd) -> None:
         """Stop the worker until it is taken."""
         worker.stop()
         self.worker = worker
@@ -100,7 +99,7 @@ class StatefulWorkers:
         if (
             slot.seal != work.seal(slot.requested_modules)
             or slot.calls >= work.limits.calls
-            or not _is_silent(slot.worker)
+            or not (slot.worker is not None and slot.worker.is_silent())
         ):
             slot.end()
         worker = slot.take()
@@ -127,7 +126,7 @@ class StatefulWorkers:
                 self._let_rest(slot, worker, work, stays=isinstance(outcome, Returned))
         return outcome
 
-    def _let_rest(self, slot: StatefulWorker, worker: Worker, work: KeptCall, *, stays: bool) -> None:
+    def _let_rest(self, slot: StatefulWorker, worker: WorkerEnd, work: KeptCall, *, stays: bool) -> None:
         slot.calls, slot.requested_modules = slot.calls + 1, slot.requested_modules | work.call.asked
         slot.seal = work.seal(slot.requested_modules)
         slot.lay_down(worker)
@@ -146,16 +145,3 @@ class StatefulWorkers:
         self._is_closed = True
         for slot in self._kept.values():
             slot.end()
-
-
-def _is_silent(worker: Worker | None) -> bool:
-    """Return whether a resting worker is alive and said nothing after its last reply."""
-    if worker is None:
-        return False
-    try:
-        worker.channel.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

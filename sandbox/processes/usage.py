@@ -9,7 +9,10 @@ import os
 import sys
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from .ends import Sight
 
 _CLOCK_OF_A_PROCESS: Final = 2  # as the kernel spells it: ~pid << 3 | 2
 _MAX_TEXT: Final = 1 << 14  # of a file of the kernel's, all of which are smaller
@@ -75,7 +78,7 @@ NOT_SEEN: Final = WorkerUsage()
 class ProcessorWait:
     """The time, from its making on, in which a worker or this thread was ready and had no processor."""
 
-    def __init__(self, worker: WorkerUsage) -> None:
+    def __init__(self, worker: "Sight") -> None:
         self._worker = worker
         self._before_s, self._seconds, self._looked = self._now(), 0.0, time.monotonic()
 
@@ -93,7 +96,7 @@ class ProcessorWait:
 def _processor_time(pid: int) -> float | None:
     try:
         return time.clock_gettime(~pid << 3 | _CLOCK_OF_A_PROCESS) if pid else None
-    except OSError:
+    except (OSError, AttributeError):  # Windows has no such clocks
         return None
 
 

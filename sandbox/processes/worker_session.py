@@ -18,9 +18,10 @@ from ..wire.requests import PausableClock
 from ..wire.values import is_large
 from .conversation import Late, OnOutput, Serve, WorkerConversation, judge
 from .debugging import DebugControl
-from .launch import Answer, Worker, ZygoteEnded
-from .pool import Pool, kernel_limits
-from .usage import Used, WorkerUsage
+from .ends import Death, Sight, WorkerEnd, WorkerPool
+from .launch import ZygoteEnded
+from .pool import kernel_limits
+from .usage import Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,9 @@ class WorkerSession:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: WorkerPool,
         limits: Limits,
-        worker: Worker | None = None,
+        worker: WorkerEnd | None = None,
         *,
         was_used: bool = False,
         onlookers: StreamListeners = NOBODY,
@@ -76,7 +77,7 @@ class WorkerSession:
         self.talk = WorkerConversation(self._worker, self._limits, self._on_output)
         if self._reins is not None:
             self._reins.take(self._worker)
-        self._loop.add_reader(self._worker.output, self.talk.listen)
+        self._worker.listen(self.talk.listen)
         self._began = self._loop.time()
         self.talk.was_confined = self._was_used
         self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
@@ -84,14 +85,14 @@ class WorkerSession:
         return self
 
     @property
-    def sight(self) -> WorkerUsage:
+    def sight(self) -> Sight:
         """The worker as the host sees it."""
         return self._worker.sight
 
     async def __aexit__(self, *_error: object) -> None:
         if self._reins is not None:
             self._reins.take(None)
-        self._loop.remove_reader(self._worker.output)
+        self._worker.listen(None)
         self.talk.output.drain()
         if self._loop.time() - self._looked > _SOON_S:
             self._look()  # before it is killed
@@ -146,7 +147,7 @@ class WorkerSession:
 
 
 async def run(
-    pool: Pool, job: Message, limits: Limits, serve: Serve, onlookers: StreamListeners = NOBODY
+    pool: WorkerPool, job: Message, limits: Limits, serve: Serve, onlookers: StreamListeners = NOBODY
 ) -> WorkerReply | Killed | TimedOut:
     """Do a job in a worker of its own."""
     data = pack(job)
@@ -183,12 +184,12 @@ def _judged(result: WorkerReply) -> Outcome:
     return outcome
 
 
-async def _death(reaped: Answer, limits: Limits) -> tuple[str, Used]:
+async def _death(reaped: Death, limits: Limits) -> tuple[str, Used]:
     try:
         answer, _none = await asyncio.shield(reaped)
     except ZygoteEnded:
         return "the worker ended without an answer, because the sandbox's parent process ended", Used()
-    return _cause(answer["status"], limits), Used(answer["cpu_s"], answer["memory"])
+    return answer.get("cause") or _cause(answer["status"], limits), Used(answer["cpu_s"], answer["memory"])
 
 
 def _cause(status: int, limits: Limits) -> str:

@@ -77,5 +77,6 @@ def _go_on(descriptor: int) -> None:
 
 def _is_zygote(pid: int) -> bool:
     with suppress(OSError):
-        return b"sandbox.processes.zygote" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"sandbox.processes.zygote" in command or b"sandbox.portable.runner" in command
     return False

@@ -17,13 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox import Code, FunctionCall, Job, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
+from sandbox import Code, FunctionCall, Job, Limits, Outcome, Raised, Returned, Sandbox, SandboxUnavailable, TimedOut
 from sandbox.confine.plan import ZygotePlan
 from sandbox.processes.pool import Pool
 from sandbox.processes.startup import Level, StartedLevel, plan_for, try_level, without_root
 from tests.attacks import ahead
 from tests.attacks.rows import MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
+from tests.kit.levels import STORE
 
 # Enough for an honest call; what never returns is stopped much earlier.
 LIMITS: Final = Limits(wall_s=30, cpu_s=20, requests=300, output=MOST_OUTPUT)
@@ -31,6 +32,7 @@ _SHORT: Final = replace(LIMITS, wall_s=0.4)
 _ALONE: Final = ("disk", "memory")  # what others would have to wait for
 _AT_ONCE: Final = 4
 _AFTER: Final = "from functions.hand import state\n\ndef after() -> dict:\n    return state()\n"
+_NOT_THERE: Final = ("AttributeError", "NameError", "TypeError")
 _NEIGHBOUR: Final = """
 import time
 def keep(text: str) -> str:
@@ -59,8 +61,17 @@ def bare(plan: ZygotePlan, without: tuple[str, ...]) -> ZygotePlan:
 
 
 @asynccontextmanager
-async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool] | str]:
+async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool | None] | str]:
     """A sandbox at just this level, or why there is none."""
+    if level == "portable":
+        try:
+            started = await Sandbox.start(packages=(), parallel=_AT_ONCE + 1, level=level, store=STORE)
+        except SandboxUnavailable as error:
+            yield str(error)
+            return
+        async with started as sandbox:
+            yield sandbox, None
+        return
     plan = plan_for({}, slots=24, scratch_folder=scratch())
     missing: list[str] = []
     ground = await try_level(level, plan if level == "full" else without_root(plan), missing)
@@ -92,19 +103,22 @@ async def attack(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMI
         return {row.seen: f"the host fell over: {error!r}"}
     finally:
         await neighbour
-    return there.breaches(outcome) | _by_outcome(row, outcome)
+    return there.breaches(outcome) | _by_outcome(row, outcome, there)
 
 
 async def _keep(sandbox: Sandbox, there: World, row: Row) -> None:
     """Another call that has a secret in its scratch meanwhile."""
     if "neighbours" not in row.remark:
         return
+    if sandbox.level == "portable":  # each instance has its own, by one name
+        there.told["neighbours"] = ["/scratch/note"]
+        return
     root = "/scratch" if "namespaces" in sandbox.plan.layers else sandbox.plan.scratch_folder
     there.told["neighbours"] = [f"{root}/{number}/note" for number in range(sandbox.plan.slots)]
     await sandbox.run(Job({"n": code("n", _NEIGHBOUR)}, "n", FunctionCall("keep", {"text": SECRET})))
 
 
-def _by_outcome(row: Row, outcome: Outcome) -> dict[str, str]:
+def _by_outcome(row: Row, outcome: Outcome, there: World) -> dict[str, str]:
     if isinstance(outcome, TimedOut) and row.layers != ("clock",) and not row.is_apart:
         return {"stays": "it was still at it when its time was over"}
     if row.seen == "inherent" and isinstance(outcome, Returned):
@@ -112,6 +126,8 @@ def _by_outcome(row: Row, outcome: Outcome) -> dict[str, str]:
     if row.seen == "misled" and isinstance(outcome, Returned):
         return {"misled": f"the host took {outcome.shown[:80]}"}
     if isinstance(outcome, Raised) and outcome.failure.type in MISTAKES:
+        if there.told["level"] == "portable" and outcome.failure.type in _NOT_THERE:
+            return {}  # what there is at other levels, such as `os.fork`
         return {"mistake": f"the attempt itself is wrong: {outcome.failure.type}: {outcome.failure.message}"}
     return {}
 
@@ -159,6 +175,6 @@ def _batches(wanted: list[Row]) -> Iterator[tuple[list[Row], float]]:
 if __name__ == "__main__":
     signal.alarm(550)
     heed_signals()
-    level: Level = "full" if sys.argv[1] == "full" else "core"
+    level: Level = next(name for name in ("full", "core", "portable") if name == sys.argv[1])  # type: ignore[assignment]
     labels = [word for word in sys.argv[2:] if not word.startswith("-")]
     print(json.dumps(asyncio.run(run(level, labels, while_importing="--ahead" in sys.argv))))

@@ -31,6 +31,7 @@ class Setting(NamedTuple):
 
 
 SETTINGS: Final = [Setting(level, user) for level in ("full", "core") for user in ("root", "ordinary user")]
+PORTABLE: Final = Setting("portable", "root" if os.geteuid() == 0 else "ordinary user")
 AHEAD: Final = [setting._replace(ahead=True) for setting in SETTINGS]
 _NOBODY: Final = "65534"
 

@@ -45,7 +45,7 @@ class World:
     victim: "subprocess.Popen[bytes]"
     listeners: list[socket.socket]
     terminal: int
-    pool: Pool
+    pool: Pool | None
     starts: bool  # whether processes of its own are looked for
     before: Any = None
     shown: list[str] = field(default_factory=list)
@@ -91,7 +91,11 @@ class World:
             return "the victim is dead"
         if signalled:
             return "the host was signalled"
-        return "the warm process is gone" if self.pool.zygote is not None and self.pool.zygote.ended else ""
+        return (
+            "the warm process is gone"
+            if self.pool is not None and self.pool.zygote is not None and self.pool.zygote.ended
+            else ""
+        )
 
     def _typed(self) -> str:
         with suppress(BlockingIOError):
@@ -145,7 +149,7 @@ def _heard(listener: socket.socket) -> bool:
 
 
 @contextmanager
-def world(level: str, pool: Pool, *, starts: bool = True) -> Iterator[World]:
+def world(level: str, pool: Pool | None, *, starts: bool = True) -> Iterator[World]:
     """A folder with secrets, a victim process, listeners of every family, a terminal."""
     mark = f"mark-{secrets.token_hex(8)}"
     with ExitStack() as stack:

@@ -4,7 +4,8 @@ import hashlib
 from typing import Any
 
 from agent_core.workspace.workspace import Workspace
-from sandbox import CallHooks, Code, Debug, FunctionCall, Job, Point, Returned, Sandbox
+from sandbox import CallHooks, Code, Debug, FunctionCall, Job, Point, Returned
+from tests.kit.levels import start
 
 from .support import Typist, arm, room_of
 
@@ -85,7 +86,7 @@ async def test_what_was_armed_for_one_call_of_a_kept_worker_is_gone_at_the_next(
         heard.append(arguments)
 
     point = Point(1, "counted", "count", COUNTED.split("\n\n\n")[1].rstrip(), 4, 6)
-    async with await Sandbox.start() as sandbox:
+    async with await start() as sandbox:
         for around, value in (
             (CallHooks(debug=Debug((point,))), 1),
             (CallHooks(), 2),

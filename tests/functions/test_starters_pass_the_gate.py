@@ -12,7 +12,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from sandbox import Sandbox
+from tests.kit.levels import start
 
 DOUBTS = {"weak-examples", "fails-on"}  # what an agent is told, and may leave so
 
@@ -27,7 +27,7 @@ FUNCTIONS = [function for source in STARTERS.values() for function in read_modul
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gate() -> AsyncIterator[Gate]:
-    async with await Sandbox.start() as sandbox:
+    async with await start() as sandbox:
         yield Gate(sandbox)
 
 

@@ -18,6 +18,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Attempt, Attempts, Evaluation, Job, Limits, Outcome, Raised, Returned, Sandbox
+from tests.kit.levels import start
 
 FOLDER = os.environ.get("EVALUATION_DATA")
 DATA = Path(FOLDER or "", "functions_dev.jsonl")
@@ -86,7 +87,7 @@ async def computed(sandbox: Sandbox, row: Row, text: str) -> list[object]:
 async def check(sample: list[Row]) -> int:
     """How many results were compared; none differs."""
     compared = 0
-    async with await Sandbox.start(parallel=2) as sandbox:
+    async with await start(parallel=2) as sandbox:
         for row in sample:
             before = await computed(sandbox, row, row["code"])
             after = await computed(sandbox, row, fixed(row, asserted(row)).text)

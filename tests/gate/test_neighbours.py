@@ -5,7 +5,8 @@ import pytest
 from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
 from agent_core.functions.gate.neighbours import Tried
 from agent_core.registry.snapshot import Snapshot
-from sandbox import Limits, Sandbox
+from sandbox import Limits
+from tests.kit.levels import start
 
 from .support import ADD, snapshot_of
 
@@ -128,7 +129,7 @@ async def test_a_new_function_has_no_callers_to_break(gate: Gate) -> None:
 
 async def test_callers_that_were_not_reached_are_counted() -> None:
     slow = TWICE.replace("return add", "while True: pass\n    return add")
-    async with await Sandbox.start() as sandbox:
+    async with await start() as sandbox:
         gate = Gate(sandbox, limits=Limits(wall_s=5), rules=Rules(neighbours_s=0.2))
         verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=slow))
     assert note(verdict) == "0 of 1 callers with examples tried: time was up"

@@ -23,6 +23,7 @@ from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of
 from tests.kit.drawing import drawn
+from tests.kit.levels import start
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CODES = ("crashes", "fails-on", "hangs-on", "not-json", "slow-on")
@@ -38,7 +39,7 @@ ONLY = (
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def workers() -> AsyncIterator[Sandbox]:
-    async with await Sandbox.start() as sandbox:
+    async with await start() as sandbox:
         yield sandbox
 
 

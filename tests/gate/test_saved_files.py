@@ -6,7 +6,7 @@ from agent_core.functions.gate import Gate, Rules
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from sandbox import Sandbox
+from tests.kit.levels import start
 
 from .support import ADD, snapshot_of
 
@@ -62,7 +62,7 @@ async def test_only_examples_of_changed_functions_are_run_again(gate: Gate) -> N
 
 async def test_one_function_that_cannot_be_offered_leaves_the_others() -> None:
     text = ADD + "\n\ndef größe(numbers: list[int]) -> int:\n    return sum(numbers)\n"
-    async with await Sandbox.start() as sandbox:
+    async with await start() as sandbox:
         verdict = await Gate(sandbox).judge_module(saved(text), Snapshot.empty())
     assert verdict.admitted
     assert [one.name for one in verdict.reading.functions] == ["add"]
@@ -70,7 +70,7 @@ async def test_one_function_that_cannot_be_offered_leaves_the_others() -> None:
 
 
 async def test_a_strict_workspace_holds_saved_files_to_the_agents_rules() -> None:
-    async with await Sandbox.start() as sandbox:
+    async with await start() as sandbox:
         verdict = await Gate(sandbox, rules=Rules(strict=True)).judge_module(saved(BARE), Snapshot.empty())
     assert not verdict.admitted
 

@@ -69,7 +69,7 @@ def tries(path: str, how: str = "open") -> str:
     Returns:
         What came of it.
     """
-    import bz2, contextlib, glob, os, pathlib, shutil, sqlite3, tempfile, threading
+    import contextlib, glob, importlib, os, pathlib, shutil, sqlite3, tempfile, threading
     ways = {
         "open": lambda: open(path).read(),
         "bytes": lambda: open(path, "rb", buffering=0).read().decode(),
@@ -81,7 +81,7 @@ def tries(path: str, how: str = "open") -> str:
         "thread": lambda: str(threaded(lambda: open(path).read())),
         "home": lambda: open(os.path.expanduser(path)).read(),
         "Path.home": lambda: pathlib.Path(path).expanduser().read_text(),
-        "bz2": lambda: bz2.open(path, "rt").read(),
+        "bz2": lambda: importlib.import_module("bz2").open(path, "rt").read(),
         "access": lambda: str(os.access(path, os.R_OK)),
         "uri": lambda: str(sqlite3.connect(f"file:{path}?mode=ro", uri=True)),
         "enter": lambda: str(os.chdir(path)),

@@ -6,11 +6,12 @@ import pytest
 import pytest_asyncio
 
 from sandbox import Sandbox
+from tests.kit.levels import start
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def sandbox() -> AsyncIterator[Sandbox]:
-    async with await Sandbox.start() as started:
+    async with await start() as started:
         yield started
 
 

@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 READER = "sandbox/wire/foreign.py"
 OWN = {
     "sandbox/processes/zygote.py": "orders of the host to its own process, which reads nobody else's",
+    "sandbox/portable/runner.py": "orders of the host to its own process, which reads nobody else's",
+    "sandbox/portable/guest.py": "the runner's plan for an instance",
     "sandbox/inside/context.py": "`.json()` in a function's source: it runs in the worker, for the function",
     "agent_core/model/local/engine.py": "orders of the host; it imports nothing of this program, to start fast",
     "agent_core/base/reader_process.py": "orders of the host, as it starts and bounds this process",

@@ -31,6 +31,14 @@ MOST_ASKED: Final = 5  # files and folders that one call may have a human asked 
 _MOST_OPEN: Final = 32
 _LONGEST_PATH: Final = 4_096
 _TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path"
+_NOT_ENTERED: Final = (
+    "at the sandbox's level `portable` a function can read and write granted folders, and not enter them: name the "
+    "file by its whole path"
+)
+_NOT_MADE: Final = (
+    "at the sandbox's level `portable` the host makes folders, removes, renames and truncates for a function, and "
+    "changes no links or rights"
+)
 _UNREADABLE: Final = "it is too long, or not in a form that a human can read"
 _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20
@@ -83,6 +91,7 @@ class FileRequests:
         self.tries: dict[str, None] = {}  # likewise of reads that code tries, and does without
         self.named: Callable[[], Iterable[str]] = tuple  # what may name a path: texts of its arguments and its source
         self.is_typed: Callable[[], bool] = lambda: False  # whether what comes now was typed by a user at a debugger
+        self.is_shown = True  # whether a worker has by itself what was granted before the call
         self._questions = 0
         self._one_at_a_time = asyncio.Lock()
         self._streams: dict[int, _Stream] = {}
@@ -117,7 +126,8 @@ class FileRequests:
                 record[str(refusal)] = None
             raise
         except OSError as error:
-            return {"errno": error.errno or errno.EIO}
+            # By its name: the worker's system may have other numbers.
+            return {"errno": errno.errorcode.get(error.errno or errno.EIO, "EIO")}
 
     async def _answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
         match name:
@@ -129,7 +139,8 @@ class FileRequests:
             case "file_places":
                 return {"value": [str(self._root), str(home() or "")]}
             case "file_change":
-                return await self._change(str(arguments.get("path")), str(arguments.get("kind")))
+                kind, act = str(arguments.get("kind")), arguments.get("act")
+                return await self._change(str(arguments.get("path")), kind, act if isinstance(act, list) else [])
             case _:
                 stream = self._stream(arguments.get("stream"))
                 return {"value": await asyncio.to_thread(self._use, name, stream, arguments)}
@@ -164,21 +175,32 @@ class FileRequests:
             return {"real": True}
         return {"value": await asyncio.to_thread(self._listed if lists else self._facts, asked)}
 
-    async def _change(self, path: str, kind: str) -> dict[str, Any]:
-        """Make a new folder. To enter one, and to change a folder or a file's marks otherwise, takes a grant before."""
+    async def _change(self, path: str, kind: str, act: list[Any]) -> dict[str, Any]:  # Any: values that cross
+        """Make a new folder. To enter one, and to change a folder or a file's marks otherwise, takes a grant before.
+
+        With it, a worker makes the change itself, or the host does as `act` says: the name of the change in `os`, and
+        its plain arguments after the path.
+        """
         asked = self._located(path)
         if self._is_systems(asked):
             return {"real": True}
         if kind == "enter":
             if self._permit.grants.covers(Grants(read=(asked.item,))):
-                return {"real": True}
+                if self.is_shown:
+                    return {"real": True}
+                raise RequestRefused(_NOT_ENTERED)
             raise RequestRefused(self._untold(asked, writes=False))
         name = asked.item.rstrip("/")
         above = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
         place = asked if kind == "marks" else replace(asked, item=f"{name if kind == 'folder' else above}/")
         grants = Grants(write=(place.item,))
         if self._permit.grants.covers(grants):
-            return {"real": True}
+            if self.is_shown:
+                return {"real": True}
+            if why := self._resolver.refusal(grants, self._function):
+                raise RequestRefused(why)
+            await asyncio.to_thread(self._made, asked, act)
+            return {"value": 0}
         if kind == "folder":
             await self._permitted(place, writes=True)
             if self._doubt(asked) == "":
@@ -241,7 +263,7 @@ class FileRequests:
             if self._permit.grants.covers(grants):
                 if why := self._resolver.refusal(grants, self._function) or self._resolver.grown(grants):
                     raise RequestRefused(why)
-                return False
+                return not self.is_shown
             if not self._given.covers(grants):
                 await self._ask(asked, grants)
         return True
@@ -296,6 +318,38 @@ class FileRequests:
             flags |= os.O_TRUNC if "w" in mode else 0
             flags |= os.O_APPEND if "a" in mode else 0
             return os.open(f"/proc/self/fd/{grant.descriptor}", flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+
+    def _made(self, asked: _Asked, act: list[Any]) -> None:  # Any: values that cross
+        """Make a change below a granted folder, in the folder that is there now, reached through no link."""
+        above = replace(asked, real=asked.real.parent, item=f"{asked.item.rstrip('/').rpartition('/')[0] or '.'}/")
+        with self._held(above, writes=True) as grant:
+            folder = os.open(f"/proc/self/fd/{grant.descriptor}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        name = asked.real.name
+        try:
+            match act:
+                case ["mkdir"]:
+                    os.mkdir(name, dir_fd=folder)
+                case ["remove" | "unlink"]:
+                    os.unlink(name, dir_fd=folder)
+                case ["rmdir"]:
+                    os.rmdir(name, dir_fd=folder)
+                case ["rename" | "replace", str(target)]:
+                    self._renamed(asked, folder, target)
+                case ["truncate", int(size)]:
+                    _truncate(name, folder, _within(_number(size), self._permit.limits.file_size))
+                case ["utime"]:
+                    os.utime(name, dir_fd=folder, follow_symlinks=False)
+                case _:
+                    raise RequestRefused(_NOT_MADE)
+        finally:
+            os.close(folder)
+
+    def _renamed(self, asked: _Asked, folder: int, target: str) -> None:
+        """Rename within the folder that is held: to move a file elsewhere is to copy it and remove it."""
+        to = self._located(target)
+        if to.real.parent != asked.real.parent or not self._permit.grants.covers(Grants(write=(to.item,))):
+            raise OSError(errno.EXDEV, "")
+        os.replace(asked.real.name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
 
     @contextmanager
     def _held(self, asked: _Asked, *, writes: bool) -> Iterator[OpenedGrant]:
@@ -360,6 +414,14 @@ class FileRequests:
                 return _write(stream, arguments.get("data"), arguments.get("at"), most)
             case _:
                 raise RequestRefused(f"a file has no {name}")
+
+
+def _truncate(name: str, folder: int, size: int) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.ftruncate(descriptor, size)
+    finally:
+        os.close(descriptor)
 
 
 def _write(stream: _Stream, data: object, at: object, most: int) -> int:

@@ -26,7 +26,9 @@ from .examples.sufficiency import is_unproven
 from .tree import find, parse
 from .trial import TrialTools
 
-_SHUT = re.compile(r"\[Errno (?:1|2|13|30)\] [^:]{1,60}: (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")
+# By its words: in a component the numbers are others.
+_SHUT_WORDS = r"(?:No such file or directory|Permission denied|Operation not permitted|Read-only file system)"
+_SHUT = re.compile(r"\[Errno \d{1,3}\] " + _SHUT_WORDS + r": (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")
 _SCRATCH = re.compile(r"/scratch/|.*/knapper-scratch-")
 _DEEPEST = 5
 _MOST = 30  # functions that are called, one through another

@@ -129,7 +129,7 @@ def use_up_the_processor(self, world):
 
     | ahead leaks: an import has the start-up time of a zygote, and no limit of its own
     """
-    import resource
+    from functions.hand import resource
 
     while resource.getrusage(resource.RUSAGE_SELF).ru_utime < 1.5:
         pass

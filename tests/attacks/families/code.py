@@ -3,12 +3,10 @@
 # ruff: noqa: PTH100
 """running its own machine code"""
 
-import ctypes
-import mmap
 import os
 from pathlib import Path
 
-from functions.hand import raw
+from functions.hand import ctypes, mmap, raw
 
 FORTY_TWO = b"\xb8\x2a\0\0\0\xc3"
 

@@ -57,8 +57,8 @@ def output_without_end(self, world):
 
 def output_faster_than_it_can_be_read(self, world):
     """amount: 64 times what is kept is a flood | output | ahead: there is no call yet that reports or asks"""
-    for _piece in range(100):
-        os.write(2, b"x" * 65_536)
+    for _piece in range(1600):
+        os.write(2, b"x" * 4_096)  # as much as any system takes at once
     return world["mark"]
 
 

@@ -2,8 +2,8 @@
 # mypy: ignore-errors
 """What attempts have in common; no attempt itself."""
 
-import ctypes
 import gc
+import importlib
 import json
 import os
 import random
@@ -11,7 +11,34 @@ import signal
 import sys
 import threading
 
-LIBC = ctypes.CDLL(None, use_errno=True)
+
+class Absent:
+    """A module that this Python was built without: whatever is called of it is refused."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        return Absent(f"{self._name}.{name}")
+
+    def __call__(self, *_arguments, **_more):
+        raise OSError(f"there is no {self._name} here")
+
+
+def _there(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return Absent(name)
+
+
+ctypes, fcntl, mmap, multiprocessing, pty, resource = map(
+    _there, ("ctypes", "fcntl", "mmap", "multiprocessing", "pty", "resource")
+)
+try:
+    LIBC = ctypes.CDLL(None, use_errno=True)
+except OSError:
+    LIBC = Absent("ctypes.CDLL")
 LIBC.syscall.restype = ctypes.c_long
 
 
@@ -42,8 +69,8 @@ def state():
         "path": len(sys.path),
         "depth": sys.getrecursionlimit(),
         "signal": str(signal.getsignal(signal.SIGTERM)),
-        "alarm": signal.alarm(0) > 0,
-        "mask": os.umask(0o77),
+        "alarm": hasattr(signal, "alarm") and signal.alarm(0) > 0,
+        "mask": hasattr(os, "umask") and os.umask(0o77),
         "folder": os.path.basename(os.getcwd()).isdigit(),  # noqa: PTH109, PTH119
         "random": random.Random is random.SystemRandom or random.random() == 0.13436424411240122,
         "collects": gc.isenabled(),

@@ -2,10 +2,9 @@
 # mypy: ignore-errors
 """reaching parts of the kernel that a function does not need"""
 
-import ctypes
 import os
 
-from functions.hand import look, raw
+from functions.hand import ctypes, look, raw
 
 
 def io_uring(self, world):
@@ -235,7 +234,7 @@ def hang_the_terminal_up(self, world):
 
 def push_a_key_into_standard_input(self, world):
     """apart: standard input is /dev/null and no terminal; a real one is in the family of the network"""
-    import fcntl
+    from functions.hand import fcntl
 
     fcntl.ioctl(0, 0x5412, b"x")
     return world["mark"]

@@ -3,12 +3,10 @@
 # ruff: noqa: PTH101, PTH116
 """changing or reading a file's metadata: modes, owners, times, attributes, locks, space"""
 
-import ctypes
-import fcntl
 import os
 from pathlib import Path
 
-from functions.hand import raw
+from functions.hand import ctypes, fcntl, raw
 
 
 def the_mode(self, world):

@@ -2,10 +2,11 @@
 # mypy: ignore-errors
 """using memory, threads and descriptors without end"""
 
-import ctypes
 import os
 import threading
 import time
+
+from functions.hand import ctypes
 
 MORE = r"VmSize:\s+[1-9]\d{6,} kB"  # a gigabyte and more
 
@@ -35,7 +36,7 @@ def by_the_library_of_c(self, world):
 
 def by_reserving_only(self, world):
     """worker: its size | limits"""
-    import mmap
+    from functions.hand import mmap
 
     kept = mmap.mmap(-1, 2 << 30, flags=mmap.MAP_PRIVATE | 0x4000)
     self.call("look", at="status", has=MORE)

@@ -157,7 +157,7 @@ def by_the_raw_call(self, world):
 
 def type_into_the_hosts_terminal(self, world):
     """heard | namespaces landlock seccomp privileges"""
-    import fcntl
+    from functions.hand import fcntl
 
     terminal = os.open(world["terminal"], os.O_RDWR | os.O_NOCTTY)
     for letter in b"x\n":

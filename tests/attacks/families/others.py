@@ -2,15 +2,12 @@
 # mypy: ignore-errors
 """acting on other processes: signals, tracing, their descriptors, their order"""
 
-import ctypes
-import fcntl
 import os
-import resource
 import signal
 import time
 from pathlib import Path
 
-from functions.hand import raw
+from functions.hand import ctypes, fcntl, raw, resource
 
 
 def kill_the_victim(self, world):

@@ -3,14 +3,12 @@
 # ruff: noqa: PTH115, PTH208, PTH211, SIM115
 """reading files, memory and environments of others"""
 
-import ctypes
-import mmap
 import os
 import sqlite3
 import sys
 from pathlib import Path
 
-from functions.hand import LIBC, raw
+from functions.hand import LIBC, ctypes, mmap, raw
 
 
 def a_secret_of_its_owner(self, world):

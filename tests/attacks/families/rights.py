@@ -2,13 +2,11 @@
 # mypy: ignore-errors
 """gaining other users, capabilities, namespaces, roots, mounts, limits, the machine's name and clock"""
 
-import ctypes
 import os
-import resource
 import socket
 import time
 
-from functions.hand import look, raw
+from functions.hand import ctypes, look, raw, resource
 
 
 def become_root(self, world):

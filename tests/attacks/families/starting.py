@@ -2,17 +2,14 @@
 # mypy: ignore-errors
 """starting its own processes: fork, exec, daemons"""
 
-import ctypes
-import multiprocessing
 import os
-import pty
 import signal
 import subprocess
 import threading
 import time
 from pathlib import Path
 
-from functions.hand import raw
+from functions.hand import ctypes, multiprocessing, pty, raw
 
 
 def _stay(world, child):

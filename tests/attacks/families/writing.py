@@ -3,13 +3,12 @@
 # ruff: noqa: PTH102, PTH104, PTH108, SIM115
 """creating, changing and removing files outside"""
 
-import mmap
 import os
 import shutil
 import sqlite3
 from pathlib import Path
 
-from functions.hand import raw
+from functions.hand import mmap, raw
 
 
 def a_new_file(self, world):

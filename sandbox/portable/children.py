@@ -1,0 +1,563 @@
+"""The host's side of level `portable`: child processes with one instance ahead each, and workers that are instances.
+
+A child whose instance ended in order serves the next call in a new one. Anything else ends the child: a time-out, a
+broken rule, a crash.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from ..access import NOTHING, Access
+from ..confine.plan import Rlimits
+from ..policy import Limits
+from ..processes.compilation import Compiled
+from ..processes.ends import Death
+from ..processes.launch import LayerFailed, NoPlace
+from ..processes.pool import SPARES, kernel_limits
+from ..processes.usage import Used, WorkerUsage
+from ..wire.foreign import MESSAGE, Malformed, read_json
+from .component import StoredCode, engine
+
+_HEAD_IN: Final = 5  # bytes: a letter and a length, as in `runner`
+_HEAD_OUT: Final = 13  # a letter, processor time, memory, a length
+_MOST_WAITING: Final = 1 << 20  # bytes that are held before the child has to wait
+_MOST_SAID: Final = 2_000  # characters of what a child says when it dies
+_FAREWELL_S: Final = 0.25  # that an instance may take to end by itself after its last reply
+_START_S: Final = 60.0
+_MOST_POOLS: Final = 6
+_ROOM: Final = 64 << 10
+_LARGEST: Final = (4 << 30) - _ROOM  # of a memory with 32 bits
+_BOOT: Final = (
+    "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[2]]; sys.modules['sandbox'] = "
+    "room; sys.path.insert(0, sys.argv[3]); from sandbox.portable.runner import main; del sys.path[0]; main()"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChildPlan:
+    """What a child is started with: the code, and the packages that its instances may import."""
+
+    code: StoredCode
+    user: int | None
+    packages: tuple[tuple[str, str], ...] = ()
+    absent: tuple[str, ...] = ()  # names of packages that this program has, and no instance can import
+
+    def to_json(self) -> dict[str, Any]:  # JSON
+        """Return the form that the runner reads."""
+        default = Limits()
+        plan = _options(kernel_limits(default), default.scratch)
+        plan |= {
+            "absent": [*self.absent],
+            "packages": dict(self.packages),
+            "folders": [*dict.fromkeys(place for _, place in self.packages)],
+        }
+        return {"code": str(self.code.path), "plan": plan, "user": self.user}
+
+
+def _options(limits: Rlimits, scratch: int) -> dict[str, Any]:
+    return {"memory": min(limits.memory, _LARGEST), "cpu_s": limits.cpu_s, "scratch": scratch}
+
+
+class InstanceSight:
+    """An instance as the host sees it: what the kernel says of its process, else its runner, which no code reaches."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.cpu_s = 0.0
+        self.memory = 0
+
+    def processor_time(self) -> float:
+        """Return the seconds that its process has used; where the kernel does not tell, what was heard last."""
+        return WorkerUsage(self.pid).processor_time() or self.cpu_s
+
+    def waited(self) -> float:
+        """Return the seconds in which it had no processor; 0 if unknown."""
+        return WorkerUsage(self.pid).waited()
+
+    def used(self, since: float = 0.0) -> Used:
+        """Return the usage until now; the memory is that of its process."""
+        return Used(max(0.0, self.processor_time() - since), self.memory or None)
+
+
+class InstanceWorker:
+    """One instance, from before its job to its end."""
+
+    def __init__(self, child: "Child") -> None:
+        self.child = child
+        self.sight = InstanceSight(child.pid)
+        self.end: dict[str, Any] | None = None  # how it ended
+        self.is_running = False  # it was sent something and has not answered
+        self._frames: deque[bytes] = deque()
+        self._output: deque[bytes] = deque()
+        self._waiting: asyncio.Future[None] | None = None
+        self._heard: Callable[[], None] | None = None
+        self.is_killed = False
+
+    async def receive(self) -> bytes:
+        """Return one frame with its length, b"" when it has ended."""
+        while not self._frames:
+            if self.end is not None:
+                return b""
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = None
+        data = self._frames.popleft()
+        self.child.taken(len(data))
+        return data
+
+    async def send(self, data: bytes) -> None:
+        """Send one packed frame. Raise ConnectionError if the child has died."""
+        if self.end is not None:
+            raise ConnectionResetError
+        self.is_running = True
+        await self.child.send(b"f" + data)
+
+    def read_output(self) -> bytes | None:
+        """Return some printed output, None if there is none now."""
+        if not self._output:
+            return None
+        data = self._output.popleft()
+        self.child.taken(len(data))
+        return data
+
+    def listen(self, heard: Callable[[], None] | None) -> None:
+        """Call this whenever there is output."""
+        self._heard = heard
+
+    def is_silent(self) -> bool:
+        """Return whether it is alive and has sent nothing."""
+        return self.end is None and not self._frames
+
+    def kill(self) -> None:
+        """End its child now."""
+        self.is_killed = True
+        self.child.kill()
+
+    def stop(self) -> None:
+        """Do nothing: an instance without a job stands still."""
+
+    def go_on(self) -> None:
+        """Do nothing."""
+
+    def interrupt(self) -> bool:
+        """Tell it that a human wants a stop."""
+        if self.end is not None:
+            return False
+        self.child.tell(b"s")
+        return True
+
+    # what the child tells
+
+    def take_frame(self, data: bytes) -> None:
+        """Take what it sent."""
+        self.is_running = False
+        self._frames.append(len(data).to_bytes(4, "big") + data)
+        self._wake()
+
+    def take_output(self, data: bytes) -> None:
+        """Take what it printed."""
+        self._output.append(data)
+        if self._heard is not None:
+            self._heard()
+
+    def take_end(self, end: dict[str, Any]) -> None:
+        """Take how it ended."""
+        self.end = end
+        self._wake()
+
+    def drop_ready(self) -> None:
+        """Forget what an instance said that is replaced before it had a job."""
+        while self._frames:
+            self.child.taken(len(self._frames.popleft()))
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
+class Child(asyncio.SubprocessProtocol):
+    """One child process and the worker that its instance is."""
+
+    def __init__(self, is_over: Callable[["Child"], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._is_over = is_over  # called whenever its instance has ended
+        self._buffer = bytearray()
+        self._held = 0
+        self._said = bytearray()
+        self._old_ones = 0  # instances that were replaced and have not said `ready` yet
+        self._writable: asyncio.Future[None] | None = None
+        self._transport: asyncio.SubprocessTransport
+        self.held: dict[str, str] = {}
+        self.greeted: asyncio.Future[None] = self._loop.create_future()
+        self.exited: asyncio.Future[int] = self._loop.create_future()
+        self.worker: InstanceWorker
+        self.is_lent = False
+        self.is_killed = False
+
+    @classmethod
+    async def start(cls, plan: ChildPlan, is_over: Callable[["Child"], None]) -> "Child":
+        """Return a child that is confined. Raise LayerFailed if it cannot be started."""
+        child = cls(is_over)
+        await child._loop.subprocess_exec(
+            lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=_environment()
+        )
+        try:
+            async with asyncio.timeout(_START_S):
+                await child.greeted
+        except BaseException:
+            child.kill()
+            raise
+        return child
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._transport.get_pid() or 0
+
+    @property
+    def is_alive(self) -> bool:
+        """True until it has exited or was killed."""
+        return not self.exited.done() and not self.is_killed
+
+    def renew(self, options: dict[str, Any]) -> None:
+        """Have the waiting instance replaced by one of other limits."""
+        if self.worker.is_silent():
+            self._old_ones += 1
+        self.worker.drop_ready()
+        self.tell(b"n", json.dumps(options).encode())
+
+    def tell(self, letter: bytes, data: bytes = b"") -> None:
+        """Tell the runner something."""
+        self._stdin.write(letter + len(data).to_bytes(4, "big") + data)
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes, and wait while the child does not take them."""
+        if self.exited.done() or self._stdin.is_closing():
+            raise ConnectionResetError
+        self._stdin.write(data)
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
+
+    def taken(self, size: int) -> None:
+        """Note that held bytes were taken."""
+        self._held -= size
+        if self._held < _MOST_WAITING:
+            self._stdout.resume_reading()
+
+    def kill(self) -> None:
+        """End it now."""
+        self.is_killed = True
+        if not self.exited.done():
+            self._transport.kill()
+
+    async def aclose(self) -> None:
+        """End it, and wait until it has exited."""
+        self.kill()
+        await asyncio.shield(self.exited)
+
+    # as asyncio has it
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self._stdin: Any = self._transport.get_pipe_transport(0)
+        self._stdout: Any = self._transport.get_pipe_transport(1)
+        self.worker = InstanceWorker(self)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Take what the runner sent, or what its interpreter says when it dies."""
+        if fd == 1:
+            self._buffer += data
+            self._parse()
+        elif len(self._said) < _MOST_SAID:
+            self._said += data
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Let nobody wait for a closed pipe."""
+        if fd == 0:
+            self.resume_writing()
+
+    def pause_writing(self) -> None:
+        """Let senders wait."""
+        self._writable = self._writable or self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """Let senders go on."""
+        waiting, self._writable = self._writable, None
+        if waiting is not None:
+            waiting.set_result(None)
+
+    def process_exited(self) -> None:
+        """Tell the worker that it is over."""
+        status = self._transport.get_returncode()
+        self.exited.set_result(-1 if status is None else status)
+        self.resume_writing()
+        if not self.greeted.done():
+            said = self._said.decode("utf-8", "replace").strip()
+            self.greeted.set_exception(LayerFailed("portable", f"the child process ended at its start: {said}"))
+        self.worker.take_end({"how": "died"})
+        self._transport.close()
+        self._is_over(self)
+
+    def _parse(self) -> None:
+        while len(self._buffer) >= _HEAD_OUT:
+            size = int.from_bytes(self._buffer[9:13], "big")
+            if len(self._buffer) < _HEAD_OUT + size:
+                return
+            head, data = bytes(self._buffer[:_HEAD_OUT]), bytes(self._buffer[_HEAD_OUT : _HEAD_OUT + size])
+            del self._buffer[: _HEAD_OUT + size]
+            self.worker.sight.cpu_s = int.from_bytes(head[1:5], "big") / 1e6
+            self.worker.sight.memory = int.from_bytes(head[5:9], "big") << 10
+            try:
+                self._take(head[:1], data)
+            except Malformed:
+                self.kill()
+
+    def _take(self, letter: bytes, data: bytes) -> None:
+        match letter:
+            case b"f" if self._old_ones:
+                self._old_ones -= 1
+            case b"f":
+                self._hold(len(data) + 4)
+                self.worker.take_frame(data)
+            case b"o":
+                self._hold(len(data))
+                self.worker.take_output(data)
+            case b"e":
+                ended, self.worker = self.worker, InstanceWorker(self)
+                ended.take_end(read_json(data, MESSAGE))
+                if ended.end != {"how": "done"}:
+                    self.kill()
+                self._is_over(self)
+            case b"h":
+                self.held = {name: str(why) for name, why in read_json(data, MESSAGE).items()}
+                self.greeted.set_result(None)
+            case _:
+                self.kill()
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        if self._held >= _MOST_WAITING:
+            self._stdout.pause_reading()
+
+
+class ChildPool:
+    """The children of one plan. They are started when they are needed; a few stay, with an instance ahead."""
+
+    def __init__(self, plan: ChildPlan, slots: int) -> None:
+        self.plan = plan
+        self.taken = 0
+        self._slots = slots
+        self._children: set[Child] = set()
+        self._idle: deque[Child] = deque()
+        self._is_closed = False
+        self._adding: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take(self, limits: Rlimits, scratch: int) -> InstanceWorker:
+        """Return a worker for exclusive use."""
+        if self.taken >= self._slots:
+            raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
+        self.taken += 1
+        try:
+            child = self._ready() or await self._start()
+        except BaseException:
+            self.taken -= 1
+            raise
+        child.is_lent = True
+        default = Limits()
+        if (limits, scratch) != (kernel_limits(default), default.scratch):
+            child.renew(_options(limits, scratch))
+        return child.worker
+
+    def _ready(self) -> Child | None:
+        while self._idle:
+            child = self._idle.popleft()
+            if child.is_alive:
+                return child
+        return None
+
+    async def _start(self) -> Child:
+        child = await Child.start(self.plan, self._is_over)
+        self._children.add(child)
+        return child
+
+    async def start_ahead(self) -> dict[str, str]:
+        """Start a child before anybody needs it. Return its layers, each with what kept it from holding."""
+        child = await self._start()
+        if self._is_closed:
+            await child.aclose()
+        elif child not in self._idle:
+            self._idle.append(child)
+        return child.held
+
+    def give_back(self, worker: InstanceWorker) -> Death:
+        """End the worker: by a word if its last reply was heard, else with its child."""
+        self.taken -= 1
+        child = worker.child
+        child.is_lent = False
+        loop = asyncio.get_running_loop()
+        death: Death = loop.create_future()
+        if worker.end is None and not worker.is_running and child.is_alive:
+            child.tell(b"c")
+            loop.call_later(_FAREWELL_S, self._end_if_running, worker)
+        elif worker.end is None:
+            child.kill()
+        elif worker.end == {"how": "done"}:
+            self._rest(child)
+        self._watch(_told(worker, death))
+        if len(self._children) < SPARES and not self._is_closed and (self._adding is None or self._adding.done()):
+            self._adding = asyncio.ensure_future(self._add())  # so that a call that calls another waits for no start
+        return death
+
+    async def _add(self) -> None:
+        """Start a child for later. What keeps it from starting is told to whoever needs one."""
+        with contextlib.suppress(LayerFailed, TimeoutError):
+            await self.start_ahead()
+
+    def _watch(self, coroutine: Any) -> None:  # of None
+        self._tasks.add(task := asyncio.ensure_future(coroutine))
+        task.add_done_callback(self._tasks.discard)
+
+    def _end_if_running(self, worker: InstanceWorker) -> None:
+        if worker.end is None:
+            worker.child.kill()
+
+    def _is_over(self, child: Child) -> None:
+        """Hear that a child's instance has ended. One that was given back meanwhile rests."""
+        if child.exited.done():
+            self._children.discard(child)
+            if child in self._idle:
+                self._idle.remove(child)
+        elif child.is_alive and not child.is_lent and child not in self._idle:
+            self._rest(child)
+
+    def _rest(self, child: Child) -> None:
+        if not child.is_alive or child in self._idle:
+            return
+        if self._is_closed or len(self._idle) >= SPARES:
+            child.kill()
+        else:
+            self._idle.append(child)
+
+    async def aclose(self) -> None:
+        """End all children."""
+        self._is_closed = True
+        if self._adding is not None:
+            self._adding.cancel()
+            await asyncio.gather(self._adding, return_exceptions=True)
+        await asyncio.gather(*[child.aclose() for child in self._children])
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _told(worker: InstanceWorker, death: Death) -> None:
+    """Tell how a worker ended, when it has."""
+    if worker.end is None or worker.end["how"] == "died":
+        status = await asyncio.shield(worker.child.exited)
+        death.set_result(({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
+        return
+    facts: dict[str, Any] = {"status": _status(worker.end.get("why", ""))}
+    death.set_result((facts | {"cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
+
+
+def _status(why: str) -> int:
+    """Return the exit status that a process would have had for what wasmtime says of an instance."""
+    if "exit status" in why:
+        number = why.rpartition("exit status")[2].split()[0]
+        return int(number.rstrip(".")) if number.rstrip(".").isdigit() else 1
+    if "stack" in why or "out of bounds" in why:
+        return -signal.SIGSEGV
+    return -signal.SIGABRT if why else 0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPortion:
+    """A pool for calls with a certain size of scratch."""
+
+    pool: ChildPool
+    scratch: int
+
+    async def take(self, limits: Rlimits) -> InstanceWorker:
+        """Return a worker for exclusive use."""
+        return await self.pool.take(limits, self.scratch)
+
+    def give_back(self, worker: InstanceWorker) -> Death:
+        """End the worker."""
+        return self.pool.give_back(worker)
+
+
+class ChildPools:
+    """The pools of one sandbox, by the packages that their instances may import."""
+
+    def __init__(self, plan: ChildPlan, slots: int) -> None:
+        self._plan, self._slots = plan, slots
+        self.lean_pool = ChildPool(plan, slots)
+        self._pools: OrderedDict[tuple[tuple[str, str], ...], ChildPool] = OrderedDict()
+
+    @property
+    def lean(self) -> PoolPortion:
+        """The pool without packages."""
+        return PoolPortion(self.lean_pool, Limits().scratch)
+
+    async def get(
+        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
+    ) -> PoolPortion:
+        """Return the pool for a call. Nothing is imported ahead, and files come from the host alone."""
+        if not access.packages:
+            return PoolPortion(self.lean_pool, limits.scratch)
+        if sys.platform == "win32":
+            raise LayerFailed("packages", "on Windows no folder is opened to a component before wasmtime 50.0.3")
+        if access.packages not in self._pools:
+            idle = [key for key, pool in self._pools.items() if not pool.taken]
+            if idle and len(self._pools) >= _MOST_POOLS:
+                await self._pools.pop(idle[0]).aclose()
+            plan = replace(self._plan, user=None, packages=access.packages)
+            self._pools.setdefault(access.packages, ChildPool(plan, self._slots))
+        self._pools.move_to_end(access.packages)
+        return PoolPortion(self._pools[access.packages], limits.scratch)
+
+    def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
+        """Return no names: what can be imported ahead is in the component."""
+        return ()
+
+    def resources(self) -> dict[str, str]:
+        """Return what bounds all workers together."""
+        workers = f"at most {self._slots} at a time, each with its own limit of memory"
+        return {"workers": workers, "engine": f"wasmtime {engine()}"}
+
+    def __len__(self) -> int:
+        return 1 + len(self._pools)
+
+    async def aclose(self) -> None:
+        """End all children."""
+        for pool in (self.lean_pool, *self._pools.values()):
+            await pool.aclose()
+
+
+def _command(plan: ChildPlan) -> list[str]:
+    room = str(Path(__file__).parents[1])
+    from importlib.util import find_spec  # noqa: PLC0415 - once per child
+
+    spec = find_spec("wasmtime")
+    if spec is None or spec.origin is None:
+        raise LayerFailed("portable", "wasmtime is not installed: add the extra `portable`")
+    beside = str(Path(spec.origin).parents[1])
+    return [
+        sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), room, beside,
+    ]  # fmt: skip
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment without anything of the host's; Windows loads nothing without its root."""
+    return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}

@@ -1,0 +1,247 @@
+"""The component: built at the first need, from the sources of this package and pinned wheels, and kept for this user.
+
+A file is named by the hash of all that went into it. The compiled form is native code, which wasmtime trusts: it is
+loaded only if it belongs to this user alone, has the noted size, and, once per program, the noted content.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..errors import SandboxError
+
+WORLD: Final = """package knapper:portable;
+
+world worker {
+  /// Returns the host's next frame, or nothing if it has no more.
+  import hear: func() -> string;
+  /// Sends a frame to the host.
+  import say: func(frame: string);
+  /// Returns whether a human wants what runs to stop at the debugger.
+  import stop-wanted: func() -> bool;
+  /// Serves one worker's conversation.
+  export serve: func(plan: string);
+}
+"""
+TESTED: Final = "50.0.1"  # of wasmtime, as the extra pins it
+_LOOKED_AT: Final = "2026-11-25"
+_KNOWN: Final = (
+    "GHSA-f2pq-268w-886c (on Windows a path with a drive leads out of an opened folder; fixed in 50.0.3, which has no "
+    "wheel yet), which reaches nothing here: on Windows no folder is opened"
+)
+WHEELS: Final = ("componentize-py", "wasmtime", "tzdata")  # of the extra `portable`
+_ROOMS: Final = ("inside", "wire")  # of our sources, that go into it
+_OWN: Final = ("__init__.py", "guest.py", "memory_files.py", "stops.py")  # of this room
+_FILES: Final = (
+    "__init__.py",
+    "errors.py",
+    "confine/__init__.py",
+    "confine/calls.py",
+    *(f"portable/{name}" for name in _OWN),
+)
+_APP: Final = """from sandbox.portable import memory_files
+
+memory_files.install()
+from sandbox.portable.guest import WitWorld
+"""
+_BUILD_S: Final = 600.0
+_KEPT_S: Final = 3 * 86_400.0
+_SHOWN: Final = 600  # characters of what a build that failed said
+
+Tell = Callable[[str], None]
+
+
+class NoComponent(SandboxError):
+    """There is no component, and none can be built. The message says why, and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCode:
+    """The compiled component of this user."""
+
+    path: Path
+    size: int
+    digest: str
+
+    def is_whole(self) -> bool:
+        """Return whether the file's content is the one that was stored. It takes some hundredths of a second."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == self.digest
+
+
+def lacks() -> tuple[str, ...]:
+    """Return the wheels of the extra that are not installed."""
+    return tuple(name for name in WHEELS if _version(name) is None)
+
+
+def engine() -> str:
+    """Return which wasmtime is installed, and what was known against it when this was written."""
+    version = _version("wasmtime") or "none"
+    if version != TESTED:
+        return f"{version}; only {TESTED} was tested here"
+    return f"{version}; known against it on {_LOOKED_AT}: {_KNOWN}"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def find_or_build(folder: Path, tell: Tell) -> StoredCode:
+    """Return the compiled component. Build what is missing, which takes half a minute, and tell of it.
+
+    Raises:
+        NoComponent: it cannot be built here, or what is stored is not this user's.
+    """
+    if missing := lacks():
+        raise NoComponent(f"{', '.join(missing)} is not installed: add the extra `portable`")
+    try:
+        _own_folder(folder)
+        name = _name()
+        stored = _stored(folder, name)
+        if stored is not None and stored.is_whole():
+            for kept in (stored.path, stored.path.with_suffix(".note")):
+                os.utime(kept)  # it is in use
+            return stored
+        return _build(folder, name, tell)
+    except OSError as error:
+        raise NoComponent(f"the component cannot be stored in {folder}: {error.strerror or error}") from error
+
+
+def _own_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check(folder.lstat(), folder, stat.S_ISDIR)
+
+
+def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> None:
+    """Raise NoComponent unless this is of the kind, of this user, and closed to all others."""
+    owner = getattr(os, "geteuid", lambda: facts.st_uid)()
+    if not kind(facts.st_mode) or facts.st_uid != owner or (os.name == "posix" and facts.st_mode & 0o077):
+        raise NoComponent(f"{path} is not this user's alone, so no code is loaded from it: look at it, and remove it")
+
+
+def _stored(folder: Path, name: str) -> StoredCode | None:
+    """Return what is stored under a name, or None if it is not there or not what was noted."""
+    path, note = folder / f"{name}.compiled", folder / f"{name}.note"
+    try:
+        _check(path.lstat(), path, stat.S_ISREG)
+        _check(note.lstat(), note, stat.S_ISREG)
+        size, digest = note.read_text().split()
+        stored = StoredCode(path, int(size), digest)
+    except (FileNotFoundError, ValueError):
+        return None
+    return stored if path.lstat().st_size == stored.size else None
+
+
+def _name() -> str:
+    """Return the hash of the inputs: our sources, the wheels' versions, the machine."""
+    digest = hashlib.sha256(WORLD.encode() + _APP.encode())
+    for place, text in _sources():
+        digest.update(f"\0{place}\0{len(text)}\0".encode() + text)
+    versions = {name: _version(name) for name in WHEELS}
+    digest.update(json.dumps([versions, sys.platform, platform.machine()]).encode())
+    return digest.hexdigest()[:32]
+
+
+def _sources() -> Iterator[tuple[str, bytes]]:
+    """Yield the sources that go into the component, by their place below `sandbox`."""
+    room = Path(__file__).parents[1]
+    paths = [room / name for name in _FILES] + [path for name in _ROOMS for path in (room / name).glob("*.py")]
+    for path in sorted(paths):
+        yield path.relative_to(room).as_posix(), path.read_bytes()
+
+
+def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
+    for left in folder.glob(".building-*"):  # by a program that was killed
+        if time.time() - left.stat().st_mtime > _BUILD_S:
+            shutil.rmtree(left, ignore_errors=True)
+    tell("building the sandbox's component, once for this version: half a minute …")
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as place:
+        wasm, compiled = Path(place, "component.wasm"), Path(place, "compiled")
+        source = Path(place, "source")
+        _lay_out(source)
+        world = Path(place, "world")
+        world.mkdir()
+        world.joinpath("world.wit").write_text(WORLD)
+        _run(
+            "from componentize_py import script; import sys; sys.argv[0] = 'componentize-py'; sys.exit(script())",
+            ["-d", str(world), "-w", "worker", "componentize", "entry", "-p", str(source), "-o", str(wasm)],
+            Path(place),
+        )
+        tell("compiling the sandbox's component for this machine …")
+        _run(_COMPILE, [str(wasm), str(compiled)], Path(place))
+        stored = _keep(compiled, folder, name)
+    tell("")
+    return stored
+
+
+def _lay_out(source: Path) -> None:
+    for place, text in _sources():
+        path = source / "sandbox" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+    source.joinpath("entry.py").write_text(_APP)
+    zones = importlib.util.find_spec("tzdata")
+    if zones is None or not zones.origin:
+        raise NoComponent("tzdata is not installed: add the extra `portable`")
+    shutil.copytree(Path(zones.origin).parent, source / "tzdata")
+
+
+_COMPILE: Final = (
+    "import sys; from pathlib import Path; from wasmtime import Engine; from wasmtime.component import Component; "
+    "from sandbox.portable.runner import config; "
+    "Path(sys.argv[2]).write_bytes(Component.from_file(Engine(config()), sys.argv[1]).serialize())"
+)
+
+
+def _run(program: str, arguments: list[str], place: Path) -> None:
+    """Run a step of the build, in an environment of its own."""
+    paths = [str(Path(__file__).parents[2]), *(path for path in sys.path if path.endswith("site-packages"))]
+    begin = f"import sys; sys.path[:0] = {paths!r}; {program}"
+    keys = ("PATH", "SYSTEMROOT", "LANG")  # Windows loads nothing without its root
+    environment = {key: os.environ[key] for key in keys if key in os.environ}
+    environment |= {"HOME": str(place), "TMPDIR": str(place), "TMP": str(place)}
+    command = [sys.executable, "-I", "-B", "-c", begin, *arguments]
+    try:
+        done = subprocess.run(
+            command, cwd=place, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_BUILD_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NoComponent(f"the component was not built within {_BUILD_S:.0f} s") from error
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-_SHOWN:]
+        why = said or f"its compiler was ended by signal {-done.returncode}, as where memory runs out"
+        raise NoComponent(f"the component could not be built: {why}")
+
+
+def _keep(compiled: Path, folder: Path, name: str) -> StoredCode:
+    """Move the compiled form into place, and note what it is. Those that nobody used for long are removed."""
+    compiled.chmod(0o600)
+    with compiled.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        os.fsync(file.fileno())
+    stored = StoredCode(folder / f"{name}.compiled", compiled.stat().st_size, digest)
+    note = compiled.with_suffix(".note")
+    note.write_text(f"{stored.size} {digest}")
+    note.chmod(0o600)
+    for old in [*folder.glob("*.compiled"), *folder.glob("*.note")]:
+        if time.time() - old.stat().st_mtime > _KEPT_S:
+            old.unlink(missing_ok=True)
+    note.replace(folder / f"{name}.note")
+    compiled.replace(stored.path)
+    return stored

@@ -1,0 +1,174 @@
+"""The child process: it loads the stored component, confines itself, and runs one instance after another.
+
+Each instance serves one worker's conversation; the next is made as soon as one ends, and waits for its job. What comes
+in: a letter, four bytes of length, and that many bytes: `f` a frame for the instance, `n` an instance of other limits
+instead, `s` a human wants a stop. What goes out has two numbers more, the processor time and the memory used: `f` a
+frame, `o` output, `e` how the instance ended.
+"""
+
+import json
+import os
+import queue
+import struct
+import sys
+import threading
+import time
+from typing import Any, Final, NoReturn
+
+import wasmtime
+from wasmtime import component as components
+
+HEAD_IN: Final = struct.Struct(">cI")
+HEAD_OUT: Final = struct.Struct(">cIII")  # letter, microseconds, KiB, length
+_IN, _OUT = 0, 1
+_STACK: Final = 1 << 20
+_READ: Final = 1 << 16
+
+
+def config() -> wasmtime.Config:
+    """Return how code is compiled; it must be the same where it is loaded."""
+    settings = wasmtime.Config()
+    settings.max_wasm_stack = _STACK
+    return settings
+
+
+class _Renew(Exception):
+    """The host wants another instance in place of the one that waits."""
+
+
+class Runner:
+    """One child: its pipes, its engine, and the instance that serves."""
+
+    def __init__(self, code: str, plan: dict[str, Any]) -> None:
+        self._engine = wasmtime.Engine(config())
+        self._component = components.Component.deserialize_file(self._engine, code)
+        self._linker = components.Linker(self._engine)
+        self._linker.allow_shadowing = True
+        self._linker.add_wasip2()
+        with self._linker.root() as root:
+            root.add_func("hear", self._hear)
+            root.add_func("say", self._say)
+            root.add_func("stop-wanted", self._stop_wanted)
+        self._default = plan
+        self._plan = plan
+        self._is_renewed = self._is_started = False
+        self._stop = False
+        self._frames: queue.SimpleQueue[tuple[bytes, bytes]] = queue.SimpleQueue()
+        self._began = 0.0
+
+    def serve(self) -> NoReturn:
+        """Run instance after instance until the host is gone."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        while True:
+            end = self._run()
+            if end is not None:
+                self._send(b"e", json.dumps(end).encode())
+                self._plan = self._default
+
+    def _run(self) -> dict[str, Any] | None:
+        """Run one instance. Return how it ended, or None if the host wanted another."""
+        self._is_renewed = self._is_started = self._stop = False
+        store = wasmtime.Store(self._engine)
+        store.set_limits(memory_size=self._plan["memory"])
+        wasi = wasmtime.WasiConfig()
+        wasi.stdout_custom = wasi.stderr_custom = self._print
+        for folder in self._plan["folders"]:
+            wasi.preopen_dir(folder, folder, False)
+        store.set_wasi(wasi)
+        self._began = time.process_time()
+        try:
+            instance = self._linker.instantiate(store, self._component)
+            serve = instance.get_func(store, "serve")
+            assert serve is not None
+            serve(store, json.dumps({key: self._plan[key] for key in ("scratch", "packages", "folders", "absent")}))
+        except _Renew:
+            return None
+        except Exception as error:  # noqa: BLE001 - a trap, whatever it is: the instance's end
+            return None if self._is_renewed else {"how": "trap", "why": str(error)[-2000:]}
+        return {"how": "done"}
+
+    # what the instance asks for
+
+    def _hear(self, _store: object) -> str:
+        letter, data = self._frames.get()
+        if letter == b"n":
+            self._plan = self._default | json.loads(data)
+            self._is_renewed = True
+            raise _Renew
+        if letter == b"c":
+            return ""
+        if not self._is_started:
+            self._is_started = True
+            limit_processor_time(self._plan["cpu_s"])
+        return data.decode()
+
+    def _say(self, _store: object, frame: str) -> None:
+        self._send(b"f", frame.encode())
+
+    def _stop_wanted(self, _store: object) -> bool:
+        wanted, self._stop = self._stop, False
+        return wanted
+
+    def _print(self, data: bytes) -> int:
+        self._send(b"o", bytes(data))
+        return len(data)
+
+    # the pipes
+
+    def _send(self, letter: bytes, data: bytes) -> None:
+        spent = min(int((time.process_time() - self._began) * 1e6), 0xFFFFFFFF)
+        whole = HEAD_OUT.pack(letter, spent, peak_memory(), len(data)) + data
+        sent = os.write(_OUT, whole)
+        while sent < len(whole):
+            sent += os.write(_OUT, memoryview(whole)[sent:])
+
+    def _listen(self) -> NoReturn:
+        """Take what the host sends, until it is gone: then end at once, whatever runs."""
+        while True:
+            letter, size = HEAD_IN.unpack(_exactly(HEAD_IN.size))
+            data = _exactly(size)
+            if letter == b"s":
+                self._stop = True
+            else:
+                self._frames.put((letter, data))
+
+
+def _exactly(count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        piece = os.read(_IN, min(count - len(data), _READ))
+        if not piece:
+            os._exit(0)
+        data += piece
+    return bytes(data)
+
+
+def peak_memory() -> int:
+    """Return the KiB that this process had at most; 0 where the system does not say."""
+    if sys.platform == "win32":
+        return 0
+    import resource  # noqa: PLC0415 - Windows has none
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak >> 10 if sys.platform == "darwin" else peak
+
+
+def limit_processor_time(seconds: int) -> None:
+    """Let the system end this process when it has used this much from now on."""
+    if sys.platform == "win32":
+        return  # its job object has the limit of a process's whole life
+    import resource  # noqa: PLC0415 - Windows has none
+
+    spent = int(time.process_time()) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def main() -> NoReturn:
+    """Load, confine, serve."""
+    setup = json.loads(sys.argv[1])
+    runner = Runner(setup["code"], setup["plan"])
+    from .layers import confine  # noqa: PLC0415 - after the libraries, so that it is known what is left to be read
+
+    held = confine(setup["plan"]["folders"], user=setup["user"])
+    runner._send(b"h", json.dumps(held).encode())
+    runner.serve()

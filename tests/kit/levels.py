@@ -1,0 +1,67 @@
+"""The level at which tests run function code: by `KNAPPER_SANDBOX_LEVEL`, as the program has it, or the strongest."""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from agent_core.base.user_folders import data_folder
+from sandbox import Sandbox
+
+FORCED: Final[Any] = os.environ.get("KNAPPER_SANDBOX_LEVEL", "auto")  # one of the setting's values
+STORE: Final[Path] = data_folder() / "portable"  # the user's own: to build a component takes half a minute
+IS_PORTABLE: Final = FORCED == "portable"
+
+
+async def start(**options: Any) -> Sandbox:  # what Sandbox.start takes
+    """Return a sandbox of that level."""
+    return await Sandbox.start(level=FORCED, store=STORE, **options)
+
+
+def lend(folder: Path) -> None:
+    """Show what is built in a user's data folder that a test has for itself."""
+    if IS_PORTABLE and STORE.is_dir():
+        place = folder / "knapper" / "portable"
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for file in (*STORE.glob("*.compiled"), *STORE.glob("*.note")):
+            if not (place / file.name).exists():
+                os.link(file, place / file.name)
+
+
+NOT_THERE: Final = {  # why a test says nothing of level `portable` → its files and functions
+    "no process of its own is the worker": (
+        "test_levels_and_refusals.py", "test_control_groups.py", "test_how_a_worker_is_seen.py",
+        "test_in_a_container.py",
+        "test_what_a_worker_uses.py", "test_what_a_package_leaves_running.py", "test_the_filter_by_branch.py",
+        "test_calls_of_other_machines.py", "test_the_name_of_the_machine.py",
+        "test_a_worker_that_dies_is_killed_with_a_reason", "test_other_limits_get_a_worker_of_their_own",
+        "test_a_function_sees_nothing_of_the_rehearsals_before_it",
+    ),
+    "there is no descriptor to forge frames by: `test_the_portable_level.py` has what there is": (
+        "test_attempts_that_attack.py", "test_caps_on_claims.py", "test_requests_that_are_sent_ahead_hold_up_no_clock",
+        "test_a_worker_that_says_more_than_its_reply_is_ended", "test_claims_that_are_sent_ahead_hold_up_no_clock",
+        "test_a_claim_ends_its_call_where_it_is_too_long_altogether",
+    ),
+    "pydantic is not there": (
+        "test_pydantic_models_are_built_and_taken_apart", "test_defaults_that_a_field_declares_are_filled_in",
+        "test_an_argument_that_a_field_requires_is_missed", "test_a_model_that_refuses_its_data_refuses_the_call",
+        "test_nested_models_are_instances_with_their_aliases_and_come_back_as_json",
+        "test_describe_gives_json_schema_of_what_syntax_cannot_decide",
+        "test_describe_says_which_type_cannot_be_resolved",
+        "test_a_package_of_the_list_can_be_imported_and_others_cannot",
+        "test_a_package_that_is_named_only_at_run_time_is_found_too",
+    ),
+    "granted files come from the host's handler, which these calls have not": ("test_files_within_reach.py",),
+    "there are no threads": (
+        "[threads]", "[a_pool_of_threads]", "[timers]", "test_a_thread_of_a_function_stops_as_its_main_one_does",
+        "test_between_two_calls_a_worker_and_its_threads_stand_still",
+    ),
+    "a database opens no file in scratch": ("[a_database_in_scratch]", "[nowhere_to_write]"),
+    "an expression that never ends is ended with its call": ("test_an_expression_without_end_is_stopped_alone",),
+}  # fmt: skip
+
+
+def reason_to_skip(nodeid: str) -> str | None:
+    """Return why a test says nothing of the forced level, if so."""
+    if not IS_PORTABLE:
+        return None
+    return next((why for why, names in NOT_THERE.items() if any(name in nodeid for name in names)), None)

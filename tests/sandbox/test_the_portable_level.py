@@ -1,0 +1,281 @@
+"""Level `portable` itself, whatever level the other tests run at: its walls, its ends, and the code that it keeps."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from sandbox import (
+    Code,
+    FunctionCall,
+    Job,
+    Killed,
+    Limits,
+    Outcome,
+    Raised,
+    Returned,
+    Sandbox,
+    SandboxUnavailable,
+    TimedOut,
+)
+from sandbox.job import DEFAULT
+from sandbox.portable.component import lacks
+from tests.kit.levels import STORE
+from tests.sandbox.support import modules
+
+pytestmark = pytest.mark.skipif(bool(lacks()), reason="the extra `portable` is not installed")
+SHORT = Limits(wall_s=1.5)
+TEXT = """
+import asyncio, os, subprocess, threading, time
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+def spin():
+    while True:
+        pass
+
+def nap():
+    time.sleep(60)
+
+def nest():
+    value = []
+    for _ in range(100_000):
+        value = [value]
+    return repr(value)
+
+def take():
+    return len(bytearray(1 << 30))
+
+def fill(self):
+    with open(self.scratch / "much", "wb") as file:
+        while True:
+            file.write(bytes(1 << 20))
+
+def name(self):
+    for number in range(100_000):
+        (self.scratch / str(number)).touch()
+
+def talk():
+    while True:
+        print("x" * 4000)
+
+def thread():
+    threading.Thread(target=print).start()
+
+def start():
+    subprocess.run(["true"])
+
+def native():
+    import pydantic
+
+def look():
+    return [sorted(os.listdir(path)) for path in ("/", "/usr")], dict(os.environ), os.getcwd()
+
+def keep(self, text: str) -> list[str]:
+    (self.scratch / "kept").write_text(text)
+    return os.listdir(self.scratch)
+
+async def gather(self):
+    calls = [asyncio.to_thread(self.call, "double", k=number) for number in range(5)]
+    return await asyncio.gather(*calls)
+
+def forge(frame: str):
+    import wit_world
+    wit_world.say(frame)
+    return "honest"
+
+def forge_until_the_end(frame: str):
+    import wit_world
+    while True:
+        wit_world.say(frame)
+
+def open_a_file(path: str):
+    return open(path).read()
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="package")
+async def portable() -> AsyncIterator[Sandbox]:
+    async with await Sandbox.start(level="portable", store=STORE) as started:
+        yield started
+
+
+async def called(sandbox: Sandbox, function: str, limits: Limits = DEFAULT, /, **arguments: Any) -> Outcome:
+    async def answer(name: str, given: dict[str, Any], /) -> object:
+        if name.startswith("file_"):
+            return {"real": True}
+        return given["arguments"]["k"] * 2
+
+    texts: dict[str, Code] = modules(work=TEXT)
+    return await sandbox.run(Job(texts, "work", FunctionCall(function, arguments), limits, handler=answer))
+
+
+def children() -> set[int]:
+    """The runners that this process has started and that have not ended."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            is_runner = b"sandbox.portable.runner" in (place / "cmdline").read_bytes()
+            if is_runner and int((place / "stat").read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(place.name))
+        except OSError:
+            continue
+    return found
+
+
+async def test_a_call_returns_what_the_function_does(portable: Sandbox) -> None:
+    outcome = await called(portable, "add", a=2, b=3)
+    assert isinstance(outcome, Returned)
+    assert (portable.level, outcome.value) == ("portable", 5)
+
+
+@pytest.mark.parametrize("function", ["spin", "nap"])
+async def test_what_never_returns_is_ended_with_its_process(portable: Sandbox, function: str) -> None:
+    assert isinstance(await called(portable, function, SHORT), TimedOut)
+    assert isinstance(await called(portable, "add", a=1, b=1), Returned)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        pytest.param("nest", "recursion that is too deep for C", id="recursion-in-c"),
+        pytest.param("take", "MemoryError", id="memory"),
+        pytest.param("fill", "No space left", id="scratch"),
+        pytest.param("name", "No space left", id="files"),
+        pytest.param("thread", "threads do not run", id="threads"),
+        pytest.param("start", "OSError", id="processes"),
+        pytest.param("native", "level `full` or `core`, does", id="native-code"),
+    ],
+)
+async def test_what_there_is_not_is_told(portable: Sandbox, function: str, expected: str) -> None:
+    outcome = await called(portable, function, Limits(wall_s=60))
+    said = outcome.reason if isinstance(outcome, Killed) else ""
+    said += f"{outcome.failure.type}: {outcome.failure.message}" if isinstance(outcome, Raised) else ""
+    assert expected in said
+
+
+async def test_who_prints_without_end_is_ended(portable: Sandbox) -> None:
+    outcome = await called(portable, "talk", Limits(output=1000))
+    assert isinstance(outcome, Killed)
+    assert "printed far more" in outcome.reason
+
+
+async def test_nothing_of_the_machine_and_nothing_of_another_call_is_there(portable: Sandbox) -> None:
+    outcome = await called(portable, "look")
+    assert isinstance(outcome, Returned)
+    assert outcome.value == (
+        [["scratch", "usr"], ["share"]],
+        {"HOME": "/scratch", "TMPDIR": "/scratch"},
+        "/scratch",
+    )
+    kept = [await called(portable, "keep", text="x") for _ in range(2)]
+    assert [getattr(each, "value", each) for each in kept] == [["kept"], ["kept"]]
+
+
+async def test_calls_of_the_host_can_be_gathered(portable: Sandbox) -> None:
+    outcome = await called(portable, "gather")
+    assert getattr(outcome, "value", outcome) == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"kind": 1}',
+        '{"kind": "module"}',
+        '{"kind": "request", "name": "x", "arguments": 1}',
+        "{" * 1000,
+    ],
+)
+async def test_a_malformed_frame_ends_the_call(portable: Sandbox, frame: str) -> None:
+    assert isinstance(await called(portable, "forge", frame=frame), Killed)
+
+
+async def test_a_forged_reply_is_a_claim_and_no_second_one_is_taken(portable: Sandbox) -> None:
+    frame = '{"kind": "returned", "value": 1, "shown": "1"}'
+    outcome = await called(portable, "forge", frame=frame)
+    assert isinstance(outcome, Killed)
+    assert "after its reply" in outcome.reason
+    assert isinstance(await called(portable, "forge_until_the_end", SHORT, frame=frame), Killed | TimedOut)
+
+
+async def test_a_file_of_the_host_is_not_there(portable: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    outcome = await called(portable, "open_a_file", path=str(tmp_path / "secret"))
+    assert isinstance(outcome, Raised)
+    assert outcome.failure.type == "FileNotFoundError"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
+async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_sandbox() -> None:
+    before = children()
+    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
+        running = asyncio.ensure_future(called(sandbox, "nap"))
+        await asyncio.sleep(1)
+        for pid in children() - before:
+            os.kill(pid, signal.SIGKILL)
+        assert isinstance(await running, Killed)
+        assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
+    assert children() <= before
+
+
+def _copied(tmp_path: Path) -> Path:
+    store = tmp_path / "store"
+    store.mkdir(mode=0o700)
+    for path in (*STORE.glob("*.compiled"), *STORE.glob("*.note")):
+        shutil.copy(path, store)
+        (store / path.name).chmod(0o600)
+    return store
+
+
+@pytest.mark.parametrize("open_to_all", ["the folder", "the code", "the note"])
+async def test_code_that_others_could_write_is_not_loaded(tmp_path: Path, portable: Sandbox, open_to_all: str) -> None:
+    store = _copied(tmp_path)
+    suffix = {"the code": ".compiled", "the note": ".note"}.get(open_to_all)
+    for path in [store] if suffix is None else store.glob(f"*{suffix}"):
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    with pytest.raises(SandboxUnavailable, match="not this user's alone"):
+        await Sandbox.start(level="portable", store=store)
+
+
+async def test_code_in_the_place_of_which_a_link_stands_is_not_loaded(tmp_path: Path, portable: Sandbox) -> None:
+    store = _copied(tmp_path)
+    for path in [*store.glob("*.compiled")]:
+        path.rename(tmp_path / path.name)
+        path.symlink_to(tmp_path / path.name)
+    with pytest.raises(SandboxUnavailable, match="not this user's alone"):
+        await Sandbox.start(level="portable", store=store)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("damage", ["cut", "changed", "no note"])
+async def test_code_that_is_not_what_was_stored_is_built_again(tmp_path: Path, portable: Sandbox, damage: str) -> None:
+    store = _copied(tmp_path)
+    told: list[str] = []
+    for path in store.glob("*.note" if damage == "no note" else "*.compiled"):
+        if damage == "no note":
+            path.unlink()
+        else:
+            data = bytearray(path.read_bytes())
+            data[1000] ^= 1
+            path.write_bytes(data[: len(data) // 2] if damage == "cut" else data)
+    async with await Sandbox.start(level="portable", store=store, tell=told.append) as sandbox:
+        assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
+    assert told[0].startswith("building")
+
+
+async def test_where_it_cannot_be_stored_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SandboxUnavailable, match="cannot be stored"):
+        await Sandbox.start(level="portable", store=tmp_path / "file" / "store")
