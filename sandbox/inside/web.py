@@ -83,8 +83,10 @@ def _fail(kind: str, message: str) -> NoReturn:
         case "connection":
             raise ConnectionError(message)
         case "tls":
-            import ssl  # noqa: PLC0415 - only a function that met a bad certificate pays for it
-
+            try:
+                import ssl  # noqa: PLC0415 - only a function that met a bad certificate pays for it
+            except ImportError:  # in a component
+                raise OSError(message) from None
             raise ssl.SSLError(message)
         case "name":
             import socket  # noqa: PLC0415

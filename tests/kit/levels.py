@@ -41,7 +41,11 @@ NOT_THERE: Final = {  # why a test says nothing of level `portable` → its file
         "test_a_worker_that_says_more_than_its_reply_is_ended", "test_claims_that_are_sent_ahead_hold_up_no_clock",
         "test_a_claim_ends_its_call_where_it_is_too_long_altogether",
     ),
+    "`ssl` and `bz2` are not there": (
+        "test_a_certificate_that_proves_nothing_ends_the_fetch", "never_not_found[bz2]",
+    ),
     "pydantic is not there": (
+        "test_a_type_that_only_an_import_can_tell_gets_its_schema_from_a_worker",
         "test_pydantic_models_are_built_and_taken_apart", "test_defaults_that_a_field_declares_are_filled_in",
         "test_an_argument_that_a_field_requires_is_missed", "test_a_model_that_refuses_its_data_refuses_the_call",
         "test_nested_models_are_instances_with_their_aliases_and_come_back_as_json",
