@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_core.base.problem import Place, Problem
+from sandbox.processes.startup import LEVELS
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
@@ -143,7 +144,7 @@ def test_doctor_says_ok_and_names_every_layer(tmp_path: Path) -> None:
     report = document("doctor", cwd=tmp_path)
     assert {"version", "python", "platform", "sandbox", "model", "storage", "ok"} <= set(report)
     assert report["ok"] is True
-    assert report["sandbox"]["level"] in ("full", "core")
+    assert report["sandbox"]["level"] in LEVELS
 
 
 def test_models_lists_what_can_be_fetched_and_path_says_how(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,9 @@ def started(*words: str) -> Any:
 
 
 async def test_the_level_of_this_machine_is_told_with_every_layer(sandbox: Sandbox) -> None:
-    assert sandbox.level in ("full", "core")
     assert set(sandbox.layers) == set(LAYERS)
-    assert all(held for layer, held in sandbox.layers.items() if layer != "namespaces")
-    assert sandbox.layers["namespaces"] is (sandbox.level == "full")
+    lacking = [layer for layer, held in sandbox.layers.items() if not held]
+    assert lacking == {"full": [], "apart": ["landlock"], "core": ["namespaces"]}[sandbox.level]
 
 
 @pytest.mark.parametrize("lacking", [pytest.param(NO_NAMESPACES, id="unshare"), pytest.param(NO_MOUNTS, id="mount")])
@@ -41,12 +41,24 @@ def test_without_namespaces_the_level_is_core_and_says_so(lacking: str) -> None:
     assert "namespaces" in found["missing"][0]
 
 
+def test_without_landlock_the_level_is_apart_and_says_so() -> None:
+    found = started(NO_LANDLOCK)
+    assert (found["level"], found["works"]) == ("apart", True)
+    assert found["layers"] == dict.fromkeys(LAYERS, True) | {"landlock": False}
+    assert "landlock" in found["missing"][0]
+
+
 @pytest.mark.parametrize(
     ("lacking", "names"),
-    [pytest.param(NO_LANDLOCK, "landlock", id="landlock"), pytest.param(NO_SECCOMP, "no_new_privs", id="prctl")],
+    [
+        pytest.param((NO_LANDLOCK, NO_NAMESPACES), "landlock", id="landlock and namespaces"),
+        pytest.param((NO_SECCOMP,), "no_new_privs", id="prctl"),
+    ],
 )
-def test_without_a_layer_that_carries_nothing_runs_and_the_choices_are_named(lacking: str, names: str) -> None:
-    found = started(lacking)
+def test_without_a_layer_that_carries_nothing_runs_and_the_choices_are_named(
+    lacking: Sequence[str], names: str
+) -> None:
+    found = started(*lacking)
     assert names in found["unavailable"]
     assert all(choice in found["unavailable"] for choice in ("WSL2", "container", "KNAPPER_SANDBOX_UNSAFE=true"))
     assert found["missing"]
