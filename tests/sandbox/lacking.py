@@ -29,7 +29,7 @@ def lack(words: list[str]) -> None:
         program.add(RETURN, refuse(1))
         program.label("no clone")
     program.add(LOAD, 0)
-    for word in [part for word in words for part in _OF.get(word, [word])]:
+    for word in [number for group in words for number in _OF.get(group, [group])]:
         number, error = (int(part) for part in word.split(":"))
         program.test(EQUAL, number, no=f"after {word}")
         program.add(RETURN, refuse(error))
@@ -56,5 +56,5 @@ if __name__ == "__main__":
     refused = words[: words.index("--")] if "--" in words else words
     lack([word for word in refused if word != "override"])
     if command := words[len(refused) + 1 :]:
-        os.execvp(command[0], command)  # noqa: S606 - whoever types it means it
+        os.execvp(command[0], command)
     print(json.dumps(asyncio.run(start(override="override" in words))))
