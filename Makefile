@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKSPACE ?= $(if $(wildcard .*/state.db),.,workspace)
 READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] || { $(BIN)/knapper init --json "$(WORKSPACE)" >/dev/null && echo "What you make is kept in $(WORKSPACE)/." >&2; }
 
-.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
+.PHONY: run serve demo test test-page soak check check-platforms format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:
 
 # `make run MODEL=local` fetches the local model if it is not here; `make run WORKSPACE=FOLDER` works in that folder.
@@ -56,6 +56,10 @@ check: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.kit.tracked
+
+# The same types for systems on which nothing of this can be run here.
+check-platforms: .venv/.dev
+	@for platform in darwin win32; do $(BIN)/mypy --platform $$platform --cache-dir .mypy_cache/$$platform --no-warn-unreachable --follow-imports silent agent_core knapper meta_functions || exit 1; done
 
 format: .venv/.dev
 	$(BIN)/ruff format .

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+from agent_core.base import machine
+
+_FOLDER = os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC
 
 
 @contextmanager
@@ -19,7 +21,7 @@ def folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=folder_fd)
-            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder_fd)
+            below = os.open(part, _FOLDER | machine.NOFOLLOW, dir_fd=folder_fd)
             os.close(folder_fd)
             folder_fd = below
         yield folder_fd
@@ -56,7 +58,7 @@ def is_behind_link(path: Path) -> bool:
 
 def create(name: str, folder_fd: int, content: bytes) -> bool:
     """Write a new file in the folder; return whether its name was free. A link occupies the name, too."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = machine.MAKING
     try:
         descriptor = os.open(name, flags, 0o644, dir_fd=folder_fd)
     except FileExistsError:
@@ -68,4 +70,4 @@ def create(name: str, folder_fd: int, content: bytes) -> bool:
 
 def read_only(name: str, folder_fd: int) -> int:
     """Return a descriptor for reading a file of the folder; non-blocking, since a pipe must not stop the program."""
-    return os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder_fd)
+    return os.open(name, machine.LOOKING, dir_fd=folder_fd)

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from agent_core.base import machine
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Problem
@@ -173,10 +174,10 @@ class _File:
         """
         name = f".{self.name}.{secrets.token_hex(6)}.tmp"
         mode = os.stat(self.name, dir_fd=self.folder_fd, follow_symlinks=False).st_mode & 0o777 if exists else 0o644
-        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self.folder_fd)
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | machine.CLOEXEC, 0o600, dir_fd=self.folder_fd)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(file.fileno(), mode)
+                machine.change_mode(file.fileno(), mode)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -203,7 +204,7 @@ class _File:
         closed, and of a new name only that it is there, as of a file that somebody has begun to write.
         """
         with suppress(OSError):  # it was taken away meanwhile: there is nothing to tell
-            os.close(os.open(self.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.folder_fd))
+            os.close(os.open(self.name, os.O_WRONLY | machine.NOFOLLOW | machine.CLOEXEC, dir_fd=self.folder_fd))
 
 
 def _difference(now: str, text: str, path: str) -> str:

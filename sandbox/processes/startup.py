@@ -249,9 +249,12 @@ def _user_without_root(plan: ZygotePlan) -> int | None:
 
 def _require_platform(*, override: bool) -> None:
     machine = os.uname().machine if hasattr(os, "uname") else sys.platform
-    if sys.platform == "linux" and machine in TABLES:
+    if sys.platform != "linux" or machine not in TABLES:
+        missing = (f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",)
+    elif not (hasattr(os, "fork") and Path("/proc/self").exists()):
+        missing = ("no sandbox without /proc and forks",)
+    else:
         return
-    missing = (f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",)
     if override:
         raise SandboxError(f"{missing[0]}: not even its parent process runs here, so the override cannot help")
     raise SandboxUnavailable(f"The sandbox cannot be enforced here: {missing[0]}. {_CHOICES}", missing)

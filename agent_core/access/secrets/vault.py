@@ -3,7 +3,6 @@
 Opened without following links, below a folder that is the user's. What others could read is refused, with what to type.
 """
 
-import fcntl
 import json
 import os
 import shlex
@@ -13,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.user_folders import NoHome, config_folder, home
 from sandbox.wire.foreign import Malformed, read_toml
@@ -21,7 +21,7 @@ FILE = "secrets.toml"
 _BESIDE = f".{FILE}.new"
 _LARGEST = 1 << 20
 _HEAD = "# Secrets for functions, written by `knapper secrets`. Only you may read this file.\n"
-_LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_LOOKING = machine.LOOKING
 
 
 class Unsafe(WorkspaceError):
@@ -75,7 +75,7 @@ class Vault:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _folder(path.parent) as folder:
-                fcntl.flock(folder, fcntl.LOCK_EX)
+                machine.lock(folder)
                 with suppress(FileNotFoundError):
                     return _write(folder, different(_read(folder, path)))
                 _write(folder, different({}))
@@ -92,11 +92,11 @@ def shown(path: Path) -> str:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, _LOOKING | os.O_DIRECTORY)
+    descriptor = os.open(path, _LOOKING | machine.DIRECTORY)
     try:
         status = os.fstat(descriptor)
         _check_owner(status, path)
-        if status.st_mode & 0o022:
+        if machine.grants_others(status, 0o022):
             message = f"{shown(path)} can be changed by others, so no secret is taken from there."
             raise Unsafe(message, fix=f"Type: chmod 700 {shown(path)}")
         yield descriptor
@@ -112,7 +112,7 @@ def _read(folder: int, path: Path) -> Mapping[str, str]:
                 f"{shown(path)} is not a file of secrets.", fix="Move it elsewhere, and set the secrets again."
             )
         _check_owner(status, path)
-        if status.st_mode & 0o077:
+        if machine.grants_others(status, 0o077):
             message = f"{shown(path)} can be read by others, so no secret is taken from it."
             raise Unsafe(message, fix=f"Type: chmod 600 {shown(path)}")
         return _understood(file.read(_LARGEST), path)
@@ -132,7 +132,7 @@ def _write(folder: int, values: Mapping[str, str]) -> None:
     text = _HEAD + "".join(f"{name} = {_quoted(value)}\n" for name, value in sorted(values.items()))
     with suppress(FileNotFoundError):
         os.unlink(_BESIDE, dir_fd=folder)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = machine.MAKING
     with os.fdopen(os.open(_BESIDE, flags, 0o600, dir_fd=folder), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -146,7 +146,7 @@ def _quoted(value: str) -> str:
 
 
 def _check_owner(status: os.stat_result, path: Path) -> None:
-    if status.st_uid != os.geteuid():
+    if status.st_uid != machine.user_id():
         raise Unsafe(f"{shown(path)} is not yours, so no secret is taken from there.", fix="Move it away.")
 
 

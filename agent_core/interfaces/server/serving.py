@@ -3,7 +3,6 @@
 The file is the user's alone, and locked as long as the server runs: the kernel lets go however it ends.
 """
 
-import fcntl
 import json
 import os
 import ssl
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 import httpx2
 
+from agent_core.base import machine
 from agent_core.base.errors import UsageError
 from agent_core.storage import open_lock
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
@@ -26,14 +26,12 @@ _MOST: Final = 16 << 10
 def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[None]:
     """Tell where the server is while the block runs. Of two servers of a workspace, the first is told."""
     descriptor = open_lock(state / _NAME)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not machine.try_lock(descriptor):
         os.close(descriptor)
         yield
         return
     told = {"url": url, "token": token, "certificate": str(Path(certificate).resolve()) if certificate else ""}
-    os.fchmod(descriptor, 0o600)
+    machine.change_mode(descriptor, 0o600)
     os.truncate(descriptor, 0)
     os.write(descriptor, json.dumps(told).encode())
     try:
@@ -51,11 +49,13 @@ def running_server(root: Path) -> tuple[str, str, httpx2.AsyncHTTPTransport | No
         UsageError: none runs.
     """
     try:
-        descriptor = os.open(root / ".knapper" / _NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(root / ".knapper" / _NAME, machine.LOOKING)
     except OSError as error:
         raise _nowhere(root) from error
     try:
-        told: Any = read_json(os.read(descriptor, _MOST), LOOSE) if _is_locked(descriptor) else None
+        told: Any = (
+            read_json(os.read(descriptor, _MOST), LOOSE) if not machine.try_lock(descriptor, shared=True) else None
+        )
         url, token, certificate = (str(told[name]) for name in ("url", "token", "certificate"))
     except (Malformed, TypeError, KeyError) as error:
         raise _nowhere(root) from error
@@ -67,14 +67,6 @@ def running_server(root: Path) -> tuple[str, str, httpx2.AsyncHTTPTransport | No
     trusted.check_hostname = False  # the certificate itself is what is trusted, whatever name it is for
     trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return url, token, httpx2.AsyncHTTPTransport(verify=trusted)
-
-
-def _is_locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
 
 
 def _nowhere(root: Path) -> UsageError:
