@@ -9,6 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKSPACE ?= $(if $(wildcard .*/state.db),.,workspace)
 READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] || { $(BIN)/knapper init --json "$(WORKSPACE)" >/dev/null && echo "What you make is kept in $(WORKSPACE)/." >&2; }
 
+# Where no level of the machine's own holds, functions run in the extra [portable], as soon as there is one.
+FUNCTIONS = ! grep -q '^portable = ' pyproject.toml || $(BIN)/python -c 'import asyncio, sandbox; asyncio.run(sandbox.Sandbox.start(packages=()))' 2>/dev/null || { echo "No level of the sandbox holds here: installing the extra [portable]." >&2; $(PIP) --editable '.[portable]' >&2; }
+
 .PHONY: run serve demo test test-page soak check check-platforms format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:
 
@@ -115,6 +118,7 @@ clean:
 # The local model's engine has no wheel for every platform: without it everything else still works.
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
 	@$(PIP) --editable '.[local]' >&2 || { echo "The engine of the local model (xllamacpp) is not available here: installing without it." >&2; $(PIP) --editable . >&2; }
+	@$(FUNCTIONS)
 	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox
 	@touch $@
 

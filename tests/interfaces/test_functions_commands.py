@@ -9,6 +9,7 @@ import pytest
 from agent_core.base.problem import Place, Problem
 from sandbox.processes.startup import LEVELS
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW
+from tests.kit.levels import require_functions
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
@@ -38,6 +39,7 @@ def test_init_makes_a_workspace_once_and_overwrites_nothing(tmp_path: Path) -> N
 
 
 def test_a_function_is_created_called_edited_tested_and_deleted_by_a_script(tmp_path: Path) -> None:
+    require_functions()
     create = ("functions", "create", "count_vowels", "--module", "words", "--file", "-")
     refused = knapper(*create, cwd=tmp_path, given=FLAWED)
     assert refused.returncode == 1
@@ -74,6 +76,7 @@ def test_list_and_show_have_the_published_shapes(grown: Path) -> None:
 
 
 def test_check_prints_one_verdict_a_line_and_admits_nothing(tmp_path: Path) -> None:
+    require_functions()
     lines = [json.dumps({"name": "count_vowels", "code": code}) for code in (COUNT_VOWELS, FLAWED)]
     (tmp_path / "many.jsonl").write_text("\n".join(lines) + "\n")
     done = knapper("functions", "check", "many.jsonl", "--json", cwd=tmp_path)

@@ -1,7 +1,8 @@
 """Runs the command line as on a system that lacks parts of Linux: `python -m tests.kit.elsewhere functions list`.
 
 What is missing: `fcntl`, `termios`, `pwd`, `grp` and `resource`, `/proc`, `os.fork` and `os.O_PATH`, signals in a loop
-of events. With `--import` it imports every module of the packages instead, and prints what fails.
+of events, names relative to an open folder. With `--import` it imports every module of the packages instead, and
+prints what fails.
 """
 
 import asyncio
@@ -52,6 +53,7 @@ def leave_linux() -> None:
         delattr(os, name)
     for name in ("open", "stat", "lstat", "listdir", "scandir", "readlink", "access"):
         setattr(os, name, _without_proc(getattr(os, name)))
+    os.supports_dir_fd.discard(os.open)
     builtins.open = io.open = _without_proc(open)
     loop: Any = asyncio.SelectorEventLoop
     loop.add_signal_handler = loop.remove_signal_handler = _no_handlers
@@ -83,4 +85,4 @@ if __name__ == "__main__":
         sys.exit("\n".join(_import_all()) or 0)
     from agent_core.__main__ import main
 
-    sys.exit(main())
+    main()
