@@ -15,7 +15,7 @@ from tests.kit import scripted as running
 from tests.kit.databases import database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
-from tests.kit.levels import NEEDS, NOTHING_RUNS, level_here
+from tests.kit.levels import NEEDS, NO_LEVEL, NOTHING_RUNS, level_here
 from tests.kit.signals import restore_signals
 
 # The suite draws the same examples each time, so that it says something of the change; `make soak` looks for new ones.
@@ -73,7 +73,7 @@ def _has_functions(item: pytest.Item) -> bool:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line how many tests need another level than there is here."""
     skipped = terminalreporter.stats.get("skipped", [])
-    if count := sum(NEEDS in str(report.longrepr) for report in skipped):
+    if count := sum(NEEDS in why or NO_LEVEL in why for why in (str(report.longrepr) for report in skipped)):
         terminalreporter.write_line(f"Skipped because of the level here, which is {level_here()}: {count}")
 
 

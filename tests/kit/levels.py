@@ -12,6 +12,8 @@ from sandbox import Sandbox
 
 _REPOSITORY = Path(__file__).parents[2]
 NEEDS = "needs another level than"
+NO_LEVEL = "no level "
+"""How a test that was to run at one level is skipped where it is not."""
 NOTHING_RUNS = "The sandbox cannot be enforced here"
 """What the program says wherever a function was to run and there is no level."""
 
