@@ -7,6 +7,8 @@ ROOT = Path(__file__).parents[2] / "agent_core"
 _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
+    "base/folders": "what is in a folder that is held open, for those who are listed here",
+    "base/machine": "the flags and descriptors themselves",
     "a file of this package, or of one that comes with it": """
         base/language functions/foreign/tools functions/gate/clones/index_store functions/gate/promise/lexicon
         functions/service/foreign
