@@ -11,7 +11,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKSPACE ?= $(if $(wildcard .*/state.db),.,workspace)
 READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] || { $(BIN)/knapper init --json "$(WORKSPACE)" >/dev/null && echo "What you make is kept in $(WORKSPACE)/." >&2; }
 
-.PHONY: run serve demo test test-page soak check format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
+# Where no level of the machine's own holds, functions run in the extra [portable], as soon as there is one.
+FUNCTIONS = ! grep -q '^portable = ' pyproject.toml || $(BIN)/python -c 'import asyncio, sandbox; asyncio.run(sandbox.Sandbox.start(packages=()))' 2>/dev/null || { echo "No level of the sandbox holds here: installing the extra [portable]." >&2; $(PIP) --editable '.[portable]' >&2; }
+
+.PHONY: run serve demo test test-page soak check check-platforms format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:
 
 # `make run MODEL=local` fetches the local model if it is not here; `make run WORKSPACE=FOLDER` works in that folder.
@@ -59,6 +62,10 @@ check: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.kit.tracked
+
+# The same types for systems on which nothing of this can be run here.
+check-platforms: .venv/.dev
+	@for platform in darwin win32; do $(BIN)/mypy --platform $$platform --cache-dir .mypy_cache/$$platform --no-warn-unreachable --follow-imports silent agent_core knapper meta_functions || exit 1; done
 
 format: .venv/.dev
 	$(BIN)/ruff format .
@@ -114,6 +121,7 @@ clean:
 # The local model's engine has no wheel for every platform: without it everything else still works.
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
 	@$(PIP) --editable '.[local]' >&2 || { echo "The engine of the local model (xllamacpp) is not available here: installing without it." >&2; $(PIP) --editable . >&2; }
+	@$(FUNCTIONS)
 	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox
 	@touch $@
 

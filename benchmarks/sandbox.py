@@ -22,9 +22,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from sandbox import Access, Code, FunctionCall, Job, Limits, Returned, Sandbox
-from sandbox.confine.plan import LAYERS
 from sandbox.processes.pool import Pool
-from sandbox.processes.startup import plan_for
+from sandbox.processes.startup import plan_at, plan_for
 from sandbox.processes.worker_session import WorkerReply, run
 from sandbox.wire.protocol import Frame
 
@@ -120,17 +119,16 @@ async def _works(act: Callable[[], Awaitable[object]]) -> bool:
 async def bench(rounds: int) -> dict[str, float]:
     """Milliseconds per call (medians), by way; `start` is the start of a sandbox with its self-test."""
     with tempfile.TemporaryDirectory() as folder:
-        plan = plan_for({}, slots=2, scratch_folder=f"{folder}/scratch")
-        plain = replace(plan, layers=(), user=None)
-        pools = {
-            "plain": Pool(plain, spare=False),
-            "hardened": Pool(replace(plan, layers=LAYERS), spare=False),
-            "spare": Pool(replace(plan, layers=LAYERS)),
-        }
-        job = await _job(pools["hardened"])
         began = time.perf_counter()
         async with await Sandbox.start() as sandbox:
             started = (time.perf_counter() - began) * 1000
+            plan = plan_at(sandbox.level, plan_for({}, slots=2, scratch_folder=f"{folder}/scratch"))
+            pools = {
+                "plain": Pool(replace(plan, layers=(), covers=False, user=None), spare=False),
+                "hardened": Pool(plan, spare=False),
+                "spare": Pool(plan),
+            }
+            job = await _job(pools["hardened"])
             whole = _whole_calls(sandbox, Path(folder))
             began = time.perf_counter()
             await whole["package"]()

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import settings
 
-from sandbox import Sandbox
+from sandbox import Sandbox, SandboxUnavailable
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
 from tests.kit.databases import database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
-from tests.kit.levels import reason_to_skip, start
+from tests.kit.levels import NEEDS, NO_LEVEL, NOTHING_RUNS, level_here, reason_to_skip, start
 from tests.kit.signals import restore_signals
 from tests.kit.steps import Choose, Step
 
@@ -51,6 +51,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if why := reason_to_skip(item.nodeid):
             item.add_marker(pytest.mark.skip(reason=f"level `portable`: {why}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where no level holds, a test that failed and was told so, or has functions in its folder, needed one to run: it
+    is skipped.
+    """
+    report = yield
+    if report.failed and (_was_told(call, report) or _has_functions(item)) and level_here() == "none":
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), item.reportinfo()[1] or 0, f"Skipped: {NEEDS} none: a function has to run")
+    return report
+
+
+def _was_told(call: pytest.CallInfo[None], report: pytest.TestReport) -> bool:
+    error = call.excinfo.value if call.excinfo else None
+    texts = (str(error), report.longreprtext, *(text for _title, text in report.sections))
+    return isinstance(error, SandboxUnavailable) or any(NOTHING_RUNS in text for text in texts)
+
+
+def _has_functions(item: pytest.Item) -> bool:
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    return folder is not None and any(folder.rglob("functions/*.py"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line how many tests need another level than there is here."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if count := sum(NEEDS in why or NO_LEVEL in why for why in (str(report.longrepr) for report in skipped)):
+        terminalreporter.write_line(f"Skipped because of the level here, which is {level_here()}: {count}")
 
 
 @pytest.fixture

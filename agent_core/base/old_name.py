@@ -3,13 +3,12 @@
 All that is known of the old name is here. Another program has that name, too: only what this one wrote is moved.
 """
 
-import fcntl
 import os
 import shlex
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import islice
@@ -18,6 +17,7 @@ from typing import Final
 
 from sandbox.wire.foreign import Malformed, read_toml
 
+from . import machine
 from .errors import WorkspaceError
 from .own_environment import environment
 from .plain_files import read_plain
@@ -49,7 +49,7 @@ _TRIES, _PAUSE_S = 200, 0.05
 
 def is_workspace(folder: Path) -> bool:
     """Check whether this user has a workspace there that was not moved yet."""
-    names = [old.name for old, _ in _in_workspace(folder) if old.lstat().st_uid == os.geteuid()]
+    names = [old.name for old, _ in _in_workspace(folder) if old.lstat().st_uid == machine.user_id()]
     return SETTINGS in names or (STATE in names and (folder / "functions").is_dir())
 
 
@@ -140,12 +140,12 @@ def _is_settings_file(path: Path) -> bool:
 def _alone(folder: Path) -> Iterator[None]:
     """Let one process at a time move what is in a folder."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = machine.open_folder(folder, follows=True)
     except OSError as error:
         raise WorkspaceError(f"{folder} cannot be read: {error.strerror}.") from error
     try:
         for _ in range(_TRIES):
-            if _locks(fcntl.flock, descriptor):
+            if machine.try_lock(descriptor):
                 break
             time.sleep(_PAUSE_S)
         else:
@@ -161,11 +161,9 @@ def _check(path: Path, new: Path) -> None:
         message = f"`{path}` is a link, or neither file nor folder, so it is not moved to {new.name}."
         fix = f"If it is yours, rename it yourself: mv {shlex.quote(str(path))} {shlex.quote(str(new))}"
         raise WorkspaceError(message, fix=fix)
-    if status.st_uid != os.geteuid():
-        message = (
-            f"`{path}` belongs to user {status.st_uid}, and you are {os.geteuid()}, so it is not moved to {new.name}."
-        )
-        fix = f"Work as its owner, or make it yours: chown -R {os.geteuid()} {shlex.quote(str(path))}"
+    if status.st_uid != (user := machine.user_id()):
+        message = f"`{path}` belongs to user {status.st_uid}, and you are {user}, so it is not moved to {new.name}."
+        fix = f"Work as its owner, or make it yours: chown -R {user} {shlex.quote(str(path))}"
         raise WorkspaceError(message, fix=fix)
 
 
@@ -180,24 +178,16 @@ def _unused(state: Path) -> Iterator[None]:
     with ExitStack() as held:
         for path in locks:
             try:
-                descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                descriptor = os.open(path, os.O_RDWR | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC)
             except OSError:
                 continue  # a link, or gone: nobody of the program has it
             held.callback(os.close, descriptor)
-            if not _locks(fcntl.lockf if path.suffix == ".db-shm" else fcntl.flock, descriptor):
+            if not (machine.try_record_lock if path.suffix == ".db-shm" else machine.try_lock)(descriptor):
                 number = os.read(descriptor, 32).decode(errors="replace").strip() if path.suffix == ".lock" else ""
                 who = f"Process {number}" if number.isdecimal() else "A process"
                 message = f"{who} still uses {state} under the program's old name, so it is not moved to .{_NEW}."
                 raise WorkspaceError(message, fix="End it, then try again.")
         yield
-
-
-def _locks(lock: Callable[[int, int], None], descriptor: int) -> bool:
-    try:
-        lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _rename(old: Path, new: Path) -> None:

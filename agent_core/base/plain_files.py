@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
+from . import machine
 from .user_folders import expanded
 
 LARGEST_FILE = 256 << 20
 """Bytes of a file that a user names: one without an end, such as /dev/zero, must not fill the memory."""
 _PIECE = 1 << 20
-_LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LOOKING = machine.LOOKING
+_ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
 
 
 class NotPlainError(OSError):

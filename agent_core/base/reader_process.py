@@ -6,7 +6,6 @@ JSON; a long text goes ahead of its item, piece by piece, so that no line holds 
 
 import asyncio
 import json
-import resource
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -17,7 +16,7 @@ from typing import Any, BinaryIO, Final, Self
 
 from sandbox.wire.foreign import Strictness, read_json
 
-from . import programs
+from . import machine, programs
 from .errors import KnapperError
 
 Json = Any  # Any: JSON
@@ -217,10 +216,4 @@ def _line(value: Json) -> bytes:
 
 def _bound(memory: int) -> None:
     sys.setrecursionlimit(2_000)
-    for kind, limit in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, _FILES),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(kind, (limit, limit))
+    machine.bound(memory, _FILES)

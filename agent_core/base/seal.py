@@ -11,6 +11,7 @@ import stat
 import time
 from pathlib import Path
 
+from . import machine
 from .errors import WorkspaceError
 from .old_name import SEALED_AS
 from .user_folders import data_folder
@@ -58,7 +59,7 @@ class Sealer:
     def _read(self) -> bytes:
         if not self._key:
             try:
-                descriptor = os.open(self._file(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                descriptor = os.open(self._file(), machine.LOOKING)
             except (OSError, RuntimeError):  # no key, or no home
                 return b""
             try:
@@ -72,7 +73,7 @@ class Sealer:
         try:
             file = self._file()
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(file, machine.MAKING, 0o600)
             with os.fdopen(descriptor, "wb") as key_file:
                 key_file.write(os.urandom(_SIZE))
                 key_file.flush()
@@ -101,7 +102,9 @@ _REMOVE = "Remove it; every grant is then requested again, and `knapper state ad
 def is_private(descriptor: int) -> bool:
     """Check whether it is a plain file of this user that nobody else can read or change."""
     status = os.fstat(descriptor)
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return (
+        stat.S_ISREG(status.st_mode) and status.st_uid == machine.user_id() and not machine.grants_others(status, 0o077)
+    )
 
 
 def _sealed(key: bytes, root: str, values: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from . import machine
 from .errors import WorkspaceError
 
 
@@ -71,6 +72,6 @@ def _base(variable: str, usual: str, kind: str) -> Path:
     if Path(given).is_absolute():
         return Path(given)
     if (folder := home()) is None:
-        what = f"There is no place for this user's {kind}: user {os.getuid()} has no home folder."
+        what = f"There is no place for this user's {kind}: user {machine.user_id()} has no home folder."
         raise NoHome(what, f"Set HOME, or {variable}, to a folder of this user, by its whole path.")
     return folder / usual

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from . import old_name
+from . import machine, old_name
 from .user_folders import home
 
 SETTINGS: Final = "knapper.toml"
@@ -23,7 +23,7 @@ def is_workspace(folder: Path) -> bool:
     What somebody put there who is neither this user nor the owner of the folder does not count.
     """
     maker = _maker(folder)
-    return maker is not None and maker in (os.geteuid(), 0, _owner(folder))
+    return maker is not None and maker in (machine.user_id(), 0, _owner(folder))
 
 
 def is_from_stranger(folder: Path) -> bool:
@@ -43,9 +43,9 @@ def workspace_around(folder: Path) -> Path | None:
     here = Path(os.path.realpath(folder))
     while here not in (top, here.parent):
         here = here.parent
-        if _owner(here) != os.geteuid():
+        if _owner(here) != machine.user_id():
             return None
-        if _maker(here) == os.geteuid() or old_name.is_workspace(here):
+        if _maker(here) == machine.user_id() or old_name.is_workspace(here):
             return here
     return None
 

@@ -5,7 +5,6 @@ a command that is not its answer ends in `main`.
 """
 
 import os
-import select
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -16,6 +15,7 @@ from typing import Any, TextIO
 import click
 
 from agent_core import __version__
+from agent_core.base import machine
 from agent_core.base.errors import KnapperError
 from agent_core.base.old_name import tell_of_variables
 from agent_core.base.untrusted import shorten, whole_characters
@@ -245,19 +245,14 @@ def _is_unwritable(stream: TextIO) -> bool:
     """Check whether output cannot be written. If so, discard it, so that the interpreter can exit."""
     try:
         stream.flush()
-        if not _is_left(stream):
+        if not machine.is_reader_gone(
+            stream.fileno()
+        ):  # what was lost with an error need not be in the buffer any more
             return False
     except OSError:
         pass
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return True
-
-
-def _is_left(stream: TextIO) -> bool:
-    """Check whether a pipe's reader has gone: what was lost with an error need not be in the buffer any more."""
-    poll = select.poll()
-    poll.register(stream, select.POLLOUT)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _unread(error: OSError) -> int:

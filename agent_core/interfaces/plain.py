@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.untrusted import visible
 from agent_core.model.tour.script import TypedLine, script
@@ -143,13 +144,12 @@ async def _stop(talk: Conversation, typed: "Typed") -> None:
 @contextmanager
 def ctrl_c(group: asyncio.TaskGroup, stop: Callable[[], Coroutine[None, None, None]]) -> Iterator[None]:
     """Make Ctrl-C end the running turn; restore the default behavior afterwards."""
-    loop = asyncio.get_running_loop()
     before = signal.getsignal(signal.SIGINT)
-    loop.add_signal_handler(signal.SIGINT, lambda: group.create_task(stop()))
+    machine.on_signal(signal.SIGINT, lambda: group.create_task(stop()))
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        machine.forget_signal(signal.SIGINT)
         signal.signal(signal.SIGINT, before)
 
 

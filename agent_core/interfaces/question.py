@@ -7,14 +7,13 @@ holds; so does a yes to what cannot be undone.
 
 import asyncio
 import getpass
-import os
 import secrets
 import sys
-import termios
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent_core.base import machine
 from agent_core.base.untrusted import one_line, visible
 
 from .spans import Line, line, painted
@@ -97,7 +96,7 @@ def _typed(question: str) -> str | None:
 def forget_typed() -> None:
     """Discard what was typed at the terminal and not read yet, even half a line. Input from a pipe is kept."""
     if sys.stdin.isatty():
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        machine.forget_typed(sys.stdin.fileno())
 
 
 def _tell_typed() -> bool:
@@ -107,24 +106,11 @@ def _tell_typed() -> bool:
     """
     if not sys.stdin.isatty():
         return False
-    typed = _waiting(sys.stdin.fileno()).decode(errors="replace").replace("\r", "\n")
+    typed = machine.read_typed(sys.stdin.fileno()).decode(errors="replace").replace("\r", "\n")
     lines = typed.split("\n")
     begun = [line()] if lines[-1] else []  # the terminal shows half a line where the cursor is
     say([*begun, *(line(("dim", f"  not sent: {one_line(text, 80)}")) for text in lines if text.strip())])
     return bool(typed)
-
-
-def _waiting(terminal: int) -> bytes:
-    """Read all that waits at a terminal, even half a line, which it keeps back otherwise."""
-    before = termios.tcgetattr(terminal)
-    at_once = [*before[:6], [*before[6]]]
-    at_once[3] &= ~termios.ICANON
-    at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
-    termios.tcsetattr(terminal, termios.TCSANOW, at_once)
-    try:
-        return b"".join(iter(lambda: os.read(terminal, 4096), b""))
-    finally:
-        termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
 class TerminalAnswers:

@@ -9,15 +9,13 @@ import asyncio
 import codecs
 import json
 import keyword
-import os
 import re
-import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.base import matching, programs, syntax
+from agent_core.base import machine, matching, programs, syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.base.untrusted import one_line, shorten
@@ -327,7 +325,7 @@ async def _run(talk: Conversation, command: str) -> tuple[str, int]:
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+                machine.kill_group(process.pid)
 
 
 async def _shown(talk: Conversation, stream: asyncio.StreamReader) -> str:

@@ -6,13 +6,13 @@ gets nothing until this user confirms it.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from agent_core.base import machine
 from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
 from agent_core.base.settings import ModelSettings
@@ -33,7 +33,7 @@ _ADDRESSES: Final = frozenset({"0100007F", "00000000", "0" * 32, "0" * 16 + "FFF
 def is_of_this_user(port: int) -> bool:
     """Return whether all that listens on a port of 127.0.0.1 belongs to this user or to root; False if unknown."""
     owners = _owners(port)
-    return bool(owners) and owners <= {os.getuid(), 0}
+    return bool(owners) and owners <= {machine.user_id(), 0}
 
 
 def _owners(port: int) -> frozenset[int]:

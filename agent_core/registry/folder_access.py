@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+from agent_core.base import folders, machine
 
 
 @contextmanager
@@ -13,13 +13,13 @@ def folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[
     """Yield the descriptor of the folder below the root; OSError if there is a link on the way."""
     if make:
         root.mkdir(parents=True, exist_ok=True)
-    folder_fd = os.open(root, _FOLDER)
+    folder_fd = folders.hold(root)
     try:
         for part in parts:
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=folder_fd)
-            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder_fd)
+                    folders.make(part, folder_fd)
+            below = folders.hold_below(part, folder_fd)
             os.close(folder_fd)
             folder_fd = below
         yield folder_fd
@@ -56,9 +56,8 @@ def is_behind_link(path: Path) -> bool:
 
 def create(name: str, folder_fd: int, content: bytes) -> bool:
     """Write a new file in the folder; return whether its name was free. A link occupies the name, too."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(name, flags, 0o644, dir_fd=folder_fd)
+        descriptor = folders.open_in(name, folder_fd, machine.MAKING, 0o644)
     except FileExistsError:
         return False
     with os.fdopen(descriptor, "wb") as file:
@@ -68,4 +67,4 @@ def create(name: str, folder_fd: int, content: bytes) -> bool:
 
 def read_only(name: str, folder_fd: int) -> int:
     """Return a descriptor for reading a file of the folder; non-blocking, since a pipe must not stop the program."""
-    return os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder_fd)
+    return folders.open_in(name, folder_fd, machine.LOOKING)

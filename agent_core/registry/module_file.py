@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from agent_core.base import folders, machine
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Problem
@@ -60,8 +61,8 @@ def _save(root: Path, path: str, parts: Sequence[str], text: str, expected_versi
             raise
         finally:
             with suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=folder_fd)
-        os.fsync(folder_fd)
+                folders.remove(temporary, folder_fd)
+        folders.save(folder_fd)
 
 
 def remove(root: Path, path: str, expected_version: str) -> None:
@@ -87,8 +88,8 @@ def remove_text(root: Path, path: str, expected_version: str) -> None:
 def _remove(root: Path, path: str, parts: Sequence[str], expected_version: str) -> None:
     with explained(path), _folder_of(root, path, parts, expected_version) as folder_fd:
         _File(folder_fd, parts[-1], path).check("", expected_version)
-        os.unlink(parts[-1], dir_fd=folder_fd)
-        os.fsync(folder_fd)
+        folders.remove(parts[-1], folder_fd)
+        folders.save(folder_fd)
 
 
 @contextmanager
@@ -172,16 +173,16 @@ class _File:
         replaced.
         """
         name = f".{self.name}.{secrets.token_hex(6)}.tmp"
-        mode = os.stat(self.name, dir_fd=self.folder_fd, follow_symlinks=False).st_mode & 0o777 if exists else 0o644
-        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self.folder_fd)
+        mode = folders.mode_of(self.name, self.folder_fd) if exists else 0o644
+        descriptor = folders.open_in(name, self.folder_fd, machine.MAKING, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(file.fileno(), mode)
+                machine.change_mode(file.fileno(), mode)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
         except BaseException:
-            os.unlink(name, dir_fd=self.folder_fd)
+            folders.remove(name, self.folder_fd)
             raise
         return name
 
@@ -189,21 +190,21 @@ class _File:
         """Rename the written file to its final name."""
         if is_new:
             try:  # refuses if somebody was quicker, where a rename would overwrite
-                os.link(temporary, self.name, src_dir_fd=self.folder_fd, dst_dir_fd=self.folder_fd)
+                folders.link(temporary, self.name, self.folder_fd)
             except OSError as error:
                 if error.errno not in _CANNOT_LINK:
                     raise
             else:
                 self._close_again()
                 return
-        os.replace(temporary, self.name, src_dir_fd=self.folder_fd, dst_dir_fd=self.folder_fd)
+        folders.replace(temporary, self.name, self.folder_fd)
 
     def _close_again(self) -> None:
         """Let the kernel tell those who watch the folder of a file that came as another name: it tells when a file is
         closed, and of a new name only that it is there, as of a file that somebody has begun to write.
         """
         with suppress(OSError):  # it was taken away meanwhile: there is nothing to tell
-            os.close(os.open(self.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.folder_fd))
+            os.close(folders.open_in(self.name, self.folder_fd, os.O_WRONLY | machine.NOFOLLOW | machine.CLOEXEC))
 
 
 def _difference(now: str, text: str, path: str) -> str:

@@ -5,9 +5,7 @@ the owner's number for the message to a second process; its time is when the own
 """
 
 import errno
-import fcntl
 import os
-import pwd
 import re
 import secrets
 import shlex
@@ -17,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
+from agent_core.base import machine
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.workspace_folder import STATE
@@ -76,18 +75,12 @@ def _check_entries(folder: Path) -> None:
                 f"`{path}` is a link, or not a plain file, so nothing is written through it.",
                 fix="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
             )
-        if status.st_uid != os.geteuid() and (path == folder or path.name.startswith(STATE_FILE)):
+        if status.st_uid != (user := machine.user_id()) and (path == folder or path.name.startswith(STATE_FILE)):
             raise WorkspaceError(
-                f"`{path}` belongs to {_owner(status.st_uid)}, and you are {_owner(os.geteuid())}, so it is not used.",
-                fix=f"Work as its owner, or make it yours: chown -R {os.geteuid()} {shlex.quote(str(folder))}",
+                f"`{path}` belongs to {machine.user_name(status.st_uid)}, and you are {machine.user_name(user)}, "
+                "so it is not used.",
+                fix=f"Work as its owner, or make it yours: chown -R {user} {shlex.quote(str(folder))}",
             )
-
-
-def _owner(user: int) -> str:
-    try:
-        return f"{pwd.getpwuid(user).pw_name} ({user})"
-    except KeyError:
-        return f"user {user}"
 
 
 def open_lock(path: Path) -> int:
@@ -96,7 +89,7 @@ def open_lock(path: Path) -> int:
     Raises:
         OSError: it cannot be made, or is a link or no plain file.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    flags = os.O_RDWR | os.O_CREAT | machine.CLOEXEC | machine.NOFOLLOW | machine.NONBLOCK
     descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -160,12 +153,10 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
     except OSError as error:
         fix = "Remove it if it is a link, or not a plain file." if path.is_symlink() or path.exists() else ""
         raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix) from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+    if not machine.try_lock(descriptor):
         busy = _busy(agent, descriptor)
         os.close(descriptor)
-        raise busy from error
+        raise busy
     os.truncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
     return AgentLock(descriptor)

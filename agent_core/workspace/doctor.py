@@ -56,7 +56,7 @@ async def examine(
             "health": (health := await store.health()) and asdict(health),
             "backlog": asdict(await store.backlog()),
         },
-        "ok": sandbox["level"] in ("full", "core") and damage is None,
+        "ok": sandbox["level"] != "none" and damage is None,
     }
 
 

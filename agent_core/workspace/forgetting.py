@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from agent_core.base import machine
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import Mention
 from agent_core.base.plain_files import read_plain
@@ -243,7 +244,7 @@ class Forgetting:
                 continue
             new = path.with_name(f"{path.name}.new")
             new.unlink(missing_ok=True)
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(new, machine.MAKING, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(text)
             new.replace(path)

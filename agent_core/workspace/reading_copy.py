@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agent_core.base import machine
 from agent_core.base.plain_files import LARGEST_FILE, read_plain
 from agent_core.base.settings import FILE_NAME
 from agent_core.storage import STATE, STATE_FILE
@@ -49,4 +50,4 @@ def _is_own(path: Path) -> bool:
         status = path.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == machine.user_id()

@@ -20,6 +20,7 @@ from watchdog.events import FileClosedEvent, FileSystemEvent, FileSystemEventHan
 from watchdog.observers import Observer
 
 from agent_core.access.grants import Approver
+from agent_core.base import machine
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, LostLease, StorageError
 from agent_core.base.events import Event
@@ -218,7 +219,7 @@ def leave() -> None:
     Whoever watches over it starts it again.
     """
     print("Another process has taken over an agent of this one, which ends.", file=sys.stderr, flush=True)  # noqa: T201
-    os._exit(os.EX_TEMPFAIL)
+    os._exit(machine.TRY_AGAIN)
 
 
 def ring(state: Path) -> None:

@@ -458,7 +458,7 @@ class Workspace:
         return {**report, "packages": await self.workshop.granting.packing.health()}
 
     async def sandbox_level(self) -> str:
-        """Return how far workers are confined: full, core, or none with an override."""
+        """Return how far workers are confined: full, apart, core, or none with an override."""
         return doctor.level(await self._cage.ready())
 
     @asynccontextmanager

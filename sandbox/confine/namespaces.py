@@ -56,6 +56,15 @@ def unshare() -> None:
     socket.sethostname(_NAME)  # the new namespace begins with a copy of the host's
 
 
+def cover_scratch(own: Path) -> None:
+    """Leave this process one scratch folder, as `SCRATCH` itself. The others lie under it and can no longer be named.
+
+    It takes users and mounts of its own, with every capability in them: give those up next.
+    """
+    syscall("unshare", number("unshare"), _NEW_USER | _NEW_MOUNTS)
+    _mount(str(own), SCRATCH, "", _BIND)
+
+
 def enter_root(plan: ZygotePlan, granted: Sequence[OpenedGrant]) -> None:
     """Build the small root and enter it. The host's tree is no longer reachable from this process."""
     real = {place: os.path.realpath(path) for path in plan.readable for place in (path, os.path.realpath(path))}

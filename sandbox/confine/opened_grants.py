@@ -17,7 +17,7 @@ from ..access import Access, AccessRefused
 
 Identity: TypeAlias = tuple[int, int]  # device, inode
 
-_ONLY_NAME: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_ONLY_NAME: Final = sum(getattr(os, name, 0) for name in ("O_PATH", "O_NOFOLLOW", "O_CLOEXEC"))  # macOS has no O_PATH
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 _OURS: Final = ("/scratch", "/.old")  # what lies there in the small root is its own
 _OF_THE_KERNEL: Final = (

@@ -39,6 +39,7 @@ class ZygotePlan:
     guarded: tuple[str, ...] = ()  # what is never writable, whatever is granted around it
     owner: tuple[int, int] | None = None  # user and group to become instead, where granted files are theirs
     ceiling: Rlimits | None = None  # what no process of it exceeds, where it imports packages
+    covers: bool = False  # in place of Landlock each worker has mounts of its own, which cover the others' scratch
     tolerant: bool = False  # go on without a layer that cannot be put on: the host's override alone
 
     @property

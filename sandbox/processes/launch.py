@@ -157,7 +157,7 @@ class Zygote:
 
     def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: ZygotePlan) -> None:
         self._process, self._control, self._plan = process, control, plan
-        self.imports = bool(plan.access.packages)  # a stranger's package: then what it gives out is looked at
+        self.imports = bool(plan.access.preload)  # a stranger's package: then what it gives out is looked at
         self._forks: Forks | None = None  # from before it imports
         self._waiting: deque[tuple[str, Answer]] = deque()  # with the order that each is for
         self._killed: deque[tuple[Worker, Answer]] = deque()  # not yet reaped

@@ -89,7 +89,7 @@ class Pools:
             preload=plan.preload + ahead,
             scratch=scratch,
             scratch_folder=f"{plan.scratch_folder}-{self._made}",
-            access=access,
+            access=replace(access, preload=()) if plan.covers else access,
             ceiling=ceiling,
             guarded=(*plan.guarded, *plan.readable, sys.prefix, str(Path(__file__).parents[1])),
             owner=_owner(access, plan) if plan.user is not None else None,

@@ -117,10 +117,11 @@ def _report(kernel_flags: list[str], reply: Message | None, seen: list[str]) -> 
             return SelfTestReport((*kernel_flags, *seen), ("a worker that answers",))
 
 
-Level = Literal["full", "core", "portable", "none"]
-Choice = Literal["auto", "full", "core", "portable"]
+Level = Literal["full", "apart", "core", "portable", "none"]  # the strongest first
+Choice = Literal["auto", "full", "apart", "core", "portable"]
 
-_CORE: Final = tuple(layer for layer in LAYERS if layer != "namespaces")
+_WITHOUT: Final[dict[Level, str]] = {"apart": "landlock", "core": "namespaces"}  # level → the wall that is missing
+LEVELS: Final[tuple[Level, ...]] = ("full", "apart", "core")
 _NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
 _NOBODY: Final = 65534
 _CHOICES: Final = (
@@ -153,14 +154,10 @@ async def find_ground(
     _require_platform(override=override)
     plan = plan_for(packages, slots, scratch_folder)
     missing = [_UNTRIED.format(machine)] if (machine := os.uname().machine) in NEVER_RUN else []
-    levels: tuple[tuple[Level, ZygotePlan], ...] = (
-        ("full", plan),
-        ("core", without_root(plan)),
-    )
-    for level, candidate in () if override else levels:
+    for level in () if override else _in_order():
         if choice not in ("auto", level):
             continue
-        ground = await try_level(level, candidate, missing)
+        ground = await try_level(level, plan_at(level, plan), missing)
         if ground is not None:
             return ground
     if override:
@@ -180,8 +177,8 @@ async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> Start
         await pool.aclose()
         return None
     if report.is_good:
-        layers = dict.fromkeys(LAYERS, True) | ({} if level == "full" else {"namespaces": False})
-        return StartedLevel(level, plan, pool, layers, tuple(missing))
+        layers = {layer: layer != _WITHOUT.get(level) for layer in LAYERS}
+        return StartedLevel(level, plan, pool, layers, tuple(dict.fromkeys(missing)))
     escaped = [f"the self-test's {name} escaped" for name in report.escaped]
     missing += [f"{level}: {text}" for text in (*escaped, *[f"no {name} inside" for name in report.broken])]
     await pool.aclose()
@@ -222,10 +219,32 @@ def another_user() -> int | None:
     return next((user for user in candidates if any(user in span for span in mapped)), None)
 
 
+def _in_order() -> tuple[Level, ...]:
+    """Return the levels in the order to try them: where there is Landlock, what `full` lacks is namespaces."""
+    from ..confine import landlock  # noqa: PLC0415 - Windows has no such library, and imports this module
+
+    try:
+        landlock.version()
+    except OSError:
+        return LEVELS
+    return ("full", "core", "apart")
+
+
+def plan_at(level: Level, plan: ZygotePlan) -> ZygotePlan:
+    """Return the plan of level `full` with what a weaker level has in its place."""
+    if level == "apart":
+        return replace(plan, layers=_but("landlock"), covers=True)
+    return without_root(plan) if level == "core" else plan
+
+
+def _but(layer: str) -> tuple[str, ...]:
+    return tuple(other for other in LAYERS if other != layer)
+
+
 def without_root(plan: ZygotePlan) -> ZygotePlan:
     """Return the plan without its own root. No new page can become executable, so extension modules load first."""
     preload = plan.preload + mounts.extension_modules()
-    return replace(plan, layers=_CORE, user=_user_without_root(plan), preload=preload)
+    return replace(plan, layers=_but("namespaces"), user=_user_without_root(plan), preload=preload)
 
 
 def _user_without_root(plan: ZygotePlan) -> int | None:
@@ -237,9 +256,12 @@ def _user_without_root(plan: ZygotePlan) -> int | None:
 
 def _require_platform(*, override: bool) -> None:
     machine = os.uname().machine if hasattr(os, "uname") else sys.platform
-    if sys.platform == "linux" and machine in TABLES:
+    if sys.platform != "linux" or machine not in TABLES:
+        missing = (f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",)
+    elif not (hasattr(os, "fork") and Path("/proc/self").exists()):
+        missing = ("no sandbox without /proc and forks",)
+    else:
         return
-    missing = (f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",)
     if override:
         raise SandboxError(f"{missing[0]}: not even its parent process runs here, so the override cannot help")
     raise SandboxUnavailable(f"The sandbox cannot be enforced here: {missing[0]}. {_CHOICES}", missing)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from ..confine import landlock, limits
+from ..confine import landlock, limits, namespaces
 from ..confine.plan import Rlimits
 from ..confine.seccomp import Filter
 from ..inside import attempts
@@ -50,6 +50,12 @@ class Confinement:
     layers: tuple[str, ...]
     own_user: bool
     home: str = ""  # where it stands, if not in its scratch folder
+    covers: bool = False  # whether it hides the scratch of others, which Landlock does not do for it
+
+    @property
+    def seen_scratch(self) -> Path:
+        """The scratch folder as the worker names it."""
+        return Path(namespaces.SCRATCH) if self.covers else self.scratch
 
 
 def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
@@ -58,18 +64,21 @@ def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
     if isinstance(failure, BaseException):
         os.write(ends.output, f"{type(failure).__name__}: {failure}".encode())
         os._exit(NOT_CONFINED)
-    attempt(lambda: _serve(confinement.scratch, ahead=ahead))
+    attempt(lambda: _serve(confinement.seen_scratch, ahead=ahead))
     os._exit(0)
 
 
 def _confine(ends: Ends, confinement: Confinement) -> None:
     zygote = os.getppid()
-    limits.end_with_parent()
+    if confinement.covers:
+        namespaces.cover_scratch(confinement.scratch)
+        limits.drop_privileges(None)
+    limits.end_with_parent()  # after the change of users, which would undo it
     if os.getppid() != zygote or zygote == 0:
         raise OSError("the zygote has ended")
     _keep_only(ends)
-    os.chdir(confinement.home or confinement.scratch)
-    _set_environment(str(confinement.scratch))
+    os.chdir(confinement.home or confinement.seen_scratch)
+    _set_environment(str(confinement.seen_scratch))
     stand_by()
     if "limits" in confinement.layers:
         limits.restrict(confinement.limits, own_user=confinement.own_user)

@@ -121,6 +121,8 @@ class WarmProcess:
         finder.install_packages(self._plan.packages, self._plan.access.folders)
         self._import_ahead()
         _warm_up(self._plan.preload)
+        if self._plan.access.packages and not self._plan.access.preload:
+            os.environ.update(_ONE_THREAD)  # for the workers, which import them
         self._tell({"kind": "hello", "held": self._held, "python": sys.version})
 
     def _confine(self, grants: Sequence[opened_grants.OpenedGrant]) -> None:
@@ -146,7 +148,7 @@ class WarmProcess:
     def _import_ahead(self) -> None:
         """Import the granted packages, in a process that reaches no more than its workers will."""
         access = self._plan.access
-        if not access.packages:
+        if not access.preload:
             return
         self._confine_imports()
         os.environ.update(_ONE_THREAD, HOME=str(self._slots[0]), TMPDIR=str(self._slots[0]))
@@ -187,7 +189,7 @@ class WarmProcess:
         readable = [path for path in self._plan.readable if Path(path).exists()]
         slots = [str(slot) for slot in self._slots]
         rulesets = [self._ruleset(readable, [slot], grants) for slot in slots]
-        if self._plan.access.packages:
+        if self._plan.access.preload:
             self._union = self._ruleset(readable, slots, grants)
         return rulesets
 
@@ -229,7 +231,7 @@ class WarmProcess:
             ends = worker.Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
             plan, folder = self._plan, self._slots[slot]
             own_user, home = self._has_own_user, plan.access.home
-            confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user, home)
+            confinement = worker.Confinement(folder, rlimits, self._filter, plan.layers, own_user, home, plan.covers)
             worker.main(ends, confinement, ahead=ahead)
         self._slot_of[pid] = slot
         pidfd = os.pidfd_open(pid)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from sandbox import Code, FunctionCall, Job, Limits, Outcome, Raised, Returned, Sandbox, SandboxUnavailable, TimedOut
 from sandbox.confine.plan import ZygotePlan
 from sandbox.processes.pool import Pool
-from sandbox.processes.startup import Level, StartedLevel, plan_for, try_level, without_root
+from sandbox.processes.startup import LEVELS, Level, StartedLevel, plan_at, plan_for, try_level, without_root
 from tests.attacks import ahead
 from tests.attacks.rows import MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
@@ -74,7 +74,7 @@ async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool | None] 
         return
     plan = plan_for({}, slots=24, scratch_folder=scratch())
     missing: list[str] = []
-    ground = await try_level(level, plan if level == "full" else without_root(plan), missing)
+    ground = await try_level(level, plan_at(level, plan), missing)
     if ground is None:
         yield "; ".join(missing)
         return
@@ -175,6 +175,6 @@ def _batches(wanted: list[Row]) -> Iterator[tuple[list[Row], float]]:
 if __name__ == "__main__":
     signal.alarm(550)
     heed_signals()
-    level: Level = next(name for name in ("full", "core", "portable") if name == sys.argv[1])  # type: ignore[assignment]
+    level: Level = next(each for each in (*LEVELS, "portable") if each == sys.argv[1])
     labels = [word for word in sys.argv[2:] if not word.startswith("-")]
     print(json.dumps(asyncio.run(run(level, labels, while_importing="--ahead" in sys.argv))))

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from sandbox.processes.startup import LEVELS
 from tests.attacks.rows import Row, rows
 from tests.attacks.world import REPOSITORY, SECRET, VARIABLE
 
@@ -30,7 +31,7 @@ class Setting(NamedTuple):
         return f"`{self.level}`, {self.user}"
 
 
-SETTINGS: Final = [Setting(level, user) for level in ("full", "core") for user in ("root", "ordinary user")]
+SETTINGS: Final = [Setting(level, user) for level in LEVELS for user in ("root", "ordinary user")]
 PORTABLE: Final = Setting("portable", "root" if os.geteuid() == 0 else "ordinary user")
 AHEAD: Final = [setting._replace(ahead=True) for setting in SETTINGS]
 _NOBODY: Final = "65534"

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from sandbox.processes.startup import LEVELS
 from tests.attacks.control import in_jail
 from tests.attacks.rows import Row, rows
 from tests.attacks.settings import AHEAD, SETTINGS, Results, Setting, Unable, leaks, results
@@ -67,7 +68,7 @@ def _remarks_ahead(found: dict[Setting, Results | str]) -> Iterator[str]:
 
 
 def _leaks_by_level(settings: list[Setting], found: dict[Setting, Results | str]) -> Iterator[str]:
-    for level in ("full", "core"):
+    for level in LEVELS:
         out = _names([each for each in settings if each.level == level], found)
         yield f"What escapes at `{level}`:{'' if out else ' nothing.'}"
         reasons = [(row, row.reason(level, ahead=settings[0].ahead) or "not yet known") for row in out]

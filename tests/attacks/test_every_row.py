@@ -9,6 +9,7 @@ from tests.attacks.control import in_jail
 from tests.attacks.rows import APART, HOST, KINDS, SANDBOX, Row, rows
 from tests.attacks.settings import AHEAD, PORTABLE, SETTINGS, Setting, Unable, leaks, results
 from tests.attacks.table import counts_in_the_page, counts_of_the_rows
+from tests.kit.levels import NO_LEVEL, require_namespaces
 
 PROVABLE = [row for row in rows() if not row.is_apart]
 SAMPLE = [row.label for row in PROVABLE[:: len(PROVABLE) // 24]]
@@ -46,7 +47,7 @@ def _assert_contained(setting: Setting, labels: list[str]) -> None:
     try:
         found = results(setting, *labels)
     except Unable as reason:
-        pytest.skip(str(reason))
+        pytest.skip(f"{NO_LEVEL}{setting.level} for {setting.user} here: {reason}")
     assert found.keys() == set(labels or (row.label for row in setting.rows()))
     assert {row.label for row in rows() if row.seen == "inherent" and found.get(row.label) == {}} <= _NOT_THERE
     got_out = {row.label if row else "": reached for row, reached in leaks(found)}
@@ -66,6 +67,7 @@ def test_every_row_works_where_its_layers_are_taken_away() -> None:
 
 
 def _unproved(*labels: str) -> dict[str, object]:
+    require_namespaces("the jail of the control runs is made of them")
     if os.geteuid() != 0:
         pytest.skip("the jail of the control runs needs root")
     found = in_jail(*labels)

@@ -11,6 +11,7 @@ from agent_core.storage import lock_agent, prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from tests.cli.support import run
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
+from tests.kit.levels import require_functions
 from tests.kit.program import knapper
 
 pytestmark = pytest.mark.timeout(240)
@@ -56,6 +57,7 @@ async def talked(root: Path, script: Script, messages: Sequence[str], agent: str
 
 @pytest.fixture
 async def told(tmp_path: Path) -> Path:
+    require_functions()
     await talked(tmp_path, SCRIPT, [f"My best friend is {NAME}; make slug", "How is the weather?"])
     return tmp_path
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.levels import require_functions
 from tests.kit.program import knapper
 
 PLANTS = '''\
@@ -19,6 +20,7 @@ SOMEBODY = 65_534
 @pytest.fixture
 def closed(tmp_path: Path) -> Path:
     """A workspace with a state that this user cannot write to: root can write everywhere but to a stranger's."""
+    require_functions()
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "plants.py").write_text(PLANTS)
     assert knapper("functions", "reload", cwd=tmp_path).returncode == 0

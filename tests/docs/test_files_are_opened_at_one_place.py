@@ -7,6 +7,7 @@ ROOT = Path(__file__).parents[2] / "agent_core"
 _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # whose `open` opens no path
 ALLOWED = {
+    "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
         base/language functions/foreign/tools functions/gate/clones
         functions/service/foreign
@@ -28,8 +29,8 @@ ALLOWED = {
         interfaces/repl/prompt model/discover model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
-        access/broker/log access/grants/files access/grants/permit access/grants/record access/packages/environment
-        access/secrets/vault base/old_name base/seal registry/folder_access registry/module_file storage/folder
+        access/broker/log access/grants/permit access/grants/record access/packages/environment
+        base/old_name base/seal storage/folder
         interfaces/server/serving storage/sqlite/recovery workspace/forgetting""",
     "the one place": "base/plain_files",
 }

@@ -8,7 +8,7 @@ from tests.kit import Script, ScriptedModel, Wanted, scripted
 from tests.kit.terminal import Terminal, terminal
 
 HERE = str(Path(__file__).resolve().parents[2])
-READY = "sandbox full", "sandbox core", "SANDBOX OFF"
+READY = "sandbox full", "sandbox apart", "sandbox core", "SANDBOX OFF"
 
 COUNT_VOWELS = '''def count_vowels(text: str) -> int:
     """Count the vowels in a text.

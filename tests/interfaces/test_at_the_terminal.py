@@ -8,6 +8,7 @@ import pytest
 from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, create, flags, leave, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
+from tests.kit.levels import level_here
 from tests.kit.terminal import ENTER, TAB, terminal
 
 SLUG = '''def slugify(text: str, sep: str = "-") -> str:
@@ -422,7 +423,7 @@ def waits(n: int) -> int:
 def test_a_call_typed_right_after_a_save_is_of_what_was_saved(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     with prompt([], tmp_path, columns=110) as (screen, _):
-        screen.wait_for("sandbox full")
+        screen.wait_for(f"sandbox {level_here()}")
         for text, result in ((SLOW_TO_CHECK, "4007"), (SLOW_TO_CHECK.replace("400", "500"), "5007")):
             (tmp_path / "functions" / "mine.py").write_text(text)
             screen.line("=waits(7)")

@@ -153,6 +153,20 @@ def test_a_database_that_cannot_be_used_is_said_with_what_to_do(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("is_in_file", [False, True], ids=["password", "passfile"])
+def test_the_password_of_a_database_may_be_in_the_environment(
+    database: str, tmp_path: Path, postgres: Server, is_in_file: bool
+) -> None:
+    (tmp_path / "functions").mkdir()
+    postgres.execute(f"drop role if exists {WITH_PASSWORD}; create role {WITH_PASSWORD} superuser login password 'pw'")
+    (tmp_path / "pgpass").write_text(f"*:*:*:{WITH_PASSWORD}:pw\n")
+    (tmp_path / "pgpass").chmod(0o600)
+    given = {"PGPASSFILE": str(tmp_path / "pgpass")} if is_in_file else {"PGPASSWORD": "pw"}
+    environment = {"KNAPPER_STORAGE_URL": database.replace("tw@", f"{WITH_PASSWORD}@"), **given}
+    done = knapper("doctor", cwd=tmp_path, environment={**environment, "KNAPPER_MEMORY_EMBEDDING": "none"})
+    assert "✓ storage: " in done.stdout, done.stderr
+
+
 def test_a_database_without_pgvector_is_said_with_what_to_do(database: str, tmp_path: Path, postgres: Server) -> None:
     (tmp_path / "functions").mkdir()
     with_database = {"KNAPPER_STORAGE_URL": database, "KNAPPER_MEMORY_EMBEDDING": "none"}

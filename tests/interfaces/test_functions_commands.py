@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from agent_core.base.problem import Place, Problem
+from sandbox.processes.startup import LEVELS
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW
+from tests.kit.levels import require_functions
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
@@ -37,6 +39,7 @@ def test_init_makes_a_workspace_once_and_overwrites_nothing(tmp_path: Path) -> N
 
 
 def test_a_function_is_created_called_edited_tested_and_deleted_by_a_script(tmp_path: Path) -> None:
+    require_functions()
     create = ("functions", "create", "count_vowels", "--module", "words", "--file", "-")
     refused = knapper(*create, cwd=tmp_path, given=FLAWED)
     assert refused.returncode == 1
@@ -73,6 +76,7 @@ def test_list_and_show_have_the_published_shapes(grown: Path) -> None:
 
 
 def test_check_prints_one_verdict_a_line_and_admits_nothing(tmp_path: Path) -> None:
+    require_functions()
     lines = [json.dumps({"name": "count_vowels", "code": code}) for code in (COUNT_VOWELS, FLAWED)]
     (tmp_path / "many.jsonl").write_text("\n".join(lines) + "\n")
     done = knapper("functions", "check", "many.jsonl", "--json", cwd=tmp_path)
@@ -164,7 +168,7 @@ def test_doctor_says_ok_and_names_every_layer(tmp_path: Path) -> None:
     report = document("doctor", cwd=tmp_path, code=1)  # there is no model
     assert {"version", "python", "platform", "sandbox", "model", "storage", "ok"} <= set(report)
     assert report["ok"] is True
-    assert report["sandbox"]["level"] in ("full", "core")
+    assert report["sandbox"]["level"] in LEVELS
 
 
 def test_models_lists_what_can_be_fetched_and_path_says_how(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from agent_core.interfaces.repl.bar import StatusBar
 from agent_core.runtime.agent import AgentStatus
 from tests.interfaces.support import flags
 from tests.kit import scripted
+from tests.kit.levels import level_here
 from tests.kit.terminal import terminal
 
 LONG = "accounts/fireworks/models/qwen3-coder-480b-a35b-instruct"
@@ -26,8 +27,8 @@ def test_sandbox_and_gauge_stay_on_a_narrow_screen_with_a_long_model_name(tmp_pa
     with scripted([], models=[LONG]) as model:
         arguments = ("run", "--base-url", model.base_url, "--model", LONG)
         with terminal(*arguments, cwd=tmp_path, columns=columns) as screen:
-            screen.wait_for("sandbox full")
-            [bar] = [row for row in screen.screen() if "sandbox full" in row]
+            screen.wait_for(told := f"sandbox {level_here()}")
+            [bar] = [row for row in screen.screen() if told in row]
             assert "%" in bar
             assert "…" in bar
             screen.resize(120, 24)

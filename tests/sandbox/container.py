@@ -7,6 +7,7 @@ that its filter refuses. Where the caller is no root there is nothing to take bu
 import os
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from sandbox.confine.kernel import PR_CAPBSET_DROP, prctl, syscall
@@ -46,14 +47,19 @@ _NEW_MOUNTS, _PRIVATE, _READ_ONLY, _BIND, _REMOUNT = 0x20000, 16384 | 1 << 18, 1
 def enter() -> None:
     """Become as an unprivileged container is, in this process and all that it starts."""
     if os.geteuid() == 0:
-        syscall("unshare", 272, _NEW_MOUNTS)
-        _mount("/", _PRIVATE)
-        points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        for point in points:
-            if point.startswith("/sys/fs/cgroup"):
-                _mount(point, _REMOUNT | _BIND | _READ_ONLY)
+        with suppress(PermissionError):  # in a container already
+            _close_groups()
         _drop()
     lack([*[f"{number}:{_EPERM}" for number in _REFUSED.values()], f"{_CLONE3}:{_ENOSYS}"])
+
+
+def _close_groups() -> None:
+    syscall("unshare", 272, _NEW_MOUNTS)
+    _mount("/", _PRIVATE)
+    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in points:
+        if point.startswith("/sys/fs/cgroup"):
+            _mount(point, _REMOUNT | _BIND | _READ_ONLY)
 
 
 def _mount(point: str, flags: int) -> None:

@@ -1,23 +1,35 @@
 """Runs a sandbox in a process whose kernel refuses some calls: `python -m tests.sandbox.lacking 444:38 272:1`.
 
-Each word is `number:errno`. Prints how the start went, as JSON.
+Each word is `number:errno`, `landlock`, or `namespaces`. Prints how the start went, as JSON. With `--` and a command it
+runs that instead: `python -m tests.sandbox.lacking landlock -- make test` is the suite on a machine without Landlock.
 """
 
 import asyncio
 import json
+import os
 import sys
 
 from sandbox import FunctionCall, Job, Returned, Sandbox, SandboxUnavailable
 from sandbox.confine.kernel import PR_SET_NO_NEW_PRIVS, prctl
-from sandbox.confine.seccomp import ALLOW, EQUAL, LOAD, RETURN, Filter, Program, refuse
+from sandbox.confine.seccomp import ALLOW, ANY_BIT, EQUAL, LOAD, RETURN, Filter, Program, refuse
 from tests.sandbox.support import modules
+
+_OF = {"landlock": ["444:38", "445:38", "446:38"], "namespaces": ["272:1", "308:1", "435:38"]}  # clone3 is as in Docker
+_CLONE, _FLAGS, _NEW = 56, 16, 0x7E020000
 
 
 def lack(words: list[str]) -> None:
     """Refuse the calls, in this process and all that it starts."""
     program = Program()
+    if "namespaces" in words:
+        program.add(LOAD, 0)
+        program.test(EQUAL, _CLONE, no="no clone")
+        program.add(LOAD, _FLAGS)
+        program.test(ANY_BIT, _NEW, no="no clone")
+        program.add(RETURN, refuse(1))
+        program.label("no clone")
     program.add(LOAD, 0)
-    for word in words:
+    for word in [number for group in words for number in _OF.get(group, [group])]:
         number, error = (int(part) for part in word.split(":"))
         program.test(EQUAL, number, no=f"after {word}")
         program.add(RETURN, refuse(error))
@@ -40,5 +52,9 @@ async def start(*, override: bool) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    lack([word for word in sys.argv[1:] if ":" in word])
-    print(json.dumps(asyncio.run(start(override="override" in sys.argv))))
+    words = sys.argv[1:]
+    refused = words[: words.index("--")] if "--" in words else words
+    lack([word for word in refused if word != "override"])
+    if command := words[len(refused) + 1 :]:
+        os.execvp(command[0], command)
+    print(json.dumps(asyncio.run(start(override="override" in words))))

@@ -19,7 +19,7 @@ from typing import Any
 
 from sandbox import Access, FunctionCall, Job, Limits, Outcome, Returned, Sandbox
 from sandbox.processes.pool import Pool
-from sandbox.processes.startup import Level, StartedLevel, plan_for, try_level, without_root
+from sandbox.processes.startup import LEVELS, Level, StartedLevel, plan_at, plan_for, try_level, without_root
 from sandbox.processes.zygote import wipe
 from tests.sandbox.support import code
 
@@ -133,7 +133,7 @@ async def sandbox_at(level: Level) -> AsyncIterator[Sandbox | str]:
     """A sandbox at just this level, or why there is none."""
     scratch = str(Path(tempfile.gettempdir(), f"reach-scratch-{secrets.token_hex(8)}"))
     plan, missing = plan_for({}, slots=6, scratch_folder=scratch), list[str]()
-    ground = await try_level(level, plan if level == "full" else without_root(plan), missing)
+    ground = await try_level(level, plan_at(level, plan), missing)
     if ground is None:
         yield "; ".join(missing)
         return
@@ -162,4 +162,4 @@ async def run(level: Level) -> dict[str, list[str]]:
 if __name__ == "__main__":
     signal.alarm(240)
     os.umask(0o022)
-    print(json.dumps(asyncio.run(run("full" if sys.argv[1] == "full" else "core"))))
+    print(json.dumps(asyncio.run(run(next(level for level in LEVELS if level == sys.argv[1])))))

@@ -13,6 +13,7 @@ from sandbox import FunctionCall, Job, Killed, Raised, Sandbox
 from sandbox.processes import cgroup
 from sandbox.processes.cgroup import CgroupFolder, CgroupTree, Group, Share
 from tests.attacks.world import REPOSITORY
+from tests.kit.levels import require_functions
 from tests.sandbox.support import modules
 
 SHARE = Share(1 << 30, 50, 1.5)
@@ -186,6 +187,7 @@ async def test_a_worker_starts_no_more_threads_than_its_group_may_have(monkeypat
 
 
 def test_a_host_that_is_killed_leaves_groups_that_the_next_one_removes() -> None:
+    require_functions()
     places = here()
     code = (
         "import asyncio, os, signal; from sandbox import Sandbox; from sandbox.processes import cgroup\n"

@@ -1,4 +1,4 @@
-"""Granted files and folders: what is honest works, and nothing reaches further, at both levels, for root and others."""
+"""Granted files and folders: what is honest works, and nothing reaches further, at each level, for root and others."""
 
 import ctypes
 import json
@@ -17,6 +17,7 @@ import pytest_asyncio
 from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returned, Sandbox
 from sandbox.access import AccessRefused
 from sandbox.confine.opened_grants import walk
+from sandbox.processes.startup import LEVELS
 from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
@@ -63,7 +64,7 @@ def _python_for_everybody() -> str:
 
 
 @pytest.mark.parametrize("user", [pytest.param(None, id="whoever-tests"), pytest.param(_NOBODY, id="ordinary-user")])
-@pytest.mark.parametrize("level", ["full", "core"])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("file", reaching.FILES)
 def test_what_was_granted_is_reached_and_nothing_else(file: str, level: str, user: int | None) -> None:
     results = found(level, user)
@@ -83,7 +84,7 @@ async def test_where_no_layer_holds_every_attempt_is_noticed() -> None:
     assert unnoticed == []
 
 
-@pytest_asyncio.fixture(params=["full", "core"], scope="module", loop_scope="package")
+@pytest_asyncio.fixture(params=LEVELS, scope="module", loop_scope="package")
 async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
     async with reaching.sandbox_at(request.param) as sandbox:
         if isinstance(sandbox, str):
@@ -308,7 +309,7 @@ async def test_what_is_written_belongs_to_whom_the_folder_belongs(tmp_path: Path
     folder.mkdir(mode=0o700)
     os.chown(folder, 12345, 23456)
     async with await Sandbox.start(packages=()) as sandbox:
-        if sandbox.level != "full":
+        if not sandbox.layers["namespaces"]:
             pytest.skip("without a root of their own workers cannot go through this folder's parents")
         access = Access(writable=(str(folder),))
         outcome = await sandbox.run(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.attacks.world import REPOSITORY
+from tests.kit.levels import require_landlock, require_namespaces
 
 FUNCTION = '''def double(number: int) -> int:
     """Double a number.
@@ -38,6 +39,8 @@ def report(cwd: Path) -> Any:
 
 
 def test_doctor_names_the_level_what_is_missing_and_what_holds_the_resources(tmp_path: Path) -> None:
+    require_landlock("it is what holds in a container")
+    require_namespaces("the stand-in for a container closes the control groups in one")
     sandbox = report(tmp_path)["sandbox"]
     assert sandbox["level"] == "core"
     assert [layer for layer, holds in sandbox["layers"].items() if not holds] == ["namespaces"]
@@ -49,6 +52,7 @@ def test_doctor_names_the_level_what_is_missing_and_what_holds_the_resources(tmp
 
 @pytest.mark.slow  # the same start again, for the same report in lines
 def test_doctor_says_the_same_to_a_human_in_lines(tmp_path: Path) -> None:
+    require_landlock("it is what holds in a container")
     said = inside("doctor", cwd=tmp_path).stdout
     for words in ("sandbox: core", "missing: namespaces: unshare: Operation not permitted", "no total size"):
         assert words in said
@@ -56,6 +60,7 @@ def test_doctor_says_the_same_to_a_human_in_lines(tmp_path: Path) -> None:
 
 
 def test_a_function_is_called_there(tmp_path: Path) -> None:
+    require_landlock("it is what holds in a container")
     (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "sums.py").write_text(FUNCTION)

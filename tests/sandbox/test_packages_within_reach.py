@@ -14,6 +14,7 @@ import pytest
 from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returned, Sandbox
 from sandbox.confine import mounts as visible
 from sandbox.processes import pool
+from tests.kit.levels import require_imports_ahead
 from tests.sandbox.support import modules
 from tests.sandbox.test_files_within_reach import there
 
@@ -50,6 +51,7 @@ def value(outcome: Outcome) -> Any:
 
 
 async def test_a_granted_package_is_imported_ahead_and_once(there: Sandbox, folder: Path) -> None:
+    require_imports_ahead(there)
     text = "import os, slow\nreturn [slow.PID, slow.PID != os.getpid(), slow.__version__]"
     found = [value(await run(there, access(folder, "slow"), text)) for _time in range(2)]
     assert found[0][1:] == [True, "1.2"]
@@ -93,6 +95,7 @@ async def test_without_the_grant_the_package_is_not_there(there: Sandbox, folder
 async def test_a_package_that_cannot_be_imported_ahead_is_said(
     there: Sandbox, tmp_path: Path, text: str, says: str
 ) -> None:
+    require_imports_ahead(there)
     tmp_path.joinpath("broken.py").write_text(text)
     outcome = await run(there, access(tmp_path, "broken"), "return 1")
     assert isinstance(outcome, Refused), outcome
@@ -101,6 +104,7 @@ async def test_a_package_that_cannot_be_imported_ahead_is_said(
 
 
 async def test_a_package_that_ends_its_zygote_refuses_the_call(there: Sandbox, tmp_path: Path) -> None:
+    require_imports_ahead(there)
     tmp_path.joinpath("deadly.py").write_text("import os\nos._exit(1)\n")
     outcome = await run(there, access(tmp_path, "deadly"), "return 1")
     assert isinstance(outcome, Refused), outcome
@@ -110,6 +114,7 @@ async def test_a_package_that_ends_its_zygote_refuses_the_call(there: Sandbox, t
 async def test_a_package_whose_import_has_no_end_refuses_the_call(
     there: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    require_imports_ahead(there)
     tmp_path.joinpath("endless.py").write_text("while True:\n    pass\n")
     monkeypatch.setattr(pool, "START_S", 1.0)
     outcome = await run(there, access(tmp_path, "endless"), "return 1")
@@ -190,6 +195,7 @@ async def test_what_a_package_does_when_it_is_imported_stays_inside(
 async def test_a_package_that_speaks_for_the_process_that_imported_it_ahead_harms_nobody(
     there: Sandbox, tmp_path: Path, text: str
 ) -> None:
+    require_imports_ahead(there)
     victim = await asyncio.create_subprocess_exec("sleep", "60")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "__init__.py").write_text(f"import os\nVICTIM = {victim.pid}\n{text}\n")

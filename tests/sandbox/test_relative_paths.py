@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Access, FunctionCall, Job, Outcome, Returned, Sandbox
+from sandbox.processes.startup import LEVELS, Level
 from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
@@ -37,8 +38,8 @@ FILES = modules(
 )
 
 
-async def done(level: str, name: str, access: Access) -> Outcome:
-    async with reaching.sandbox_at("full" if level == "full" else "core") as sandbox:
+async def done(level: Level, name: str, access: Access) -> Outcome:
+    async with reaching.sandbox_at(level) as sandbox:
         if isinstance(sandbox, str):
             pytest.skip(f"no level {level} here: {sandbox}")
         return await sandbox.run(Job(FILES, "files", FunctionCall(name, {}), access=access))
@@ -51,7 +52,7 @@ def world(root: Path) -> str:
     return str(root / "data")
 
 
-@pytest.mark.parametrize("level", ["full", "core"])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -61,7 +62,7 @@ def world(root: Path) -> str:
     ],
 )
 async def test_what_was_granted_is_found_by_its_relative_path(
-    tmp_path: Path, level: str, name: str, value: object
+    tmp_path: Path, level: Level, name: str, value: object
 ) -> None:
     data = world(tmp_path)
     granted = Access(writable=(data,)) if name == "replace" else Access(readable=(data,))

@@ -19,5 +19,5 @@ ASKS = modules(
 async def test_in_a_root_of_its_own_a_worker_does_not_learn_the_hosts_name(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(ASKS, "asks", FunctionCall("name", {})))
     assert isinstance(outcome, Returned), outcome
-    name = "sandbox" if sandbox.level == "full" else socket.gethostname()
+    name = "sandbox" if sandbox.layers["namespaces"] else socket.gethostname()
     assert outcome.value == [name, name]

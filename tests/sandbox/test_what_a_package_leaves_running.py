@@ -12,9 +12,10 @@ import pytest
 import pytest_asyncio
 
 from sandbox import Access, FunctionCall, Job, Limits, Outcome, Refused, Returned, Sandbox
-from sandbox.processes.startup import Level
+from sandbox.processes.startup import LEVELS, Level
 from tests.attacks.outside import zygotes_of
 from tests.attacks.session import sandbox_at
+from tests.kit.levels import require_imports_ahead
 from tests.sandbox.support import modules
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -66,7 +67,7 @@ os.fork, os.pidfd_open = fork_for_itself, the_first
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="package", params=["full", "core"])
+@pytest_asyncio.fixture(scope="module", loop_scope="package", params=LEVELS)
 async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
     level: Level = request.param
     async with sandbox_at(level) as found:
@@ -137,6 +138,7 @@ async def test_a_package_that_forks_finds_what_a_function_finds(there: Sandbox, 
 
 
 async def test_a_package_that_tries_to_fork_again_and_again_is_ended(there: Sandbox, tmp_path: Path) -> None:
+    require_imports_ahead(there)
     text = (
         "for _time in range(3000):\n    try:\n        os.fork() or os._exit(0)\n    except OSError:\n        continue\n"
     )
@@ -146,7 +148,7 @@ async def test_a_package_that_tries_to_fork_again_and_again_is_ended(there: Sand
 
 
 async def test_what_a_package_leaves_in_scratch_is_gone_before_its_first_call(there: Sandbox, tmp_path: Path) -> None:
-    if there.level == "full":
+    if there.layers["namespaces"]:
         pytest.skip("scratch is not seen from outside")
     access = package(tmp_path, "os.makedirs(os.environ['HOME'] + '/a/b')\nSAID = os.listdir(os.environ['HOME'])\n")
     outcome = await called(there, access)
@@ -159,6 +161,7 @@ async def test_what_a_package_leaves_in_scratch_is_gone_before_its_first_call(th
 
 
 async def test_a_package_has_the_memory_of_a_call_and_no_more(there: Sandbox, tmp_path: Path) -> None:
+    require_imports_ahead(there)
     outcome = await called(there, package(tmp_path, "SAID = len(bytearray(1 << 30))"))
     assert isinstance(outcome, Refused), outcome
     assert "noisy cannot be imported: MemoryError" in outcome.reason
@@ -192,7 +195,7 @@ except OSError:
 """
 
 
-@pytest.mark.parametrize("level", ["full", "core"])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("ends", [pytest.param(True, id="ends"), pytest.param(False, id="is-killed")])
 def test_what_a_package_left_ends_with_the_program(tmp_path: Path, level: str, ends: bool) -> None:
     text = PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS, ends=ends)

@@ -1,6 +1,5 @@
 """The log of outgoing requests for the user: one line per request, in a private file of bounded size."""
 
-import fcntl
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from agent_core.base import machine
 from agent_core.base.untrusted import one_line
 
 NAME: Final = "requests.log"
@@ -39,7 +39,7 @@ class RequestLog:
 
     def _opened(self, more: int) -> int:
         descriptor = self._open()
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # two processes make room once
+        machine.lock(descriptor)  # two processes make room once
         if os.fstat(descriptor).st_size + more <= MOST_BYTES:
             return descriptor
         try:
@@ -50,4 +50,4 @@ class RequestLog:
             os.close(descriptor)
 
     def _open(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.CLOEXEC | machine.NOFOLLOW, 0o600)

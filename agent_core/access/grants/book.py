@@ -7,13 +7,13 @@ again. The file is looked at before every call, which costs one `stat`.
 import asyncio
 import getpass
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from agent_core.base import machine
 from agent_core.base.errors import StorageError
 from agent_core.base.problem import Problem
 from agent_core.base.seal import Sealer
@@ -302,7 +302,7 @@ def who() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
-        return f"user {os.getuid()}"
+        return f"user {machine.user_id()}"
 
 
 def _sealed(row: YesRow) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent_core.base import old_name
+from agent_core.base import machine, old_name
 from agent_core.base.characters import name_shown
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
@@ -258,7 +258,7 @@ def _replace(path: Path, text: str) -> None:
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=f".{NAME}.", suffix=".tmp", dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(descriptor, mode)
+            machine.change_mode(descriptor, mode)
             file.write(text)
             file.flush()
             os.fsync(descriptor)

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from agent_core.base import machine
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import home
 from sandbox import Access, RequestRefused
@@ -317,7 +318,8 @@ class FileRequests:
             flags = os.O_RDWR if "+" in mode else os.O_WRONLY if writes else os.O_RDONLY
             flags |= os.O_TRUNC if "w" in mode else 0
             flags |= os.O_APPEND if "a" in mode else 0
-            return os.open(f"/proc/self/fd/{grant.descriptor}", flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+            flags |= machine.CLOEXEC | machine.NONBLOCK | machine.NOCTTY
+            return machine.reopen(grant.descriptor, grant.path, flags)
 
     def _made(self, asked: _Asked, act: list[Any]) -> None:  # Any: values that cross
         """Make a change below a granted folder, in the folder that is there now, reached through no link."""
@@ -375,7 +377,7 @@ class FileRequests:
         with self._held(asked, writes=False) as grant:
             if not grant.is_folder:
                 raise NotADirectoryError(errno.ENOTDIR, "")
-            folder = os.open(f"/proc/self/fd/{grant.descriptor}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = machine.reopen(grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)
         try:
             with os.scandir(folder) as entries:
                 names = sorted(entry.name for entry in itertools.islice(entries, _MOST_LISTED + 1))
@@ -404,7 +406,7 @@ class FileRequests:
         match name:
             case "file_read":
                 size = min(_number(arguments.get("size")), _PIECE)
-                return os.pread(stream.descriptor, size, _number(arguments.get("at")))
+                return machine.read_at(stream.descriptor, size, _number(arguments.get("at")))
             case "file_size":
                 return os.fstat(stream.descriptor).st_size
             case "file_truncate":
@@ -431,7 +433,7 @@ def _write(stream: _Stream, data: object, at: object, most: int) -> int:
     end = os.fstat(stream.descriptor).st_size if stream.appends else _number(at)
     _within(end + len(data), most)
     while data:
-        written_size = os.pwrite(stream.descriptor, data, end)
+        written_size = machine.write_at(stream.descriptor, data, end)
         data, end = data[written_size:], end + written_size
     return end
 

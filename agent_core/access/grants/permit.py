@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from agent_core.base import old_name
+from agent_core.base import machine, old_name
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import config_folder, data_folder
 from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
@@ -56,7 +56,7 @@ _DANGER: Final = {
     "read": "should a workspace lie in it, its state can be read",
     "write": "should a repository or a workspace lie in it, git or Knapper runs what its files say as you",
 }
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | machine.DIRECTORY | machine.NOFOLLOW | machine.CLOEXEC
 Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
 """Requirements → where each import name lies, and which of them are imported ahead."""
 
@@ -246,7 +246,7 @@ def make_path(path: str, *, is_folder: bool) -> None:
             stack.callback(os.close, above)
         if not is_folder:
             with suppress(FileExistsError):
-                os.close(os.open(last, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=above))
+                os.close(os.open(last, os.O_CREAT | os.O_EXCL | os.O_WRONLY | machine.CLOEXEC, 0o666, dir_fd=above))
 
 
 def _meets(real: Path, protected: Path) -> bool:

@@ -4,7 +4,6 @@ An older state of the folder may be brought back; what is kept here is not: how 
 back, which addresses were confirmed, and which folders could be looked through at their yes.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.seal import is_private
 from agent_core.base.user_folders import data_folder
@@ -63,7 +63,7 @@ class GrantRecord:
     def read(self) -> Statements:
         """Return the statements; none if there is no record."""
         try:
-            descriptor = os.open(self._file(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(self._file(), machine.LOOKING)
         except (FileNotFoundError, RuntimeError):  # no record, or no home
             return Statements()
         except OSError:
@@ -116,9 +116,9 @@ def _counted(statements: Statements, function: str) -> Statements:
 @contextmanager
 def _alone(folder: Path) -> Iterator[Path]:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = machine.open_folder(folder)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        machine.lock(descriptor)
         yield folder
     finally:
         os.close(descriptor)

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agent_core.base import old_name
+from agent_core.base import folders, old_name
 from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
 from agent_core.registry import folder_access
 
@@ -146,7 +146,7 @@ def disarm(folder: Path, reach: WalkLimits = NEAR) -> tuple[str, ...]:
 
 def rename(name: str, folder_fd: int) -> None:
     """Rename an entry of a folder so that it no longer makes a repository."""
-    os.rename(name, f"{name}.disarmed-{secrets.token_hex(4)}", src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    folders.replace(name, f"{name}.disarmed-{secrets.token_hex(4)}", folder_fd)
 
 
 def plain(name: str) -> str:

@@ -5,7 +5,6 @@ by hash, checked before they are unpacked, unpacked by pip, cleaned up and tried
 """
 
 import asyncio
-import fcntl
 import hashlib
 import json
 import logging
@@ -19,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.seal import Sealer
 from agent_core.base.workspace_folder import STATE
@@ -68,9 +68,9 @@ class PackageShelf:
         except OSError as error:
             message = f"{self._folder} cannot hold packages: {error.strerror}."
             raise PackagesError(message, fix="Use a folder that you may write to.") from error
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = machine.open_folder(folder)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            machine.lock(descriptor, shared=True)
             folder.chmod(0o755)
             yield folder
         finally:
@@ -113,14 +113,12 @@ class PackageShelf:
 
     def _take(self, digest: str) -> tuple[int, Installed] | None:
         try:
-            descriptor = os.open(
-                self._folder / f"{digest}{_FACTS}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            )
+            descriptor = os.open(self._folder / f"{digest}{_FACTS}", machine.LOOKING)
         except OSError:
             return None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            installed = self._facts(digest, os.read(descriptor, _LIMIT)) if os.fstat(descriptor).st_nlink else None
+            is_kept = machine.try_lock(descriptor, shared=True) and os.fstat(descriptor).st_nlink
+            installed = self._facts(digest, os.read(descriptor, _LIMIT)) if is_kept else None
         except (OSError, ValueError, KeyError, TypeError):
             installed = None
         if installed is None:
@@ -142,17 +140,16 @@ class PackageShelf:
         facts, place = self._folder / f"{name}{_FACTS}", self._folder / name
         watched = place if name.startswith(_STAGING) or not facts.exists() else facts
         try:
-            descriptor = os.open(watched, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(watched, machine.LOOKING)
         except OSError:  # a link, which goes; what a link names stays
             facts.unlink(missing_ok=True)
             _remove(place)
             return True
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not machine.try_lock(descriptor):
+                return False
             facts.unlink(missing_ok=True)
             _remove(place)
-        except BlockingIOError:
-            return False
         finally:
             os.close(descriptor)
         return True

@@ -9,7 +9,6 @@ import asyncio
 import importlib.metadata
 import os
 import shutil
-import signal
 import stat
 import sys
 import zipfile
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
-from agent_core.base import pip_process
+from agent_core.base import machine, pip_process
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.base.pip_process import environment
 from agent_core.base.untrusted import fence, one_line
@@ -126,7 +125,7 @@ def size_of(folder: Path) -> int:
 async def _end(process: asyncio.subprocess.Process) -> None:
     """End the process and its whole group."""
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        machine.kill_group(process.pid)
     await process.wait()
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from agent_core.base import machine
 from agent_core.base.untrusted import fence
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
@@ -224,7 +225,7 @@ class Lock:
 
     def _read(self) -> Locked:
         try:
-            descriptor = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(self._file, machine.LOOKING)
             with os.fdopen(descriptor, "rb") as file:
                 is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
                 content = file.read(_LIMIT + 1) if is_file else b""
@@ -243,7 +244,7 @@ class Lock:
                 return
             descriptor, temporary = tempfile.mkstemp(prefix=f".{_LOCK_NAME}.", suffix=".tmp", dir=self._file.parent)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                os.fchmod(descriptor, 0o644)
+                machine.change_mode(descriptor, 0o644)
                 file.write(text)
                 file.flush()
                 os.fsync(descriptor)

@@ -3,7 +3,6 @@
 Opened without following links, below a folder that is the user's. What others could read is refused, with what to type.
 """
 
-import fcntl
 import json
 import os
 import shlex
@@ -13,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_core.base import folders, machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.user_folders import NoHome, config_folder, home
 from sandbox.wire.foreign import Malformed, read_toml
@@ -21,7 +21,6 @@ FILE = "secrets.toml"
 _BESIDE = f".{FILE}.new"
 _LARGEST = 1 << 20
 _HEAD = "# Secrets for functions, written by `knapper secrets`. Only you may read this file.\n"
-_LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Unsafe(WorkspaceError):
@@ -74,8 +73,7 @@ class Vault:
         path = self.path
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _folder(path.parent) as folder:
-                fcntl.flock(folder, fcntl.LOCK_EX)
+            with _folder(path.parent) as folder, _alone(path.parent):
                 with suppress(FileNotFoundError):
                     return _write(folder, different(_read(folder, path)))
                 _write(folder, different({}))
@@ -91,12 +89,22 @@ def shown(path: Path) -> str:
 
 
 @contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, _LOOKING | os.O_DIRECTORY)
+def _alone(folder: Path) -> Iterator[None]:
+    descriptor = machine.open_folder(folder)
     try:
-        status = os.fstat(descriptor)
+        machine.lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    descriptor = folders.hold(path, follows=False)
+    try:
+        status = folders.status(descriptor)
         _check_owner(status, path)
-        if status.st_mode & 0o022:
+        if machine.grants_others(status, 0o022):
             message = f"{shown(path)} can be changed by others, so no secret is taken from there."
             raise Unsafe(message, fix=f"Type: chmod 700 {shown(path)}")
         yield descriptor
@@ -105,14 +113,14 @@ def _folder(path: Path) -> Iterator[int]:
 
 
 def _read(folder: int, path: Path) -> Mapping[str, str]:
-    with os.fdopen(os.open(FILE, _LOOKING, dir_fd=folder), "rb") as file:
+    with os.fdopen(folders.open_in(FILE, folder, machine.LOOKING), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             raise Unsafe(
                 f"{shown(path)} is not a file of secrets.", fix="Move it elsewhere, and set the secrets again."
             )
         _check_owner(status, path)
-        if status.st_mode & 0o077:
+        if machine.grants_others(status, 0o077):
             message = f"{shown(path)} can be read by others, so no secret is taken from it."
             raise Unsafe(message, fix=f"Type: chmod 600 {shown(path)}")
         return _understood(file.read(_LARGEST), path)
@@ -131,14 +139,13 @@ def _understood(data: bytes, path: Path) -> Mapping[str, str]:
 def _write(folder: int, values: Mapping[str, str]) -> None:
     text = _HEAD + "".join(f"{name} = {_quoted(value)}\n" for name, value in sorted(values.items()))
     with suppress(FileNotFoundError):
-        os.unlink(_BESIDE, dir_fd=folder)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(_BESIDE, flags, 0o600, dir_fd=folder), "w", encoding="utf-8") as file:
+        folders.remove(_BESIDE, folder)
+    with os.fdopen(folders.open_in(_BESIDE, folder, machine.MAKING, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    os.rename(_BESIDE, FILE, src_dir_fd=folder, dst_dir_fd=folder)
-    os.fsync(folder)
+    folders.replace(_BESIDE, FILE, folder)
+    folders.save(folder)
 
 
 def _quoted(value: str) -> str:
@@ -146,7 +153,7 @@ def _quoted(value: str) -> str:
 
 
 def _check_owner(status: os.stat_result, path: Path) -> None:
-    if status.st_uid != os.geteuid():
+    if status.st_uid != machine.user_id():
         raise Unsafe(f"{shown(path)} is not yours, so no secret is taken from there.", fix="Move it away.")
 
 

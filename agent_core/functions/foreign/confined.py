@@ -36,6 +36,8 @@ def main() -> None:
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
+    if sys.platform != "linux":
+        raise OSError("only Linux has these rules")
     try:
         below = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -6,7 +6,6 @@ it for a while, and is told why there is none.
 
 import asyncio
 import logging
-import os
 import re
 import shlex
 import shutil
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base import programs
+from agent_core.base import machine, programs
 from agent_core.base.errors import KnapperError
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.base.user_folders import home
@@ -485,4 +484,4 @@ async def _hear(reader: asyncio.StreamReader, errors: bytearray) -> None:
 def _kill(process: Process) -> None:
     """Kill what is left of the server's session: it was started in one of its own."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        machine.kill_group(process.pid)

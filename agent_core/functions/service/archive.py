@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from agent_core.base import machine
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
 
@@ -116,7 +117,7 @@ def _folder(root: Path, library: Library, caps: LibraryLimits) -> None:
 
 
 def _content(path: Path, limit: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | machine.NONBLOCK | machine.CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
         return stream.read(limit + 1)
 

@@ -8,7 +8,6 @@ the rows, nobody else may write: otherwise the one who comes second takes back w
 """
 
 import asyncio
-import fcntl
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_core.access.grants import GrantStore
+from agent_core.base import machine
 from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageError, UsageError, WorkspaceError
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
@@ -188,15 +188,7 @@ async def only_writer(state: Path) -> AsyncIterator[None]:
 async def _take(descriptor: int) -> None:
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            while not _has(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
+            while not machine.try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
                 await asyncio.sleep(_PAUSE_S)
     except TimeoutError as error:
         raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error
-
-
-def _has(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

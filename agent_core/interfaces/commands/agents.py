@@ -1,7 +1,6 @@
 """`knapper agents`: show, delete, export and import agents; run and steer those that work together."""
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, scene
@@ -133,11 +133,11 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
         door.show(lines.of(event))
 
     async with door.workspace.runner(hear, on_fault=lambda *fault: door.show([turn_fault(*fault)])) as runner:
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        ended = asyncio.Event()
         work = asyncio.create_task(runner.run(until_idle=until_idle))
         work.add_done_callback(lambda _: ended.set())
-        with suppress(NotImplementedError, RuntimeError):
-            loop.add_signal_handler(signal.SIGINT, ended.set)
+        with suppress(RuntimeError, ValueError):  # not in the main thread
+            machine.on_signal(signal.SIGINT, ended.set)
         await ended.wait()
         if work.done():
             work.result()
@@ -173,7 +173,7 @@ def worker(scene: CliContext, slots: int | None, grace: float, metrics: str, spa
         asyncio.run(work())
     except StorageError as error:
         scene.talk(str(error))
-        return os.EX_TEMPFAIL
+        return machine.TRY_AGAIN
     return 0
 
 

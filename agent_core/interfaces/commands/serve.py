@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, print_json, scene
@@ -66,15 +67,15 @@ def serve(scene: CliContext, **options: object) -> int:
 
 def stopping() -> asyncio.Event:
     """Return what Ctrl-C and SIGTERM set; a second Ctrl-C ends the process as usual."""
-    loop, is_stopping = asyncio.get_running_loop(), asyncio.Event()
+    is_stopping = asyncio.Event()
 
     def stop() -> None:
         is_stopping.set()
         for name in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(name)
+            machine.forget_signal(name)
 
     for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stop)
+        machine.on_signal(name, stop)
     return is_stopping
 
 

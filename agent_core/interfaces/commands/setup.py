@@ -16,7 +16,10 @@ from .verb import Door, Opens, Result, verb
 
 _LATE_S = 60.0  # an event that is due for longer means that too few run turns
 _BAD: Span = ("bad", "✗ ")
-_AT_CORE = "at core scratch has no total size, and whether a path is there can be seen: docs/platforms.md"
+_AT_LEVEL = {
+    "apart": "at apart a worker's root alone confines its files, and each call imports its packages: docs/platforms.md",
+    "core": "at core scratch has no total size, and whether a path is there can be seen: docs/platforms.md",
+}
 
 
 @click.command()
@@ -51,7 +54,7 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
         line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
         *(line("  ", ("ok", "✓ ") if is_present else absent, layer) for layer, is_present in sandbox["layers"].items()),
         *(line("  ", ("bad", f"missing: {layer}")) for layer in sandbox["missing"]),
-        *([line(("dim", f"  {_AT_CORE}"))] if sandbox["level"] == "core" else []),
+        *(line(("dim", f"  {note}")) for level, note in _AT_LEVEL.items() if level == sandbox["level"]),
         *(line(("dim", f"  {name}: {value}")) for name, value in sandbox.get("resources", {}).items()),
     ]
     if report["grants"]["unattended"] == "file":

@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -20,6 +20,7 @@ from prompt_toolkit.filters import Condition, emacs_mode, has_focus
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from agent_core.base import machine
 from agent_core.base.errors import KnapperError
 
 from ..options import RunOptions
@@ -31,7 +32,7 @@ from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt
 from .safe_display import shortened
 
 _ECHOED = 20
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGTERM, machine.HANGS_UP)
 
 
 class PromptConversation(Protocol):
@@ -122,7 +123,7 @@ class Repl:
         if self._failure is not None:
             self._take_back(*self.prompt.unsent())
             raise self._failure
-        number = self._ended_by or (signal.SIGHUP if self.prompt.output.gone else 0)
+        number = self._ended_by or (machine.HANGS_UP if self.prompt.output.gone else 0)
         return 128 + number if number else 0
 
     def send(self, text: str) -> None:
@@ -156,10 +157,9 @@ class Repl:
         self.prompt.leave()
 
     def _heed_signals(self) -> None:
-        loop = asyncio.get_running_loop()
         for number in _ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
-                loop.add_signal_handler(number, self._end_by, number)
+                machine.on_signal(number, partial(self._end_by, number))
 
     def _tell_fault(self, context: Mapping[str, Any]) -> None:  # Any: as asyncio tells of it
         from ..faults import crash_line  # noqa: PLC0415  (the way to the prompt must not pay for it)
@@ -171,9 +171,9 @@ class Repl:
         self._faults.add(kind)
         self.prompt.print_above(painted([crash_line(error, self._options.root)], sys.stdout))
 
-    def _end_by(self, number: int) -> None:
+    def _end_by(self, number: signal.Signals) -> None:
         # A second one finds the system's own way of dying again.
-        asyncio.get_running_loop().remove_signal_handler(number)
+        machine.forget_signal(number)
         self._ended_by = number
         self.leave()
 

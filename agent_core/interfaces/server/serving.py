@@ -3,7 +3,6 @@
 The file is the user's alone, and locked as long as the server runs: the kernel lets go however it ends.
 """
 
-import fcntl
 import json
 import os
 import ssl
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 import httpx2
 
+from agent_core.base import machine
 from agent_core.base.errors import UsageError
 from agent_core.storage import open_lock
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
@@ -28,16 +28,14 @@ def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[N
     """Tell where the server is while the block runs, in the first file that no other server of the workspace has."""
     for name in _NAMES:
         descriptor = open_lock(state / name)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if machine.try_lock(descriptor):
             break
-        except BlockingIOError:
-            os.close(descriptor)
+        os.close(descriptor)
     else:
         yield
         return
     told = {"url": url, "token": token, "certificate": str(Path(certificate).resolve()) if certificate else ""}
-    os.fchmod(descriptor, 0o600)
+    machine.change_mode(descriptor, 0o600)
     os.truncate(descriptor, 0)
     os.write(descriptor, json.dumps(told).encode())
     try:
@@ -64,11 +62,11 @@ def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTranspor
 def _told(path: Path) -> tuple[str, str, str] | None:
     """Return what a running server told in its file; None if none has it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, machine.LOOKING)
     except OSError:
         return None
     try:
-        if not _is_locked(descriptor):
+        if machine.try_lock(descriptor, shared=True):
             return None
         told: Any = read_json(os.read(descriptor, _MOST), LOOSE)
         return str(told["url"]), str(told["token"]), str(told["certificate"])
@@ -85,11 +83,3 @@ def _trusting(certificate: str) -> httpx2.AsyncHTTPTransport | None:
     trusted.check_hostname = False  # the certificate itself is what is trusted, whatever name it is for
     trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return httpx2.AsyncHTTPTransport(verify=trusted)
-
-
-def _is_locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False

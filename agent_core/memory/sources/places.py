@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent_core.base import old_name
+from agent_core.base import machine, old_name
 from agent_core.base.user_folders import expanded
 from agent_core.base.workspace_folder import SETTINGS
 
@@ -145,7 +145,7 @@ def of_program(place: SourcePlace, data: bytes) -> str:
 def _file(path: Path) -> bytes:
     try:
         with os.fdopen(
-            os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
+            os.open(path, os.O_RDONLY | machine.NONBLOCK | machine.CLOEXEC), "rb"
         ) as file:  # a pipe is not waited for
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Unreadable("It is not a file.")

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.base import programs
+from agent_core.base import machine, programs
 from agent_core.base.errors import ContextOverflow, ModelError
 from sandbox.wire.foreign import LOOSE, read_json
 
@@ -31,7 +31,7 @@ _DYING_S: Final = 0.5
 _LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket below a new folder takes 39 more
 _FIX: Final = "Try again; if this continues, use another model: knapper models list"
 _ENDS: Final[Mapping[int, tuple[str, str]]] = {
-    signal.SIGKILL: (
+    machine.KILLED: (
         "was killed, most likely because memory ran out",
         "Close other programs, set `model.context_tokens` lower, or use a smaller model: knapper models list",
     ),

@@ -6,7 +6,6 @@ one process at a time may write.
 """
 
 import asyncio
-import fcntl
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,6 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
+from agent_core.base import machine
 from agent_core.base.errors import IntegrityError, ModelError, WorkspaceError
 
 from .sources import ModelSource, SourceFailed, sources
@@ -202,12 +202,8 @@ def _locked_partial(weights: Weights) -> Iterator[FileIO]:
     except OSError as error:
         raise ModelError(f"{path} cannot be written: {error.strerror}.", fix=_ELSEWHERE) from error
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ModelError(
-                f"Another process is fetching {weights.name}.", fix="Wait until it is done, or end it."
-            ) from error
+        if not machine.try_lock(file.fileno()):
+            raise ModelError(f"Another process is fetching {weights.name}.", fix="Wait until it is done, or end it.")
         try:
             yield file
         finally:

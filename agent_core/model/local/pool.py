@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
+from agent_core.base import machine
 from agent_core.base.errors import ModelError
 from agent_core.base.user_folders import NoHome, cache_folder
 
@@ -174,7 +175,7 @@ def prepared_folder() -> Path | None:
     try:
         where = states_folder()
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if where.stat().st_uid != os.getuid():
+        if where.stat().st_uid != machine.user_id():
             return None
         where.chmod(0o700)
     except (OSError, NoHome):

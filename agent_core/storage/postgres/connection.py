@@ -16,7 +16,9 @@ import psycopg
 from psycopg import RawCursor
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
+from psycopg.conninfo import conninfo_to_dict
 
+from agent_core.base.own_environment import environment
 from agent_core.base.seal import Sealer
 
 from ..subject import StoreClock
@@ -41,6 +43,7 @@ _OPTIONS: Final = {
     "tcp_user_timeout": 15_000,
     "application_name": "knapper",
 }
+_SECRETS: Final = {"PGPASSWORD": "password", "PGPASSFILE": "passfile"}
 _SETTINGS: Final = (
     f"set search_path = {SCHEMA}",  # not public: on an old server everybody may put functions there
     f"set idle_in_transaction_session_timeout = '{IDLE_S}s'",
@@ -72,7 +75,8 @@ def connect(conninfo: str) -> Db:
     Raises:
         psycopg.OperationalError: there is none to be had.
     """
-    db: Db = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor, **_OPTIONS)  # type: ignore[arg-type]
+    options = {**_OPTIONS, **_password(conninfo)}
+    db: Db = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor, **options)  # type: ignore[arg-type]
     try:
         db.adapters.register_loader(_FLOATS_OID, _FloatsLoader)
         for setting in _SETTINGS:
@@ -81,6 +85,12 @@ def connect(conninfo: str) -> Db:
         db.close()
         raise
     return db
+
+
+def _password(conninfo: str) -> dict[str, str]:
+    """Return what libpq would have read from the environment if the program had not taken it out."""
+    found = {option: environment().get(name, "") for name, option in _SECRETS.items()}
+    return {option: value for option, value in found.items() if value and not conninfo_to_dict(conninfo).get(option)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 Of several processes that find it so one puts it aside: the others see that it has changed.
 """
 
-import fcntl
 import mmap
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from typing import BinaryIO, Final, Literal
 
 import apsw
 
+from agent_core.base import machine
 from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 from sandbox.wire.lines import bare_lines
@@ -144,6 +145,8 @@ def _holder(path: Path) -> str:
 
     The file is not opened for it: to close it again would drop the locks of this process on it.
     """
+    if sys.platform != "linux":  # no other system lists its locks
+        return ""
     try:
         held = [part.stat() for part in (path, Path(f"{path}-shm")) if part.exists()]
         lines = [line.split() for line in bare_lines(_LOCKS.read_text("ascii"))]
@@ -172,7 +175,7 @@ def _create(place: StatePlace) -> None:
     for suffix in COMPANIONS:
         Path(f"{place.path}{suffix}").unlink(missing_ok=True)
     new_path = place.path.with_name(f"{place.path.name}.{secrets.token_hex(6)}.new")
-    descriptor = os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(new_path, machine.MAKING, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(blank())
@@ -210,7 +213,7 @@ def _free(place: StatePlace, reason: str) -> Path:
 def _alone(path: Path) -> Iterator[None]:
     descriptor = open_lock(path.with_name(f"{path.name}.recovery"))
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        machine.lock(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -273,7 +276,7 @@ def sealed_id(path: Path, sealer: Sealer) -> str:
     """
     id = f"knapper:{secrets.token_hex(_ID_BYTES)}"
     temporary = Path(f"{path}{SUFFIX}.{secrets.token_hex(6)}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(temporary, machine.MAKING, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(f"{id} {sealer.seal(_PURPOSE, id)}\n")
@@ -326,7 +329,7 @@ def _begins(path: Path) -> bytes:
 
 
 def _opened(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    return os.fdopen(os.open(path, machine.LOOKING), "rb")
 
 
 def _holds(path: Path, id: bytes) -> bool:

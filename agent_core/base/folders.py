@@ -1,0 +1,102 @@
+"""Folders held open, and what is in them by name: whoever exchanges a folder on the way changes nothing here.
+
+Where a system opens nothing relative to a folder, as Windows, the number of an open file that is empty stands for the
+folder, and its path is looked up again each time: a link that is put in the way in that very moment would be followed.
+"""
+
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+from . import machine
+
+_HELD: Final = os.open in os.supports_dir_fd
+_places: Final[dict[int, str]] = {}  # number → path, where nothing is held
+
+
+def hold(folder: Path, *, follows: bool = True) -> int:
+    """Return a descriptor of a folder, for `os.close`. Raise OSError if it is none, or a link that is not wanted."""
+    if _HELD:
+        return os.open(folder, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC | (0 if follows else machine.NOFOLLOW))
+    if not follows and folder.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
+    return _hold(str(folder))
+
+
+def hold_below(name: str, folder_fd: int) -> int:
+    """Return a descriptor of a folder in another. Raise OSError if it is a link."""
+    if _HELD:
+        return os.open(name, os.O_RDONLY | machine.DIRECTORY | machine.NOFOLLOW | machine.CLOEXEC, dir_fd=folder_fd)
+    return _hold(_place(name, folder_fd))
+
+
+def _hold(path: str) -> int:
+    os.scandir(path).close()  # says why it is no folder
+    number = os.open(os.devnull, os.O_RDONLY | machine.CLOEXEC)
+    _places[number] = path
+    return number
+
+
+def _place(name: str, folder_fd: int) -> str:
+    path = os.path.join(_places[folder_fd], name)  # noqa: PTH118 - as the calls below take it
+    if os.path.islink(path):  # noqa: PTH114
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    return path
+
+
+def status(folder_fd: int) -> os.stat_result:
+    """Return the facts of a folder that is held."""
+    return os.fstat(folder_fd) if _HELD else os.lstat(_places[folder_fd])
+
+
+def open_in(name: str, folder_fd: int, flags: int, mode: int = 0o666) -> int:
+    """Return a descriptor of a file in the folder."""
+    if _HELD:
+        return os.open(name, flags, mode, dir_fd=folder_fd)
+    return os.open(_place(name, folder_fd), flags, mode)
+
+
+def make(name: str, folder_fd: int) -> None:
+    """Create a folder in the folder."""
+    if _HELD:
+        os.mkdir(name, dir_fd=folder_fd)
+    else:
+        os.mkdir(_place(name, folder_fd))  # noqa: PTH102
+
+
+def remove(name: str, folder_fd: int) -> None:
+    """Remove a file of the folder."""
+    if _HELD:
+        os.unlink(name, dir_fd=folder_fd)
+    else:
+        os.unlink(os.path.join(_places[folder_fd], name))  # noqa: PTH108, PTH118 - a link goes as it is
+
+
+def replace(old: str, new: str, folder_fd: int) -> None:
+    """Rename an entry of the folder; what has the new name is gone then."""
+    if _HELD:
+        os.replace(old, new, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    else:
+        os.replace(_place(old, folder_fd), os.path.join(_places[folder_fd], new))  # noqa: PTH105, PTH118
+
+
+def link(old: str, new: str, folder_fd: int) -> None:
+    """Give a file of the folder another name. Raise FileExistsError if something has it."""
+    if _HELD:
+        os.link(old, new, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    else:
+        os.link(_place(old, folder_fd), _place(new, folder_fd))
+
+
+def mode_of(name: str, folder_fd: int) -> int:
+    """Return the permissions of an entry of the folder, a link's own if it is one."""
+    if _HELD:
+        return os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode & 0o777
+    return os.lstat(os.path.join(_places[folder_fd], name)).st_mode & 0o777  # noqa: PTH118
+
+
+def save(folder_fd: int) -> None:
+    """Wait until the names in the folder are on disk, where a system can be asked for that."""
+    if _HELD:
+        os.fsync(folder_fd)

@@ -1,0 +1,257 @@
+"""What differs between operating systems, and what stands in where something is missing.
+
+The parts for Windows and macOS are written from the documentation of Python and of these systems, are type-checked for
+them, and have **never been run** there. Linux without these modules is tried by `tests/hostile`.
+
+On Windows no file has an owner or a mode that Python could tell: what lies in this user's profile counts as this
+user's. A link that is put in the place of a file is not refused there. Locks are of one byte far behind the end,
+always exclusive, and a folder is locked through a file in it.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+if sys.platform == "win32":
+    import msvcrt
+
+    CLOEXEC: Final = os.O_NOINHERIT | os.O_BINARY
+    DIRECTORY: Final = 0
+    NOCTTY: Final = 0
+    NOFOLLOW: Final = 0
+    NONBLOCK: Final = 0
+    KILLED: Final = signal.SIGTERM
+    HANGS_UP: Final = signal.SIGBREAK  # also for a console that was closed
+else:
+    import select
+
+    try:
+        import fcntl
+        import pwd
+        import resource
+        import termios
+    except ImportError:  # no system that is known: nothing is locked or bounded, and no terminal is read ahead
+        HAS_POSIX = False
+    else:
+        HAS_POSIX = True
+
+    CLOEXEC: Final = os.O_CLOEXEC
+    DIRECTORY: Final = os.O_DIRECTORY
+    NOCTTY: Final = os.O_NOCTTY
+    NOFOLLOW: Final = os.O_NOFOLLOW
+    NONBLOCK: Final = os.O_NONBLOCK
+    KILLED: Final = signal.SIGKILL
+    HANGS_UP: Final = signal.SIGHUP
+
+LOOKING: Final = os.O_RDONLY | NOFOLLOW | NONBLOCK | CLOEXEC
+"""How a file is opened for reading that may be anything: neither a link nor a pipe does harm."""
+MAKING: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW | CLOEXEC
+TRY_AGAIN: Final = 75
+"""The exit status of a process that whoever watches over it starts again."""
+_FAR: Final = 1 << 40  # where no byte of a file lies that is locked
+_PAUSE_S: Final = 0.05
+_LOCK_FILE: Final = ".lock"
+_OPEN_FILES: Final = Path("/proc/self/fd")
+
+
+def open_folder(folder: Path, *, follows: bool = False) -> int:
+    """Return a descriptor by which the folder can be locked. Raise OSError if there is none, or a link unasked."""
+    if sys.platform == "win32":
+        return os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | CLOEXEC, 0o600)
+    else:  # noqa: RET505 - a type checker for the other system reads this branch, or does not
+        return os.open(folder, os.O_RDONLY | DIRECTORY | CLOEXEC | (0 if follows else NOFOLLOW))
+
+
+def lock(descriptor: int, *, shared: bool = False) -> None:
+    """Lock an open file or folder until it is closed, and wait for that as long as it takes."""
+    if sys.platform == "win32":
+        while not try_lock(descriptor):
+            time.sleep(_PAUSE_S)
+    elif HAS_POSIX:
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+
+def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock an open file or folder until it is closed, or return False if another process has locked it."""
+    if sys.platform == "win32":
+        here = os.lseek(descriptor, 0, os.SEEK_CUR)
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        finally:
+            os.lseek(descriptor, here, os.SEEK_SET)
+    elif HAS_POSIX:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def try_record_lock(descriptor: int) -> bool:
+    """Do the same by a lock on the bytes of the file, as SQLite locks; on Windows there is no other kind."""
+    if sys.platform == "win32":
+        return try_lock(descriptor)
+    elif HAS_POSIX:  # noqa: RET505 - as above
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def user_id() -> int:
+    """Return the number of this process's user as `st_uid` has it: on Windows 0, as every file there."""
+    if sys.platform == "win32":
+        return 0
+    else:  # noqa: RET505 - as above
+        return os.geteuid()
+
+
+def user_name(user: int) -> str:
+    """Return a user's name with the number, or only the number."""
+    if sys.platform != "win32" and HAS_POSIX:
+        try:
+            return f"{pwd.getpwuid(user).pw_name} ({user})"
+        except KeyError:
+            pass
+    return f"user {user}"
+
+
+def grants_others(status: os.stat_result, rights: int) -> bool:
+    """Return whether the mode of a file gives others one of these rights; on Windows the profile's list decides."""
+    return sys.platform != "win32" and bool(status.st_mode & rights)
+
+
+def change_mode(descriptor: int, mode: int) -> None:
+    """Set the mode of an open file; nothing on Windows."""
+    if sys.platform != "win32":
+        os.fchmod(descriptor, mode)
+
+
+def reopen(descriptor: int, path: str, flags: int) -> int:
+    """Return another descriptor, opened with these flags, of the very file that a descriptor names.
+
+    Raises:
+        OSError: it cannot be opened, or where only its path leads there, something else has taken its place.
+    """
+    if _OPEN_FILES.is_dir():
+        return os.open(f"{_OPEN_FILES}/{descriptor}", flags)
+    opened = os.open(path, (flags | NOFOLLOW) & ~os.O_TRUNC)
+    if not os.path.samestat(os.fstat(opened), os.fstat(descriptor)):
+        os.close(opened)
+        raise FileNotFoundError(f"{path} was replaced")
+    if flags & os.O_TRUNC:
+        os.ftruncate(opened, 0)
+    return opened
+
+
+def read_at(descriptor: int, size: int, place: int) -> bytes:
+    """Return bytes of an open file from a place on; on Windows no other thread may use the descriptor meanwhile."""
+    if sys.platform == "win32":
+        os.lseek(descriptor, place, os.SEEK_SET)
+        return os.read(descriptor, size)
+    else:  # noqa: RET505 - as above
+        return os.pread(descriptor, size, place)
+
+
+def write_at(descriptor: int, data: bytes, place: int) -> int:
+    """Write at a place of an open file, and return how many bytes; on Windows as for `read_at`."""
+    if sys.platform == "win32":
+        os.lseek(descriptor, place, os.SEEK_SET)
+        return os.write(descriptor, data)
+    else:  # noqa: RET505 - as above
+        return os.pwrite(descriptor, data, place)
+
+
+def bound(memory: int, files: int) -> None:
+    """Bound this process: bytes of memory, files open at once, and no file written. On Windows nothing is bounded.
+
+    macOS has no limit on addresses: what it does not take is left out.
+    """
+    if sys.platform != "win32" and HAS_POSIX:
+        for kind, limit in (
+            (resource.RLIMIT_AS, memory),
+            (resource.RLIMIT_FSIZE, 0),
+            (resource.RLIMIT_NOFILE, files),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            try:
+                resource.setrlimit(kind, (limit, limit))
+            except (OSError, ValueError):
+                if sys.platform == "linux":
+                    raise
+
+
+def kill_group(process: int) -> None:
+    """Kill a process that was started in a session of its own, with what it started; on Windows it alone.
+
+    Raises:
+        ProcessLookupError: it has ended.
+    """
+    if sys.platform == "win32":
+        os.kill(process, KILLED)
+    else:
+        os.killpg(process, KILLED)
+
+
+def on_signal(number: signal.Signals, act: Callable[[], object]) -> None:
+    """Have the running loop do something when a signal arrives. `forget_signal` ends that."""
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(number, act)
+    except NotImplementedError:  # as on Windows, where the loop waits for ports and not for descriptors
+        signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(act))
+
+
+def forget_signal(number: signal.Signals) -> None:
+    """Let a signal do again what it does by default."""
+    try:
+        asyncio.get_running_loop().remove_signal_handler(number)
+    except NotImplementedError:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def is_reader_gone(stream: int) -> bool:
+    """Return whether a pipe's reader has gone; on Windows that shows only when something is written."""
+    if sys.platform == "win32":
+        return False
+    else:  # noqa: RET505 - as above
+        poll = select.poll()
+        poll.register(stream, select.POLLOUT)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def forget_typed(terminal: int) -> None:
+    """Discard what was typed at a terminal and not read yet, even half a line."""
+    if sys.platform == "win32":
+        read_typed(terminal)
+    elif HAS_POSIX:
+        termios.tcflush(terminal, termios.TCIFLUSH)
+
+
+def read_typed(terminal: int) -> bytes:
+    """Read all that waits at a terminal, even half a line, which it keeps back otherwise."""
+    if sys.platform == "win32":
+        typed = ""
+        while msvcrt.kbhit():
+            typed += msvcrt.getwch()
+        return typed.encode("utf-8", "replace")
+    elif HAS_POSIX:  # noqa: RET505 - as above
+        before = termios.tcgetattr(terminal)
+        at_once = [*before[:6], [*before[6]]]
+        at_once[3] &= ~termios.ICANON
+        at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
+        termios.tcsetattr(terminal, termios.TCSANOW, at_once)
+        try:
+            return b"".join(iter(lambda: os.read(terminal, 4096), b""))
+        finally:
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
+    return b""

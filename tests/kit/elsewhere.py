@@ -1,0 +1,88 @@
+"""Runs the command line as on a system that lacks parts of Linux: `python -m tests.kit.elsewhere functions list`.
+
+What is missing: `fcntl`, `termios`, `pwd`, `grp` and `resource`, `/proc`, `os.fork` and `os.O_PATH`, signals in a loop
+of events, names relative to an open folder. With `--import` it imports every module of the packages instead, and
+prints what fails.
+"""
+
+import asyncio
+import builtins
+import importlib
+import importlib.abc
+import io
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, Final
+
+_MODULES: Final = frozenset({"fcntl", "termios", "pwd", "grp", "resource"})
+_TAKEN: Final = ("fork", "forkpty", "O_PATH", "pidfd_open")
+_PACKAGES: Final = ("agent_core", "knapper", "meta_functions", "sandbox.inside", "sandbox.wire")
+_OF_LINUX: Final = ("agent_core.functions.foreign.confined", "sandbox.inside.canaries")
+_ENDS: Final = ".__main__"
+
+
+class _Nowhere(importlib.abc.MetaPathFinder):
+    def find_spec(self, name: str, *_any: object) -> None:
+        if name in _MODULES:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _without_proc(opener: Callable[..., Any]) -> Callable[..., Any]:  # Any: as the one that it stands for
+    def open_elsewhere(path: Any, *rest: Any, **named: Any) -> Any:
+        text = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
+        if text == "/proc" or text.startswith("/proc/"):
+            raise FileNotFoundError(2, "No such file or directory", text)
+        return opener(path, *rest, **named)
+
+    return open_elsewhere
+
+
+def _no_handlers(*_any: object) -> None:
+    raise NotImplementedError
+
+
+def leave_linux() -> None:
+    """Take from this process what other systems do not have."""
+    for name in _MODULES & sys.modules.keys():
+        del sys.modules[name]
+    sys.meta_path.insert(0, _Nowhere())
+    for name in _TAKEN:
+        delattr(os, name)
+    for name in ("open", "stat", "lstat", "listdir", "scandir", "readlink", "access"):
+        setattr(os, name, _without_proc(getattr(os, name)))
+    os.supports_dir_fd.discard(os.open)
+    builtins.open = io.open = _without_proc(open)
+    loop: Any = asyncio.SelectorEventLoop
+    loop.add_signal_handler = loop.remove_signal_handler = _no_handlers
+
+
+def _import_all() -> list[str]:
+    """Import every module, and return what failed because of what is missing. Libraries of others are theirs."""
+    failed = []
+    for package in _PACKAGES:
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            if not module.name.endswith(_ENDS) and module.name not in _OF_LINUX:
+                try:
+                    importlib.import_module(module.name)
+                except (ImportError, AttributeError) as error:
+                    is_ours = not _importer(error).startswith((sys.prefix, sys.base_prefix))
+                    if is_ours and getattr(error, "name", "") in (*_MODULES, *_TAKEN):
+                        failed.append(f"{module.name}: {error}")
+    return failed
+
+
+def _importer(error: BaseException) -> str:
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return next(file for file in reversed(files) if not file.startswith("<frozen") and file != __file__)
+
+
+if __name__ == "__main__":
+    leave_linux()
+    if sys.argv[1:] == ["--import"]:
+        sys.exit("\n".join(_import_all()) or 0)
+    from agent_core.__main__ import main
+
+    main()
