@@ -340,6 +340,30 @@ async def test_a_question_is_answered_where_it_is_asked_and_once(served: Serve) 
 
 
 @in_browser
+async def test_a_message_that_is_sent_while_a_question_waits_is_seen_at_once_in_each_tab_and_later_in_its_place(
+    served: Serve,
+) -> None:
+    server = await served([create(FETCHES, "page_title"), Expect(Say("Made."), contains("And be quick."))])
+    async with page(server) as (view, seen):
+        other = await opened_beside(view, server)
+        await send(view, "Read titles.")
+        await view.locator(".log .asking").get_by_role("button", name="Once", disabled=False).wait_for()
+        await send(view, "And be quick.")
+        for tab in (view, other):
+            await tab.locator(".said.user", has_text="And be quick. (waits: added to this turn)").wait_for()
+        late = await opened_beside(view, server)
+        await late.locator(".said.user", has_text="And be quick. (waits").wait_for()
+        await view.locator(".log .asking").get_by_role("button", name="Once").click()
+        for tab in (view, other, late):
+            await tab.locator(".said.text", has_text="Made.").wait_for()
+            assert await said_in(tab) == ["Read titles.", "And be quick.", "Made."]
+        await late.reload()
+        await late.locator(".said.text", has_text="Made.").wait_for()
+        assert await said_in(late) == ["Read titles.", "And be quick.", "Made."]
+        assert seen == []
+
+
+@in_browser
 async def test_a_host_that_no_text_names_is_asked_for_once_when_it_is_known(served: Serve) -> None:
     anywhere = FETCHES.replace('f"https://example.org/{path}"', "path")
     call = Ask(Wanted("page_title", {"path": "http://127.0.0.1:1/"}))
@@ -585,6 +609,21 @@ async def send(view: Any, text: str) -> None:  # Any: playwright's page
     """Send a message by the keyboard."""
     await view.fill("form textarea", text)
     await view.keyboard.press("Enter")
+
+
+async def said_in(view: Any) -> list[str]:  # Any: playwright's page
+    """What the user and the agent said, in the order in which it is shown."""
+    texts = await view.locator(".log > .said.user, .log > .said.text").all_inner_texts()
+    return [text.partition("\n")[2].strip() for text in texts]
+
+
+async def opened_beside(view: Any, server: Served) -> Any:  # Any: playwright's page
+    """A further tab of the same browser, in the conversation."""
+    tab = await view.context.new_page()
+    tab.set_default_timeout(WAIT_MS)
+    await tab.goto(server.url)
+    await tab.wait_for_selector("form textarea")
+    return tab
 
 
 async def go(view: Any, room: str) -> None:  # Any: playwright's page

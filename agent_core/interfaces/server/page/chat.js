@@ -11,15 +11,16 @@ const ANSWERS = { once: "allowed once", yes: "allowed always", no: "not allowed"
 
 // Entries of a conversation, in order. What has a number is on disk, and replaces the pieces that came before it.
 function heard(state, event) {
-  const isPiece = ["writing", "usage", "reading", "waiting"].includes(event.type); // what was written of calls stays until they are known
+  const isPiece = ["writing", "usage", "reading", "waiting"].includes(event.type) || (event.type === "message" && !event.turn); // what was written of calls stays until they are known
   const entries = isPiece ? [...state.entries] : state.entries.filter((entry) => !entry.writing);
   const at = (key) => entries.findLastIndex((entry) => entry.key === key);
   const put = (entry) => { const place = at(entry.key); place < 0 ? entries.push(entry) : (entries[place] = { ...entries[place], ...entry }); };
-  let { running, used, first, said, waits, asked } = state;
+  let { running, used, first, said, waits, asked, unread } = state;
+  const takenUp = (text) => { const place = unread.findIndex((message) => message.text === text); unread = unread.filter((_, index) => index !== place); };
   switch (event.type) {
     case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, said: "", waits: "" };
     case "kept": return { ...state, entries: state.entries.map((entry) => (entry.isPiece ? { ...entry, isPiece: false } : entry)) };
-    case "again": return { ...state, entries: state.entries.filter((entry) => !entry.isPiece && !entry.writing) }; // what is not on disk yet comes again
+    case "again": return { ...state, unread: [], entries: state.entries.filter((entry) => !entry.isPiece && !entry.writing) }; // what is not on disk yet comes again
     case "earlier": {
       const ids = new Set(entries.map((entry) => entry.key));
       const args = new Map(event.entries.filter((entry) => ids.has(entry.key)).map((entry) => [entry.key, entry.args]));
@@ -27,8 +28,13 @@ function heard(state, event) {
       return { ...state, entries: [...event.entries.filter((entry) => !ids.has(entry.key)), ...known], first: event.first };
     }
     case "turn_started":
-      running = true; said = waits = "";
+      running = true; said = waits = ""; takenUp(event.message);
       if (event.message) put({ key: `${event.turn}:start`, kind: event.event === "message" ? "user" : "notice", text: event.message });
+      break;
+    case "message":
+      if (!event.turn) { if (unread.every((message) => message.id !== event.message_id)) unread = [...unread, { id: event.message_id, text: event.message }]; break; }
+      takenUp(event.message);
+      put({ key: `${event.turn}:${event.seq}`, kind: "user", text: event.message });
       break;
     case "text": case "thought": {
       const key = `${event.turn || state.turn}:${event.step}:${event.type}`;
@@ -61,7 +67,7 @@ function heard(state, event) {
       if (event.reason !== "replied") put({ key: `${event.turn}:why`, kind: "notice", text: `The turn ended: ${event.reason}.` });
       break;
   }
-  return { entries, running, used, first, said, waits, asked, turn: event.turn || state.turn };
+  return { entries, running, used, first, said, waits, asked, unread, turn: event.turn || state.turn };
 }
 
 function past(rows) {
@@ -83,7 +89,7 @@ function past(rows) {
   return [...entries.values()];
 }
 
-const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [] };
+const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
 
 function useConversation(agent, isRunning) {
   const [state, dispatch] = useReducer(heard, EMPTY);
@@ -123,12 +129,12 @@ function Entry({ entry, before }) {
 }
 
 export function Chat({ agent, isRunning, approvals, reload, say }) {
-  const [{ entries, running, used, said, waits, asked }, lost, earlier, clear] = useConversation(agent, isRunning);
+  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, clear] = useConversation(agent, isRunning);
   const [text, setText] = useState("");
   const [fault, setFault] = useState("");
   const log = useRef(null), box = useRef(null);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
-  const shown = useWindow(log, entries, earlier, questions.length), before = sourcesBefore(entries);
+  const shown = useWindow(log, entries, earlier, questions.length + unread.length), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(said); }, [running, said]);
   useEffect(() => { if (asked.length) reload(); }, [asked.join()]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
@@ -146,10 +152,11 @@ export function Chat({ agent, isRunning, approvals, reload, say }) {
     if (event.key === "Escape" && running) stop();
   };
   return html`<div class="chat"><div class="log" ref=${log} onScroll=${shown.scrolled} role="log" aria-live="off" aria-label="Conversation" tabindex="0">
-    ${entries.length === 0 && html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`}
+    ${entries.length + unread.length === 0 && html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`}
     ${(shown.from > 0 || earlier !== null) && html`<p class="dim">Earlier messages come as you scroll up.</p>`}
     ${entries.slice(shown.from, shown.to).map((entry) => html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} />`)}
     ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} />`)}
+    ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
     </div><form onSubmit=${send}>
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />

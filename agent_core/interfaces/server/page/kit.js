@@ -53,7 +53,7 @@ export function listen(path, after, hear, tell) {
   const take = (frame) => {
     const fields = Object.fromEntries(frame.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
     if (fields.id !== undefined) last = fields.id;
-    if (fields.data !== undefined) hear({ ...JSON.parse(fields.data), whole: fields.id !== undefined });
+    if (fields.data !== undefined) hear({ ...JSON.parse(fields.data), whole: fields.id !== undefined, seq: fields.id });
     else if (fields.id !== undefined) hear({ type: "kept" }); // what came in pieces is on disk
   };
   const once = async () => {
