@@ -240,6 +240,10 @@ class AgentHost:
         self._runner.poke(name)
         return posted
 
+    def tell_removed(self, name: str) -> None:
+        """Tell all who listen that turns left the conversation."""
+        self._tell(name, events.TurnsRemoved(turn=""))
+
     async def idle(self, name: str) -> Agent:
         """Return an agent of which no turn is running.
 

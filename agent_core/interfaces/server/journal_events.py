@@ -14,7 +14,7 @@ from agent_core.storage import EndedTurn, Entry, TurnStore
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", CLIENT)
-_DONE: Final = "done"
+DONE: Final = "done"
 _MOST_EVENTS: Final = 200  # that are kept for all who listen
 _ON_DISK: Final = (
     events.TurnStarted,
@@ -133,7 +133,7 @@ class JournalReader:
         )
 
     def _ended(self, row: EndedTurn) -> Event:
-        is_replied = row.state == _DONE
+        is_replied = row.state == DONE
         return events.TurnEnded(
             turn=row.id,
             step=self._step,

@@ -18,7 +18,7 @@ function heard(state, event) {
   let { running, used, first, said, waits, asked, unread } = state;
   const takenUp = (text) => { const place = unread.findIndex((message) => message.text === text); unread = unread.filter((_, index) => index !== place); };
   switch (event.type) {
-    case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, said: "", waits: "" };
+    case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, unread: [], said: "", waits: "" };
     case "kept": return { ...state, entries: state.entries.map((entry) => (entry.isPiece ? { ...entry, isPiece: false } : entry)) };
     case "again": return { ...state, unread: [], entries: state.entries.filter((entry) => !entry.isPiece && !entry.writing) }; // what is not on disk yet comes again
     case "earlier": {
@@ -64,16 +64,18 @@ function heard(state, event) {
       running = false; waits = ""; asked = []; said = event.reply || `The turn ended: ${event.reason}.`;
       if (event.reply && !entries.some((entry) => entry.key.startsWith(event.turn) && entry.kind === "text" && entry.text.includes(event.reply.trim())))
         put({ key: `${event.turn}:end`, kind: "text", text: event.reply });
-      if (event.reason !== "replied") put({ key: `${event.turn}:why`, kind: "notice", text: `The turn ended: ${event.reason}.` });
+      if (event.reason !== "replied") put(endOf(event));
       break;
   }
   return { entries, running, used, first, said, waits, asked, unread, turn: event.turn || state.turn };
 }
 
-function past(rows) {
+const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text: `The turn ended: ${reason}.`, reason });
+
+function past({ messages, ends = [] }) {
   const entries = new Map();
   const put = (entry) => entries.set(entry.key, { ...entries.get(entry.key), ...entry });
-  for (const row of rows) {
+  for (const [at, row] of messages.entries()) {
     const key = `${row.turn}:${row.seq}`;
     if (row.kind === "user") put({ key, kind: "user", text: row.text });
     if (row.kind === "assistant") {
@@ -81,33 +83,38 @@ function past(rows) {
       if (row.text) put({ key, kind: calls.some((call) => call.name === "send_message") ? "thought" : "text", text: row.text });
       for (const call of calls) put({ key: call.id, kind: "call", name: call.name, args: call.arguments, outcome: "" });
     }
+    const end = (messages[at + 1] || {}).turn !== row.turn && ends.find(({ turn }) => turn === row.turn);
     if (row.kind === "result") {
       put({ key: row.call_id, kind: "call", name: row.name, outcome: row.outcome, text: row.text, detail: row.detail, seconds: row.seconds });
       if (row.name === "send_message") try { put({ key: `${row.call_id}:said`, kind: "text", text: String(JSON.parse(entries.get(row.call_id).args).message) }); } catch { /* the answer says what was wrong with it */ }
     }
+    if (end && end.text) put({ key: `${row.turn}:warned`, kind: "warning", text: end.text });
+    if (end) put(endOf(end));
   }
   return [...entries.values()];
 }
 
 const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
 
-function useConversation(agent, isRunning) {
+function useConversation(agent) {
   const [state, dispatch] = useReducer(heard, EMPTY);
   const [fault, setFault] = useState("");
+  const [again, setAgain] = useState(0);
+  const readAgain = () => setAgain((number) => number + 1);
   const path = `/agents/${part(agent)}`;
   useEffect(() => {
     let end = () => {}, over = false;
-    api(`${path}/messages?last=${LOADED}`).then(({ messages, after }) => {
+    api(`${path}/messages?last=${LOADED}`).then((read) => {
       if (over) return;
-      dispatch({ type: "history", running: isRunning, entries: past(messages), first: messages.length < LOADED ? 0 : messages[0].seq });
-      end = listen(`${path}/events?after=${after}`, after, dispatch, setFault);
+      const { messages, after, running } = read;
+      dispatch({ type: "history", running, entries: past(read), first: messages.length < LOADED ? 0 : messages[0].seq });
+      end = listen(`${path}/events?after=${after}`, after, (event) => (event.type === "turns_removed" ? readAgain() : dispatch(event)), setFault);
     }).catch((error) => setFault(error.message));
     return () => { over = true; end(); };
-  }, [agent]);
+  }, [agent, again]);
   const earlier = state.first ? () => api(`${path}/messages?before=${state.first}&last=${LOADED}`).then(
-    ({ messages }) => dispatch({ type: "earlier", entries: past(messages), first: messages.length < LOADED ? 0 : messages[0].seq }), (error) => setFault(error.message)) : null;
-  const clear = () => dispatch({ type: "history", running: false, entries: [], first: 0 });
-  return [state, fault, earlier, clear];
+    (read) => dispatch({ type: "earlier", entries: past(read), first: read.messages.length < LOADED ? 0 : read.messages[0].seq }), (error) => setFault(error.message)) : null;
+  return [state, fault, earlier, readAgain];
 }
 
 // The source that a function had before each of its changes, as far as the conversation shows it.
@@ -128,9 +135,19 @@ function Entry({ entry, before }) {
   return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : plain(entry.text)}</div>`;
 }
 
-export function Chat({ agent, isRunning, approvals, reload, say }) {
-  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, clear] = useConversation(agent, isRunning);
-  const [text, setText] = useState("");
+// The command of the prompt that a text is; none if the server knows no such command.
+async function commandIn(text) {
+  const [, name] = /^\/([\w-]+)(?:\s|$)/.exec(text) || [];
+  return name && (await api("/slash-commands")).commands.find((command) => command.name === name);
+}
+
+const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
+const draftOf = (agent) => `knapper-draft:${agent}`; // in this tab: rooms and logins come and go
+
+export function Chat({ agent, approvals, reload, say }) {
+  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent);
+  const [text, showText] = useState(() => sessionStorage.getItem(draftOf(agent)) || "");
+  const setText = (value) => { showText(value); sessionStorage.setItem(draftOf(agent), value); };
   const [fault, setFault] = useState("");
   const log = useRef(null), box = useRef(null);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
@@ -142,11 +159,16 @@ export function Chat({ agent, isRunning, approvals, reload, say }) {
     event.preventDefault();
     if (!text.trim()) return;
     shown.toEnd();
-    try { await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` }); setText(""); setFault(""); }
-    catch (error) { setFault(error.message); }
+    try {
+      const command = await commandIn(text);
+      if (command) { setFault(`/${command.name} is a command of the prompt in a terminal (knapper run), and was not sent. ${command.page ? `Here it is: ${command.page}.` : "This page does not have it."} With a space before it, it is sent as a message.`); return; }
+      await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` }); setText(""); setFault("");
+    } catch (error) { setFault(error.message); }
   };
   const stop = () => api(`/agents/${part(agent)}/interrupt`, "POST").catch((error) => setFault(error.message));
-  const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { clear(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
+  const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
+  const retry = () => api(`/agents/${part(agent)}/retry`, "POST").then(() => setFault(""), (error) => setFault(error.message));
+  const last = entries[entries.length - 1], canRetry = !running && !unread.length && last && TRY_AGAIN.includes(last.reason);
   const typed = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
     if (event.key === "Escape" && running) stop();
@@ -155,6 +177,7 @@ export function Chat({ agent, isRunning, approvals, reload, say }) {
     ${entries.length + unread.length === 0 && html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`}
     ${(shown.from > 0 || earlier !== null) && html`<p class="dim">Earlier messages come as you scroll up.</p>`}
     ${entries.slice(shown.from, shown.to).map((entry) => html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} />`)}
+    ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button></p>`}
     ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} />`)}
     ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
     </div><form onSubmit=${send}>
