@@ -42,9 +42,7 @@ class TurnStarted(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAdded(_Base):
-    """A message came after a turn had begun. Without a `turn` it waits, under its `message_id`; with one, that turn has
-    taken it up, and it is in the journal.
-    """
+    """A message waits for a turn, under its `message_id`, or the running `turn` has taken it up; then it is on disk."""
 
     type: ClassVar[str] = "message"
     message: str

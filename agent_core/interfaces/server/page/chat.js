@@ -2,7 +2,7 @@
 import { html, useEffect, useReducer, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
 import { Call } from "/page/cards.js";
-import { api, Fault, listen, part, plain, useWindow } from "/page/kit.js";
+import { api, Fault, listen, part, plain, Sentence, useWindow } from "/page/kit.js";
 import { Prose } from "/page/markdown.js";
 
 const LOADED = 300; // entries at once
@@ -132,7 +132,7 @@ const WHO = { user: "You: ", text: "Answer: ", thought: "Thought: ", notice: "",
 
 function Entry({ entry, before }) {
   if (entry.kind === "call") return html`<${Call} entry=${entry} before=${before} />`;
-  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : plain(entry.text)}</div>`;
+  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : html`<${Sentence} text=${entry.text} />`}</div>`;
 }
 
 // The command of the prompt that a text is; none if the server knows no such command.
@@ -171,14 +171,18 @@ export function Chat({ agent, approvals, reload, say }) {
   const last = entries[entries.length - 1], canRetry = !running && !unread.length && last && TRY_AGAIN.includes(last.reason);
   const typed = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
-    if (event.key === "Escape" && running) stop();
   };
+  useEffect(() => { // wherever the focus is
+    const pressed = (event) => { if (event.key === "Escape" && running) stop(); };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [running]);
   return html`<div class="chat"><div class="log" ref=${log} onScroll=${shown.scrolled} role="log" aria-live="off" aria-label="Conversation" tabindex="0">
     ${entries.length + unread.length === 0 && html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`}
     ${(shown.from > 0 || earlier !== null) && html`<p class="dim">Earlier messages come as you scroll up.</p>`}
     ${entries.slice(shown.from, shown.to).map((entry) => html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} />`)}
     ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button></p>`}
-    ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} />`)}
+    ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} answered=${() => box.current.focus()} />`)}
     ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
     </div><form onSubmit=${send}>
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}

@@ -101,7 +101,10 @@ export const lines = (value) => (Array.isArray(value) ? value.join("\n") : Strin
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff]/g;
 export const plain = (text) => String(text ?? "").replace(HIDDEN, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert">${plain(text)}</p>` : null);
+// A sentence of the program's own, in which names stand between backticks.
+export const Sentence = ({ text }) => plain(text).split(/`([^`\n]+)`/).map((piece, at) => (at % 2 ? html`<code>${piece}</code>` : piece));
+
+export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert"><${Sentence} text=${text} /></p>` : null);
 export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${label}>${plain(text)}</pre>`;
 
 // A source as it is written, with the numbers of its lines.
