@@ -26,7 +26,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 HAS_BROWSER = CHROMIUM is not None and find_spec("playwright") is not None
 ROOMS = ("Chat", "Approvals", "Functions", "Growth", "Memory", "Steps", "Agents")
-WAIT_MS = 25_000
+WAIT_MS = 60_000
 DELIVERED = '''
 def greeting(name: str) -> str:
     """Greet somebody <img src=x onerror=alert(3)>.

@@ -147,7 +147,7 @@ const draftOf = (agent) => `knapper-draft:${agent}`; // in this tab: rooms and l
 export function Chat({ agent, approvals, reload, say }) {
   const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent);
   const [text, showText] = useState(() => sessionStorage.getItem(draftOf(agent)) || "");
-  const setText = (value) => { showText(value); sessionStorage.setItem(draftOf(agent), value); };
+  const setText = (change) => showText((now) => { const next = change(now); sessionStorage.setItem(draftOf(agent), next); return next; });
   const [fault, setFault] = useState("");
   const log = useRef(null), box = useRef(null);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
@@ -162,8 +162,10 @@ export function Chat({ agent, approvals, reload, say }) {
     try {
       const command = await commandIn(text);
       if (command) { setFault(`/${command.name} is a command of the prompt in a terminal (knapper run), and was not sent. ${command.page ? `Here it is: ${command.page}.` : "This page does not have it."} With a space before it, it is sent as a message.`); return; }
-      await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` }); setText(""); setFault("");
-    } catch (error) { setFault(error.message); }
+      setText(() => ""); // at once: what is typed before the answer comes is the next message
+      await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
+      setFault("");
+    } catch (error) { setFault(error.message); setText((now) => now || text); }
   };
   const stop = () => api(`/agents/${part(agent)}/interrupt`, "POST").catch((error) => setFault(error.message));
   const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
@@ -188,7 +190,7 @@ export function Chat({ agent, approvals, reload, say }) {
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />
     <label><span class="unseen">Message to ${agent}</span>
-      <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${typed}></textarea></label>
+      <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(() => target.value)} onKeyDown=${typed}></textarea></label>
     <div class="row"><button class="strong" type="submit">Send</button>
       <button type="button" onClick=${stop} disabled=${!running}>Stop</button>
       <button type="button" onClick=${begin} disabled=${running || entries.length === 0} title="The old one stays in memory, and can be searched there">New conversation</button>
