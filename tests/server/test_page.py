@@ -26,7 +26,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 HAS_BROWSER = CHROMIUM is not None and find_spec("playwright") is not None
 ROOMS = ("Chat", "Approvals", "Functions", "Growth", "Memory", "Steps", "Agents")
-WAIT_MS = 60_000
+WAIT_MS = 120_000
 DELIVERED = '''
 def greeting(name: str) -> str:
     """Greet somebody <img src=x onerror=alert(3)>.
@@ -310,6 +310,7 @@ async def test_a_text_that_is_made_to_take_long_leaves_the_page_usable(served: S
     server = await served([Say(lure), Say("Still here.")], model__context_tokens=200_000)
     async with page(server) as (view, seen):
         await send(view, "hello")
+        await view.locator(".said.text").first.wait_for(state="attached")
         await view.get_by_role("button", name="Stop", disabled=True).wait_for()
         await send(view, "again")
         await view.locator(".said.text", has_text="Still here.").wait_for()

@@ -235,9 +235,9 @@ class AgentHost:
             await self.agent(name)
         only = {ONLY: sorted(by.agents)} if by.agents else {}
         posted = await self._store.post_after(Post(name, "message", {"text": text, **more, **only}, key=key))
+        self._runner.poke(name)
         if await self._store.turn_of(posted.event, name) is None:  # else who listens has heard that it was taken up
             self._tell(name, events.MessageAdded(turn="", message=text, message_id=posted.event))
-        self._runner.poke(name)
         return posted
 
     def tell_removed(self, name: str) -> None:
