@@ -41,6 +41,22 @@ class TurnStarted(_Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAdded(_Base):
+    """A message waits for a turn, under its `message_id`, or the running `turn` has taken it up; then it is on disk."""
+
+    type: ClassVar[str] = "message"
+    message: str
+    message_id: str = field(default="", metadata=IF_SET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsRemoved(_Base):
+    """Turns left the conversation: who shows it reads it again. A server tells this, of what is done there."""
+
+    type: ClassVar[str] = "turns_removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakerChosen(_Base):
     """The member of a group that speaks next (`user`: the group hands back), by which rule, and why; it is on disk."""
 
@@ -291,6 +307,8 @@ class TurnEnded(_Base):
 
 Event: TypeAlias = (
     TurnStarted
+    | MessageAdded
+    | TurnsRemoved
     | SpeakerChosen
     | Text
     | Thought

@@ -23,6 +23,7 @@ class CommandEntry:
 
     `runs` is the command of the shell that it is, if it is one, with places for the words that are typed; `below` has
     those that it is with a word of its own at the first place. They run with the shell's handlers.
+    `page` says where the server's page has the same, if it has.
     """
 
     name: str
@@ -35,6 +36,7 @@ class CommandEntry:
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     runs: str = ""
     below: Mapping[str, str] = field(default_factory=dict)
+    page: str = ""
 
     @property
     def typed(self) -> str:
@@ -74,6 +76,7 @@ ENTRIES = (
         (("unused",),),
         in_turn=True,
         shows=ALWAYS,
+        page="the room Functions",
     ),
     CommandEntry(
         "introspect",
@@ -83,6 +86,7 @@ ENTRIES = (
         in_turn=True,
         runs="functions show NAME",
         shows=ALWAYS,
+        page="the room Functions",
     ),
     CommandEntry(
         "about",
@@ -98,6 +102,7 @@ ENTRIES = (
         "Call a function as in Python, or with one JSON object. =NAME(…) does the same; write _ for the last result.",
         _FUNCTION,
         shows=NEVER,
+        page="the function's form in the room Functions",
     ),
     CommandEntry(
         "show",
@@ -106,6 +111,7 @@ ENTRIES = (
         _CALL,
         in_turn=True,
         shows=ALWAYS,
+        page="the line of the call in the chat, which opens",
     ),
     CommandEntry(
         "create",
@@ -131,6 +137,7 @@ ENTRIES = (
         _FUNCTION,
         runs="functions test NAME [--args=JSON]",
         shows=NEVER,
+        page="the function in the room Functions",
     ),
     CommandEntry(
         "break",
@@ -156,6 +163,7 @@ ENTRIES = (
         _FUNCTION,
         runs="functions trace NAME [--args=JSON]",
         shows=NEVER,
+        page="the function's form in the room Functions",
     ),
     CommandEntry(
         "release",
@@ -165,6 +173,7 @@ ENTRIES = (
         in_turn=True,
         runs="functions release NAME",
         shows=NEVER,
+        page="the function in the room Functions",
     ),
     CommandEntry(
         "good",
@@ -199,6 +208,7 @@ ENTRIES = (
         in_turn=True,
         runs="functions history NAME",
         shows=ALWAYS,
+        page="the function in the room Functions",
     ),
     CommandEntry(
         "diff",
@@ -208,6 +218,7 @@ ENTRIES = (
         in_turn=True,
         runs="functions diff NAME [VERSION]",
         shows=ALWAYS,
+        page="the function in the room Functions",
     ),
     CommandEntry(
         "blame",
@@ -225,6 +236,7 @@ ENTRIES = (
         _VERSION,
         runs="functions rollback NAME [VERSION]",
         shows=NEVER,
+        page="the function in the room Functions",
     ),
     CommandEntry(
         "example", "NAME CALL = RESULT", "Add an example to a function, if it passes.", _FUNCTION, shows=NEVER
@@ -268,6 +280,7 @@ ENTRIES = (
         },
         shows=r"(?!(?:edit|undo)(?: |$))\S*|history(?: .*)?|search .*|section(?: \S+)?",
         needs_user=r"edit \S+",
+        page="the room Memory",
     ),
     CommandEntry(
         "attach",
@@ -276,6 +289,7 @@ ENTRIES = (
         _PATH,
         runs="sources add PLACE",
         shows=NEVER,
+        page="the room Memory",
     ),
     CommandEntry(
         "forget",
@@ -308,8 +322,16 @@ ENTRIES = (
             "route": "agents route NAME TO",
         },
         shows="(?:tree|watch)?",
+        page="the room Agents",
     ),
-    CommandEntry("switch", "NAME", "Talk to another agent, or to a new one with that name.", _AGENT, shows=NEVER),
+    CommandEntry(
+        "switch",
+        "NAME",
+        "Talk to another agent, or to a new one with that name.",
+        _AGENT,
+        shows=NEVER,
+        page="the choice of the agent, at the top",
+    ),
     CommandEntry("save", "[FILE]", "Write this agent to FILE, as one JSON document.", _PATH, shows=NEVER),
     CommandEntry("load", "FILE", "Replace this agent with the one in a file, after asking.", _PATH, shows=NEVER),
     CommandEntry(
@@ -320,7 +342,13 @@ ENTRIES = (
         in_turn=True,
         shows=r"(?:--all|--last \d+|--since [\w:.+-]+| )*",
     ),
-    CommandEntry("retry", "", "Take the last message back and send it again.", shows=NEVER),
+    CommandEntry(
+        "retry",
+        "",
+        "Take the last message back and send it again.",
+        shows=NEVER,
+        page="the button Try again, after a turn that failed",
+    ),
     CommandEntry("pop", "", "Remove the last turn from the context; it stays on record.", shows=NEVER),
     CommandEntry(
         "changes", "", "List what this session made and changed, numbered for /undo.", in_turn=True, shows=ALWAYS
@@ -338,8 +366,15 @@ ENTRIES = (
         "Show what each turn of this session cost, and all turns of the agent: tokens, and money if prices are known.",
         in_turn=True,
         shows=ALWAYS,
+        page="the room Steps",
     ),
-    CommandEntry("new", "", "Begin a new conversation; this one leaves the context and stays on record.", shows=NEVER),
+    CommandEntry(
+        "new",
+        "",
+        "Begin a new conversation; this one leaves the context and stays on record.",
+        shows=NEVER,
+        page="the button New conversation",
+    ),
     CommandEntry(
         "shell",
         "COMMAND",
@@ -355,6 +390,7 @@ ENTRIES = (
         "Show or write to FILE all that the model sees: system message, functions, messages.",
         _PATH,
         shows=ALONE,
+        page="the room Steps",
     ),
     CommandEntry(
         "model",

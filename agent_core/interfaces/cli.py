@@ -91,7 +91,7 @@ _LONGEST = 300  # characters of an error that are shown
 
 _START = (
     ("knapper run --model tour", "See it work, without a model."),
-    ("knapper run", "Talk to it here; it tells you what is missing."),
+    ("knapper run", "Talk to it here; in a browser: knapper serve."),
 )
 
 

@@ -21,7 +21,7 @@ from .call_record import Done
 from .client_calls import handed_over
 from .dispatch import Dispatcher
 from .model_session import ModelSession
-from .turn import HEARD, Turn, assistant, heartbeat, notice
+from .turn import HEARD, Turn, assistant, heartbeat, notice, said_by
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
@@ -132,6 +132,9 @@ class AgentLoop:
             entries.append(notice(told))
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
+        for event in waiting:
+            if event.kind == "message":
+                turn.emit(events.MessageAdded(turn=turn.id, step=turn.step, message=said_by(event)))
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:

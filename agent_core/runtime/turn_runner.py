@@ -11,12 +11,13 @@ from typing import Protocol
 
 from agent_core.access.grants import Approver
 from agent_core.base import events
+from agent_core.base.errors import KnapperError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.context import History, resume
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import FunctionService
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import BETWEEN, LIMITS_FROM, ClaimedTurn, Inbound, Post, Store
+from agent_core.storage import BETWEEN, ENDED, LIMITS_FROM, ClaimedTurn, Entry, Inbound, Post, Store
 
 from .account import Account
 from .client_calls import ClientFunctions, beginning
@@ -223,9 +224,12 @@ class TurnRunner:
     async def _steps(self, turn: Turn) -> Ended:
         try:
             ended = await self.loop.run(turn)
-        except Exception:
+        except Exception as error:
             # A fault of our own: the history is made valid first, and the interface's edge records the rest.
-            await self._settle_calls(turn, "The turn ended here because the program failed.")
+            why = f"{error.message} {error.fix}".strip() if isinstance(error, KnapperError) else "The program failed."
+            await self._settle_calls(
+                turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})
+            )
             writes = closing(turn, Ended("failed", warning="The program failed."))[1]
             await self.store.finish(turn.id, turn.attempt, "failed", writes=writes)
             raise
@@ -243,9 +247,11 @@ class TurnRunner:
         state = "done" if ended.reason == "replied" else ended.reason
         posts, writes = closing(turn, ended)
         writes = [*writes, *self.session.beat()]
+        if ended.why and ended.reason != "replied":
+            await turn.append([Entry(ENDED, {"text": ended.why})])
         await turn.append_spent()
         await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
 
-    async def _settle_calls(self, turn: Turn, why: str) -> None:
+    async def _settle_calls(self, turn: Turn, why: str, *more: Entry) -> None:
         """Answer the calls of a turn that ended early, so that its history is valid."""
-        await turn.append([*closing_answers(await self.store.load(turn.id)), notice(why)])
+        await turn.append([*closing_answers(await self.store.load(turn.id)), notice(why), *more])

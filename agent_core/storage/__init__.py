@@ -120,6 +120,7 @@ from .thread_store import (
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
 from .turn_store import (
+    ENDED,
     STREAMED,
     SUMMARY,
     USAGE,
@@ -141,6 +142,7 @@ __all__ = [
     "AGENT",
     "BEAT",
     "BETWEEN",
+    "ENDED",
     "FAILURES",
     "FIX",
     "FROM_USER",

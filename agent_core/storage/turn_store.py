@@ -15,6 +15,9 @@ USAGE = "usage"
 STREAMED = "streamed"
 """The kind of an entry that is not on record yet: what was shown of a reply that has not come to its end."""
 
+ENDED = "ended"
+"""The kind of an entry that says why a turn ended without a reply: `text`, as the user was told."""
+
 SUMMARY = "summary"
 """The kind of an entry that stands for what was said before it."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -153,7 +154,7 @@ async def server(
         )
         url, login = await started
         running = Served(workspace, url, login, httpx2.AsyncClient(), model)
-        running.client = await running.as_(f"all-{port_of(url)}", *SCOPES)  # a name of its own after a restart
+        running.client = await running.as_(f"all-{secrets.token_hex(4)}", *SCOPES)  # a name of its own after a restart
         try:
             yield running
         finally:

@@ -3,8 +3,8 @@
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,10 +13,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.kit import Ask, Expect, Say, Wanted, contains
+from agent_core.interfaces.server.app import ServeOptions
+from sandbox import Sandbox
+from tests.kit import Ask, Expect, Say, ScriptedModel, Wanted, contains
 from tests.kit.npm import axe_source
 
-from .conftest import Serve, Served
+from .conftest import Serve, Served, port_of
+from .conftest import server as running
 from .test_what_the_page_asks import DOUBLE, WRONG, create
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -307,6 +310,7 @@ async def test_a_text_that_is_made_to_take_long_leaves_the_page_usable(served: S
     server = await served([Say(lure), Say("Still here.")], model__context_tokens=200_000)
     async with page(server) as (view, seen):
         await send(view, "hello")
+        await view.locator(".said.text").first.wait_for(state="attached")
         await view.get_by_role("button", name="Stop", disabled=True).wait_for()
         await send(view, "again")
         await view.locator(".said.text", has_text="Still here.").wait_for()
@@ -336,6 +340,30 @@ async def test_a_question_is_answered_where_it_is_asked_and_once(served: Serve) 
         assert "example.org" in str(grants)
         await go(view, "Approvals")
         await view.get_by_text("No question waits").wait_for()
+        assert seen == []
+
+
+@in_browser
+async def test_a_message_that_is_sent_while_a_question_waits_is_seen_at_once_in_each_tab_and_later_in_its_place(
+    served: Serve,
+) -> None:
+    server = await served([create(FETCHES, "page_title"), Expect(Say("Made."), contains("And be quick."))])
+    async with page(server) as (view, seen):
+        other = await opened_beside(view, server)
+        await send(view, "Read titles.")
+        await view.locator(".log .asking").get_by_role("button", name="Once", disabled=False).wait_for()
+        await send(view, "And be quick.")
+        for tab in (view, other):
+            await tab.locator(".said.user", has_text="And be quick. (waits: added to this turn)").wait_for()
+        late = await opened_beside(view, server)
+        await late.locator(".said.user", has_text="And be quick. (waits").wait_for()
+        await view.locator(".log .asking").get_by_role("button", name="Once").click()
+        for tab in (view, other, late):
+            await tab.locator(".said.text", has_text="Made.").wait_for()
+            assert await said_in(tab) == ["Read titles.", "And be quick.", "Made."]
+        await late.reload()
+        await late.locator(".said.text", has_text="Made.").wait_for()
+        assert await said_in(late) == ["Read titles.", "And be quick.", "Made."]
         assert seen == []
 
 
@@ -375,6 +403,81 @@ async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found
         await view.get_by_role("button", name="Search").click()
         await view.get_by_text("Lighthouses are tall.").wait_for()
         assert seen == []
+
+
+@in_browser
+async def test_a_new_conversation_begins_in_each_tab_and_a_draft_outlives_rooms_and_reloads(served: Serve) -> None:
+    server = await served([Say("Lighthouses are tall.")])
+    async with page(server) as (view, seen):
+        other = await opened_beside(view, server)
+        await send(view, "Tell me of lighthouses.")
+        await other.locator(".said.text", has_text="tall").wait_for()
+        await other.fill("form textarea", "not sent yet")
+        await view.get_by_role("button", name="New conversation", disabled=False).click()
+        for tab in (view, other):
+            await tab.get_by_text("Nothing was said yet").wait_for()
+        await other.keyboard.press("Alt+3")
+        await other.locator("main.Functions").wait_for()
+        await other.keyboard.press("Alt+1")
+        assert await other.input_value("form textarea") == "not sent yet"
+        await other.reload()
+        await other.wait_for_selector("form textarea")
+        assert await other.input_value("form textarea") == "not sent yet"
+        assert seen == []
+
+
+@in_browser
+async def test_why_a_turn_failed_is_told_after_a_reload_and_it_is_tried_again(served: Serve) -> None:
+    server = await served([Say(""), Say(""), Say("Here I am.")])
+    async with page(server) as (view, seen):
+        await send(view, "hello")
+        await view.get_by_role("button", name="Try again").wait_for()
+        before = await view.inner_text(".log")
+        assert "The model gave an empty answer twice." in before
+        await view.reload()
+        await view.get_by_role("button", name="Try again").wait_for()
+        assert await view.inner_text(".log") == before
+        await view.get_by_role("button", name="Try again").click()
+        await view.locator(".said.text", has_text="Here I am.").wait_for()
+        assert await said_in(view) == ["hello", "Here I am."]
+        assert await view.get_by_role("button", name="Try again").count() == 0
+        assert seen == []
+
+
+@in_browser
+async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_has_the_same(served: Serve) -> None:
+    server = await served([Say("A folder.")])
+    async with page(server) as (view, seen):
+        for typed, told in (
+            ("/memory", "Here it is: the room Memory."),
+            ("/edit count_vowels", "This page does not have it."),
+        ):
+            await send(view, typed)
+            await view.locator(".fault", has_text=told).wait_for()
+            assert await view.input_value("form textarea") == typed
+        await send(view, "/etc is what?")
+        await view.locator(".said.text", has_text="A folder.").wait_for()
+        assert await said_in(view) == ["/etc is what?", "A folder."]
+        assert seen == []
+
+
+@in_browser
+async def test_after_a_restart_each_tab_says_so_and_keeps_what_was_typed(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> None:
+    model = scripted([])
+    async with AsyncExitStack() as first, AsyncExitStack() as browser:
+        served = await first.enter_async_context(running(tmp_path, model, one_sandbox))
+        view, _ = await browser.enter_async_context(page(served))
+        await view.fill("form textarea", "not sent yet")
+        await first.aclose()
+        async with running(tmp_path, model, one_sandbox, ServeOptions(port=int(port_of(served.url)))) as again:
+            await view.get_by_text("The server was started again").wait_for()
+            assert "used already" not in await view.inner_text("main")
+            await view.get_by_label("Or paste the link here").fill(again.login)
+            await view.get_by_role("button", name="Log in").click()
+            await view.wait_for_selector("form textarea")
+            assert await view.input_value("form textarea") == "not sent yet"
 
 
 @in_browser
@@ -585,6 +688,21 @@ async def send(view: Any, text: str) -> None:  # Any: playwright's page
     """Send a message by the keyboard."""
     await view.fill("form textarea", text)
     await view.keyboard.press("Enter")
+
+
+async def said_in(view: Any) -> list[str]:  # Any: playwright's page
+    """What the user and the agent said, in the order in which it is shown."""
+    texts = await view.locator(".log > .said.user, .log > .said.text").all_inner_texts()
+    return [text.partition("\n")[2].strip() for text in texts]
+
+
+async def opened_beside(view: Any, server: Served) -> Any:  # Any: playwright's page
+    """A further tab of the same browser, in the conversation."""
+    tab = await view.context.new_page()
+    tab.set_default_timeout(WAIT_MS)
+    await tab.goto(server.url)
+    await tab.wait_for_selector("form textarea")
+    return tab
 
 
 async def go(view: Any, room: str) -> None:  # Any: playwright's page

@@ -236,7 +236,13 @@ class AgentHost:
         only = {ONLY: sorted(by.agents)} if by.agents else {}
         posted = await self._store.post_after(Post(name, "message", {"text": text, **more, **only}, key=key))
         self._runner.poke(name)
+        if await self._store.turn_of(posted.event, name) is None:  # else who listens has heard that it was taken up
+            self._tell(name, events.MessageAdded(turn="", message=text, message_id=posted.event))
         return posted
+
+    def tell_removed(self, name: str) -> None:
+        """Tell all who listen that turns left the conversation."""
+        self._tell(name, events.TurnsRemoved(turn=""))
 
     async def idle(self, name: str) -> Agent:
         """Return an agent of which no turn is running.

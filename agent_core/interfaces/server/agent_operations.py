@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
-from agent_core.storage import BlockRow
+from agent_core.storage import ENDED, BlockRow
 from agent_core.storage.turn_store import SAID
 from agent_core.workspace.portable import ImportOptions
 
@@ -18,6 +18,7 @@ from ..render.memory_view import found_document, history_document, memory_docume
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
+from .journal_events import DONE
 from .operations import API, Asked, Operation, Stream
 from .parts import Part
 
@@ -160,7 +161,9 @@ async def taken(asked: Asked) -> object:
 
 async def pop(asked: Asked) -> object:
     """Remove the last turn from the context, not from the record, and return what began it."""
-    removed = await (await asked.rooms.host.idle(await known(asked))).pop()
+    name = await known(asked)
+    removed = await (await asked.rooms.host.idle(name)).pop()
+    asked.rooms.host.tell_removed(name)
     return {"removed": removed.text if removed else None}
 
 
@@ -168,6 +171,7 @@ async def retry(asked: Asked) -> object:
     """Remove the last turn from the context, and send the message that began it again."""
     name = await known(asked)
     removed = await (await asked.rooms.host.idle(name)).pop()
+    asked.rooms.host.tell_removed(name)
     if removed is None or not removed.is_message:
         raise UsageError("There is no message to send again.")
     posted = await asked.rooms.host.post(name, removed.text, by=asked.identity)
@@ -176,7 +180,10 @@ async def retry(asked: Asked) -> object:
 
 async def new(asked: Asked) -> object:
     """Begin anew: every turn leaves the context, and stays in the record."""
-    return {"turns": await (await asked.rooms.host.idle(await known(asked))).begin_anew()}
+    name = await known(asked)
+    turns = await (await asked.rooms.host.idle(name)).begin_anew()
+    asked.rooms.host.tell_removed(name)
+    return {"turns": turns}
 
 
 async def interrupt(asked: Asked) -> object:
@@ -194,15 +201,28 @@ async def events(asked: Asked) -> object:
 
 
 async def messages(asked: Asked) -> object:
-    """Return the conversation, oldest first, with numbers; summaries of it are not part of it."""
+    """Return the conversation, oldest first, with numbers; summaries of it are not part of it.
+
+    `ends` are the turns in it that ended otherwise than with a reply, with what the user was told about why.
+    """
     name = await known(asked)
     store, query = asked.rooms.state.store, asked.query
     newest = await store.last_seq(name) if query.last else 0  # also if that is of a turn that left the conversation
     most = -1 if query.last else query.count
-    read = await store.history(name, since=query.after, kinds=SAID, most=most)
-    entries = [entry for entry in read if entry.seq < query.before][-query.last :]
+    read = await store.history(name, since=query.after, kinds=(*SAID, ENDED), most=most)
+    entries = [entry for entry in read if entry.seq < query.before and entry.kind != ENDED][-query.last :]
+    whys = {entry.turn: entry.payload.get("text", "") for entry in read if entry.kind == ENDED}
+    ended = await store.ended_turns(name, entries[0].seq) if entries else []
+    turns = {entry.turn for entry in entries}
+    ends = [
+        {"seq": row.seq, "turn": row.id, "reason": row.state, "text": whys.get(row.id, "")}
+        for row in ended
+        if row.id in turns and row.state != DONE
+    ]
     rows = [{"seq": row.seq, "turn": row.turn, "kind": row.kind, "at": row.at, **row.payload} for row in entries]
-    return {"agent": name, "messages": rows, "after": max(entries[-1].seq if entries else query.after, newest)}
+    after = max(entries[-1].seq if entries else query.after, newest)
+    is_running = asked.rooms.host.is_running(name)
+    return {"agent": name, "messages": rows, "ends": ends, "running": is_running, "after": after}
 
 
 async def memory(asked: Asked) -> object:

@@ -25,7 +25,7 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
     """
     reader = JournalReader(store, agent, after)
     with host.listen(agent) as listening:
-        async for frame in _caught_up(host, reader, agent, listening):
+        async for frame in _caught_up(host, store, reader, agent, listening):
             yield frame
         last = reader.last
         while not listening.is_over:
@@ -45,15 +45,15 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
 
 
 async def _caught_up(
-    host: AgentHost, reader: JournalReader, agent: str, listening: Listening
+    host: AgentHost, store: TurnStore, reader: JournalReader, agent: str, listening: Listening
 ) -> AsyncGenerator[bytes, None]:
     for frame in await _read(host, reader):
         yield frame
     host.begin_at_now(agent, listening)
     for frame in await _read(host, reader):  # what came to disk while the frames before went out
         yield frame
-    for question in await _pending(host, agent):
-        yield _frame(question)
+    for event in await _pending(host, store, agent):
+        yield _frame(event)
 
 
 async def _read(host: AgentHost, reader: JournalReader) -> list[bytes]:
@@ -66,9 +66,17 @@ async def _read(host: AgentHost, reader: JournalReader) -> list[bytes]:
     return frames
 
 
-async def _pending(host: AgentHost, agent: str) -> list[Event]:
-    """Return the questions that wait for an answer: whoever comes late is told, too."""
-    return [asking(row.question, row.turn) for row in await host.workspace.questions() if row.agent == agent]
+async def _pending(host: AgentHost, store: TurnStore, agent: str) -> list[Event]:
+    """Return the messages and the questions that wait: whoever comes late is told, too."""
+    messages = [
+        events.MessageAdded(turn="", message=str(row.payload.get("text", "")), message_id=row.id)
+        for row in await store.waiting(agent)
+        if row.kind == "message"
+    ]
+    return [
+        *messages,
+        *(asking(row.question, row.turn) for row in await host.workspace.questions() if row.agent == agent),
+    ]
 
 
 def _taken(listening: Listening) -> bool:

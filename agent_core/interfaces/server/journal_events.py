@@ -14,9 +14,15 @@ from agent_core.storage import EndedTurn, Entry, TurnStore
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", CLIENT)
-_DONE: Final = "done"
+DONE: Final = "done"
 _MOST_EVENTS: Final = 200  # that are kept for all who listen
-_ON_DISK: Final = (events.TurnStarted, events.CallStarted, events.CallAnswered, events.TurnEnded)
+_ON_DISK: Final = (
+    events.TurnStarted,
+    events.MessageAdded,
+    events.CallStarted,
+    events.CallAnswered,
+    events.TurnEnded,
+)
 _WITH_REPLY: Final = ("client_calls", "length")
 
 
@@ -84,6 +90,9 @@ class JournalReader:
     def _entry(self, row: Entry) -> Event | None:
         payload = row.payload
         match row.kind:
+            case "user" if not payload.get("speaker"):
+                text = str(payload.get("text", ""))
+                return events.MessageAdded(turn=row.turn, step=self._step, message=text)
             case "assistant":
                 return self._replied(row)
             case "call":
@@ -124,7 +133,7 @@ class JournalReader:
         )
 
     def _ended(self, row: EndedTurn) -> Event:
-        is_replied = row.state == _DONE
+        is_replied = row.state == DONE
         return events.TurnEnded(
             turn=row.id,
             step=self._step,
@@ -143,7 +152,7 @@ def _end(entry: Entry) -> int:
 def is_on_disk(event: Event) -> bool:
     """Return whether the journal of the agent has an event; what the members of a group do is in their own."""
     is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
-    return isinstance(event, _ON_DISK) and not is_of_member
+    return isinstance(event, _ON_DISK) and bool(event.turn) and not is_of_member
 
 
 class JournalTail:

@@ -12,6 +12,7 @@ from agent_core.storage import PauseAgent
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
 
+from ..catalogue import ENTRIES
 from ..spending import Spending, costs_document, spent_since_ever
 from .agent_operations import known
 from .failures import NotThere
@@ -99,6 +100,11 @@ async def grown(asked: Asked) -> object:
     return {"functions": [row.to_json() for row in rows[-asked.query.last :]]}
 
 
+async def slash_commands(asked: Asked) -> object:
+    """Return the slash commands of the prompt, each with where the page has the same, if it has."""
+    return {"commands": [{"name": row.name, "typed": row.typed, "page": row.page} for row in ENTRIES]}
+
+
 async def tree(asked: Asked) -> object:
     """Return what each agent does, for whom it waits, and what it spent."""
     states = await (await _supervision(asked)).tree()
@@ -161,6 +167,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("GET", f"{_AGENT}/steps/{{seq}}", ("read",), "Return what the model saw in a step.", step),
     Operation("GET", f"{_AGENT}/cost", ("read",), "Return what the turns cost.", costs),
     Operation("GET", f"{API}/growth", ("read",), "Return how functions came to be.", grown, query=HowMany),
+    Operation("GET", f"{API}/slash-commands", ("read",), "List the slash commands of the prompt.", slash_commands),
     Operation("GET", f"{API}/tree", ("read",), "Return what all agents do.", tree),
     Operation("POST", f"{_AGENT}/pause", ("edit",), "Pause an agent.", pause, Reason),
     Operation("POST", f"{_AGENT}/resume", ("edit",), "Let a paused agent go on.", resume),

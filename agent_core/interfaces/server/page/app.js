@@ -19,13 +19,14 @@ function here() {
   return ROOMS.includes(room) ? { room, chosen } : { room: "Chat", chosen: "" };
 }
 
-function App({ link }) {
+function App({ link: given }) {
   const [{ room, chosen }, setPlace] = useState(here);
   const [{ agents, approvals, status }, setSeen] = useState({ agents: [], approvals: [], status: null });
   const [agent, setAgent] = useState("");
   const [fault, setFault] = useState("");
   const [said, say] = useState("");
-  const [isIn, setIn] = useState(() => !link && hasKey());
+  const [link, setLink] = useState(given); // it is good once
+  const [isIn, setIn] = useState(() => !given && hasKey());
   const main = useRef(null), rooms = useRef(null);
   const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
@@ -52,7 +53,7 @@ function App({ link }) {
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, []);
-  if (!isIn) return html`<${LogIn} link=${link} done=${look} />`;
+  if (!isIn) return html`<${LogIn} link=${link} done=${() => { setLink(""); return look(); }} />`;
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
   const beat = status ? `${status.functions}/${status.running.join()}/${approvals.length}` : "";
   return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
@@ -60,7 +61,7 @@ function App({ link }) {
     <nav aria-label="Rooms" ref=${rooms}>${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
     <span class="dim about">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>
     <${Fault} text=${fault} /></header>
-    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} isRunning=${agents.some((row) => row.name === agent && row.running)} approvals=${approvals} reload=${look} say=${say} />`}
+    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} approvals=${approvals} reload=${look} say=${say} />`}
       ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
       ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} />`}
       ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}

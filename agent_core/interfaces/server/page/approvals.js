@@ -1,6 +1,6 @@
 // The questions about grants, with all that the prompt shows of them, here and where they come up in a conversation. What is
 // pressed before the question was in sight answers nothing; whoever answers first, here or elsewhere, has answered.
-import { html, useEffect, useState } from "/page/preact.js";
+import { html, useEffect, useRef, useState } from "/page/preact.js";
 import { api, Diff, Fault, plain, when } from "/page/kit.js";
 
 const QUIET_MS = 600; // what is pressed before somebody can have read anything answers nothing
@@ -15,16 +15,18 @@ export function Approvals({ rows, reload }) {
     ${put.length > 0 && html`<section class="card"><h2>Not now: ${put.length}</h2><p class="dim">Their turns wait.</p><ul>${put.map((row) => html`<li><button onClick=${() => shelve(row.id, false)}>${row.function}</button> ${row.says.map(plain).join("; ")}</li>`)}</ul></section>`}`;
 }
 
-export function Approval({ row, reload, notNow }) {
+export function Approval({ row, reload, notNow, answered }) {
   const [word, setWord] = useState("");
   const [withWord, setWithWord] = useState(false);
   const [fault, setFault] = useState("");
   const [isReady, setReady] = useState(false);
   useEffect(() => { const timer = setTimeout(() => setReady(true), QUIET_MS); return () => clearTimeout(timer); }, []);
+  const field = useRef(null);
+  useEffect(() => { if (withWord) field.current.focus(); }, [withWord]);
   const answer = (given) => {
     if (!isReady) return;
     setReady(false); // one answer
-    api(`/approvals/${row.id}`, "POST", given).then(reload, (error) => { setFault(error.message); setReady(true); reload(); });
+    api(`/approvals/${row.id}`, "POST", given).then(() => { reload(); answered?.(); }, (error) => { setFault(error.message); setReady(true); reload(); });
   };
   const refuse = (event) => { event.preventDefault(); answer({ answer: "no", word }); };
   const rows = row.diff.split("\n");
@@ -42,7 +44,7 @@ export function Approval({ row, reload, notNow }) {
       ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>Always, its folder</button>`}
       <button disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
       <button aria-expanded=${withWord} onClick=${() => setWithWord(!withWord)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
-    ${withWord && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
+    ${withWord && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
     <p class="dim">For the agent ${row.agent}, since ${when(row.asked_at)}. The same by a command: <code>${row.command}</code></p>
     <${Fault} text=${fault} /></section>`;
 }

@@ -2,7 +2,7 @@
 import { html, useEffect, useReducer, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
 import { Call } from "/page/cards.js";
-import { api, Fault, listen, part, plain, useWindow } from "/page/kit.js";
+import { api, Fault, listen, part, plain, Sentence, useWindow } from "/page/kit.js";
 import { Prose } from "/page/markdown.js";
 
 const LOADED = 300; // entries at once
@@ -11,15 +11,16 @@ const ANSWERS = { once: "allowed once", yes: "allowed always", no: "not allowed"
 
 // Entries of a conversation, in order. What has a number is on disk, and replaces the pieces that came before it.
 function heard(state, event) {
-  const isPiece = ["writing", "usage", "reading", "waiting"].includes(event.type); // what was written of calls stays until they are known
+  const isPiece = ["writing", "usage", "reading", "waiting"].includes(event.type) || (event.type === "message" && !event.turn); // what was written of calls stays until they are known
   const entries = isPiece ? [...state.entries] : state.entries.filter((entry) => !entry.writing);
   const at = (key) => entries.findLastIndex((entry) => entry.key === key);
   const put = (entry) => { const place = at(entry.key); place < 0 ? entries.push(entry) : (entries[place] = { ...entries[place], ...entry }); };
-  let { running, used, first, said, waits, asked } = state;
+  let { running, used, first, said, waits, asked, unread } = state;
+  const takenUp = (text) => { const place = unread.findIndex((message) => message.text === text); unread = unread.filter((_, index) => index !== place); };
   switch (event.type) {
-    case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, said: "", waits: "" };
+    case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, unread: [], said: "", waits: "" };
     case "kept": return { ...state, entries: state.entries.map((entry) => (entry.isPiece ? { ...entry, isPiece: false } : entry)) };
-    case "again": return { ...state, entries: state.entries.filter((entry) => !entry.isPiece && !entry.writing) }; // what is not on disk yet comes again
+    case "again": return { ...state, unread: [], entries: state.entries.filter((entry) => !entry.isPiece && !entry.writing) }; // what is not on disk yet comes again
     case "earlier": {
       const ids = new Set(entries.map((entry) => entry.key));
       const args = new Map(event.entries.filter((entry) => ids.has(entry.key)).map((entry) => [entry.key, entry.args]));
@@ -27,8 +28,13 @@ function heard(state, event) {
       return { ...state, entries: [...event.entries.filter((entry) => !ids.has(entry.key)), ...known], first: event.first };
     }
     case "turn_started":
-      running = true; said = waits = "";
+      running = true; said = waits = ""; takenUp(event.message);
       if (event.message) put({ key: `${event.turn}:start`, kind: event.event === "message" ? "user" : "notice", text: event.message });
+      break;
+    case "message":
+      if (!event.turn) { if (unread.every((message) => message.id !== event.message_id)) unread = [...unread, { id: event.message_id, text: event.message }]; break; }
+      takenUp(event.message);
+      put({ key: `${event.turn}:${event.seq}`, kind: "user", text: event.message });
       break;
     case "text": case "thought": {
       const key = `${event.turn || state.turn}:${event.step}:${event.type}`;
@@ -58,16 +64,18 @@ function heard(state, event) {
       running = false; waits = ""; asked = []; said = event.reply || `The turn ended: ${event.reason}.`;
       if (event.reply && !entries.some((entry) => entry.key.startsWith(event.turn) && entry.kind === "text" && entry.text.includes(event.reply.trim())))
         put({ key: `${event.turn}:end`, kind: "text", text: event.reply });
-      if (event.reason !== "replied") put({ key: `${event.turn}:why`, kind: "notice", text: `The turn ended: ${event.reason}.` });
+      if (event.reason !== "replied") put(endOf(event));
       break;
   }
-  return { entries, running, used, first, said, waits, asked, turn: event.turn || state.turn };
+  return { entries, running, used, first, said, waits, asked, unread, turn: event.turn || state.turn };
 }
 
-function past(rows) {
+const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text: `The turn ended: ${reason}.`, reason });
+
+function past({ messages, ends = [] }) {
   const entries = new Map();
   const put = (entry) => entries.set(entry.key, { ...entries.get(entry.key), ...entry });
-  for (const row of rows) {
+  for (const [at, row] of messages.entries()) {
     const key = `${row.turn}:${row.seq}`;
     if (row.kind === "user") put({ key, kind: "user", text: row.text });
     if (row.kind === "assistant") {
@@ -75,33 +83,38 @@ function past(rows) {
       if (row.text) put({ key, kind: calls.some((call) => call.name === "send_message") ? "thought" : "text", text: row.text });
       for (const call of calls) put({ key: call.id, kind: "call", name: call.name, args: call.arguments, outcome: "" });
     }
+    const end = (messages[at + 1] || {}).turn !== row.turn && ends.find(({ turn }) => turn === row.turn);
     if (row.kind === "result") {
       put({ key: row.call_id, kind: "call", name: row.name, outcome: row.outcome, text: row.text, detail: row.detail, seconds: row.seconds });
       if (row.name === "send_message") try { put({ key: `${row.call_id}:said`, kind: "text", text: String(JSON.parse(entries.get(row.call_id).args).message) }); } catch { /* the answer says what was wrong with it */ }
     }
+    if (end && end.text) put({ key: `${row.turn}:warned`, kind: "warning", text: end.text });
+    if (end) put(endOf(end));
   }
   return [...entries.values()];
 }
 
-const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [] };
+const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
 
-function useConversation(agent, isRunning) {
+function useConversation(agent) {
   const [state, dispatch] = useReducer(heard, EMPTY);
   const [fault, setFault] = useState("");
+  const [again, setAgain] = useState(0);
+  const readAgain = () => setAgain((number) => number + 1);
   const path = `/agents/${part(agent)}`;
   useEffect(() => {
     let end = () => {}, over = false;
-    api(`${path}/messages?last=${LOADED}`).then(({ messages, after }) => {
+    api(`${path}/messages?last=${LOADED}`).then((read) => {
       if (over) return;
-      dispatch({ type: "history", running: isRunning, entries: past(messages), first: messages.length < LOADED ? 0 : messages[0].seq });
-      end = listen(`${path}/events?after=${after}`, after, dispatch, setFault);
+      const { messages, after, running } = read;
+      dispatch({ type: "history", running, entries: past(read), first: messages.length < LOADED ? 0 : messages[0].seq });
+      end = listen(`${path}/events?after=${after}`, after, (event) => (event.type === "turns_removed" ? readAgain() : dispatch(event)), setFault);
     }).catch((error) => setFault(error.message));
     return () => { over = true; end(); };
-  }, [agent]);
+  }, [agent, again]);
   const earlier = state.first ? () => api(`${path}/messages?before=${state.first}&last=${LOADED}`).then(
-    ({ messages }) => dispatch({ type: "earlier", entries: past(messages), first: messages.length < LOADED ? 0 : messages[0].seq }), (error) => setFault(error.message)) : null;
-  const clear = () => dispatch({ type: "history", running: false, entries: [], first: 0 });
-  return [state, fault, earlier, clear];
+    (read) => dispatch({ type: "earlier", entries: past(read), first: read.messages.length < LOADED ? 0 : read.messages[0].seq }), (error) => setFault(error.message)) : null;
+  return [state, fault, earlier, readAgain];
 }
 
 // The source that a function had before each of its changes, as far as the conversation shows it.
@@ -119,16 +132,26 @@ const WHO = { user: "You: ", text: "Answer: ", thought: "Thought: ", notice: "",
 
 function Entry({ entry, before }) {
   if (entry.kind === "call") return html`<${Call} entry=${entry} before=${before} />`;
-  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : plain(entry.text)}</div>`;
+  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : html`<${Sentence} text=${entry.text} />`}</div>`;
 }
 
-export function Chat({ agent, isRunning, approvals, reload, say }) {
-  const [{ entries, running, used, said, waits, asked }, lost, earlier, clear] = useConversation(agent, isRunning);
-  const [text, setText] = useState("");
+// The command of the prompt that a text is; none if the server knows no such command.
+async function commandIn(text) {
+  const [, name] = /^\/([\w-]+)(?:\s|$)/.exec(text) || [];
+  return name && (await api("/slash-commands")).commands.find((command) => command.name === name);
+}
+
+const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
+const draftOf = (agent) => `knapper-draft:${agent}`; // in this tab: rooms and logins come and go
+
+export function Chat({ agent, approvals, reload, say }) {
+  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent);
+  const [text, showText] = useState(() => sessionStorage.getItem(draftOf(agent)) || "");
+  const setText = (change) => showText((now) => { const next = change(now); sessionStorage.setItem(draftOf(agent), next); return next; });
   const [fault, setFault] = useState("");
   const log = useRef(null), box = useRef(null);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
-  const shown = useWindow(log, entries, earlier, questions.length), before = sourcesBefore(entries);
+  const shown = useWindow(log, entries, earlier, questions.length + unread.length), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(said); }, [running, said]);
   useEffect(() => { if (asked.length) reload(); }, [asked.join()]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
@@ -136,25 +159,38 @@ export function Chat({ agent, isRunning, approvals, reload, say }) {
     event.preventDefault();
     if (!text.trim()) return;
     shown.toEnd();
-    try { await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` }); setText(""); setFault(""); }
-    catch (error) { setFault(error.message); }
+    try {
+      const command = await commandIn(text);
+      if (command) { setFault(`/${command.name} is a command of the prompt in a terminal (knapper run), and was not sent. ${command.page ? `Here it is: ${command.page}.` : "This page does not have it."} With a space before it, it is sent as a message.`); return; }
+      setText(() => ""); // at once: what is typed before the answer comes is the next message
+      await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
+      setFault("");
+    } catch (error) { setFault(error.message); setText((now) => now || text); }
   };
   const stop = () => api(`/agents/${part(agent)}/interrupt`, "POST").catch((error) => setFault(error.message));
-  const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { clear(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
+  const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
+  const retry = () => api(`/agents/${part(agent)}/retry`, "POST").then(() => setFault(""), (error) => setFault(error.message));
+  const last = entries[entries.length - 1], canRetry = !running && !unread.length && last && TRY_AGAIN.includes(last.reason);
   const typed = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
-    if (event.key === "Escape" && running) stop();
   };
+  useEffect(() => { // wherever the focus is
+    const pressed = (event) => { if (event.key === "Escape" && running) stop(); };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [running]);
   return html`<div class="chat"><div class="log" ref=${log} onScroll=${shown.scrolled} role="log" aria-live="off" aria-label="Conversation" tabindex="0">
-    ${entries.length === 0 && html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`}
+    ${entries.length + unread.length === 0 && html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`}
     ${(shown.from > 0 || earlier !== null) && html`<p class="dim">Earlier messages come as you scroll up.</p>`}
     ${entries.slice(shown.from, shown.to).map((entry) => html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} />`)}
-    ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} />`)}
+    ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button></p>`}
+    ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} answered=${() => box.current.focus()} />`)}
+    ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
     </div><form onSubmit=${send}>
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />
     <label><span class="unseen">Message to ${agent}</span>
-      <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${typed}></textarea></label>
+      <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(() => target.value)} onKeyDown=${typed}></textarea></label>
     <div class="row"><button class="strong" type="submit">Send</button>
       <button type="button" onClick=${stop} disabled=${!running}>Stop</button>
       <button type="button" onClick=${begin} disabled=${running || entries.length === 0} title="The old one stays in memory, and can be searched there">New conversation</button>

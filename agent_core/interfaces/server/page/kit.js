@@ -53,7 +53,7 @@ export function listen(path, after, hear, tell) {
   const take = (frame) => {
     const fields = Object.fromEntries(frame.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
     if (fields.id !== undefined) last = fields.id;
-    if (fields.data !== undefined) hear({ ...JSON.parse(fields.data), whole: fields.id !== undefined });
+    if (fields.data !== undefined) hear({ ...JSON.parse(fields.data), whole: fields.id !== undefined, seq: fields.id });
     else if (fields.id !== undefined) hear({ type: "kept" }); // what came in pieces is on disk
   };
   const once = async () => {
@@ -103,7 +103,10 @@ export const lines = (value) => (Array.isArray(value) ? value.join("\n") : Strin
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff]/g;
 export const plain = (text) => String(text ?? "").replace(HIDDEN, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert">${plain(text)}</p>` : null);
+// A sentence of the program's own, in which names stand between backticks.
+export const Sentence = ({ text }) => plain(text).split(/`([^`\n]+)`/).map((piece, at) => (at % 2 ? html`<code>${piece}</code>` : piece));
+
+export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert"><${Sentence} text=${text} /></p>` : null);
 export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${label}>${plain(text)}</pre>`;
 
 // A source as it is written, with the numbers of its lines.

@@ -1,11 +1,11 @@
 // The gate's word on a candidate, and how a call ended, as they are written.
 import { html } from "/page/preact.js";
-import { count, Diff, plain, Source, Text } from "/page/kit.js";
+import { count, Diff, plain, Sentence, Source, Text } from "/page/kit.js";
 
 export const isVerdict = (detail) => Boolean(detail) && "admitted" in detail;
 
 export const Problems = ({ rows }) => rows.length > 0 && html`<ul class="problems">${rows.map((problem) => html`<li><span class=${problem.severity === "warns" ? "warn" : "bad"}>${problem.severity || "refuses"}</span>
-      ${problem.line ? ` line ${problem.line}: ` : " "}${plain(problem.message)}${problem.fix && html`<br /><span class="dim">${plain(problem.fix)}</span>`}</li>`)}</ul>`;
+      ${problem.line ? ` line ${problem.line}: ` : " "}<${Sentence} text=${problem.message} />${problem.fix && html`<br /><span class="dim"><${Sentence} text=${problem.fix} /></span>`}</li>`)}</ul>`;
 
 // It did not run, or not to its end: that is neither a pass nor a refusal.
 const isOpen = (stage) => stage.late || (stage.note || "").startsWith("not run");

@@ -1,6 +1,6 @@
 // What goes on: how functions come to be, what the model saw in a step, what it cost, and agents at work.
 import { html, useEffect, useState } from "/page/preact.js";
-import { api, count, Fault, part, plain, Text, useLoaded, when } from "/page/kit.js";
+import { api, count, Fault, part, plain, Sentence, Text, useLoaded, when } from "/page/kit.js";
 
 const STAGES = { wanted: "dim", written: "", rejected: "bad", fixed: "warn", admitted: "good", used: "good" };
 
@@ -9,7 +9,7 @@ export function Growth({ go, beat }) {
   const rows = grown ? [...grown.functions].reverse() : [];
   return html`<${Fault} text=${fault} />${grown && rows.length === 0 && html`<p class="dim">No function was made in a conversation yet.</p>`}
     ${rows.map((row) => html`<section class="card" key=${`${row.agent}:${row.function}`}><h2><button class="link" onClick=${() => go("Functions", row.function)}>${plain(row.function)}</button> <span class="dim">by ${row.agent}, ${row.used ? `used ${row.used}×` : "not used yet"}</span></h2>
-      <ol class="stages">${row.stages.map((stage) => html`<li><strong class=${STAGES[stage.stage]}>${stage.stage}</strong> <span class="dim">${when(stage.at)}</span> ${plain(stage.text)}</li>`)}</ol></section>`)}`;
+      <ol class="stages">${row.stages.map((stage) => html`<li><strong class=${STAGES[stage.stage]}>${stage.stage}</strong> <span class="dim">${when(stage.at)}</span> <${Sentence} text=${stage.text} /></li>`)}</ol></section>`)}`;
 }
 
 export function Steps({ agent, beat }) {
