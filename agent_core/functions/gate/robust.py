@@ -35,6 +35,7 @@ from .arguments.shrink import shrink
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
 from .promise.constants import trial_values
+from .proof import lacks_grant
 from .substance import HOLLOW
 from .trial import TrialTools
 from .verdict import Doubt
@@ -178,7 +179,9 @@ class Trial:
                     yield failure
 
     def _is_right(self, outcome: Raised | TimedOut | Killed) -> bool:
-        return isinstance(outcome, Raised) and is_right(outcome, self._right)
+        return isinstance(outcome, Raised) and (
+            is_right(outcome, self._right) or lacks_grant(outcome, self._draft.needs)  # the examples say so already
+        )
 
     def _reads_a_format(self, call: Arguments) -> bool:
         """Check whether the call has another text than the examples where the body takes texts apart."""
