@@ -153,6 +153,7 @@ class CandidateReview:
         ]
         after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
         after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing)
+        after = replace(after, disagreements=verdict.disagreements or after.disagreements)
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refused(

@@ -16,7 +16,7 @@ from agent_core.storage import FunctionStore
 
 from ..gate import Candidate, GivenExample, Verdict
 from ..gate.rules import CHALLENGED
-from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor, refusing
+from ..gate.verdict import GRANTABLE, Disagreement, Fix, StageReport, Survivor, refusing
 
 FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 _WEAK = 2  # changes of the body that are reported, and that no example notices
@@ -57,6 +57,7 @@ class Judgment:
     survivors: tuple[Survivor, ...] = ()
     challenges: tuple[str, ...] = ()
     predicted: tuple[str, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
     thumb: str = ""
     note: str = ""
 
@@ -74,6 +75,7 @@ class Judgment:
             survivors=tuple(Survivor(**survivor) for survivor in data.get("survivors") or ()),
             challenges=tuple(data.get("challenges") or ()),
             predicted=tuple(data.get("predicted") or ()),
+            disagreements=tuple(Disagreement(**row) for row in data.get("disagreements") or ()),
         )
 
     @classmethod
@@ -107,6 +109,11 @@ class Judgment:
     def fails_examples(self) -> bool:
         """True if examples of it failed; it may have been admitted all the same, as a draft."""
         return any(problem.code in FAILED_EXAMPLES for problem in self.problems)
+
+    @property
+    def taken_over(self) -> tuple[Disagreement, ...]:
+        """The examples that say what came back since this verdict, and said something else or nothing before."""
+        return tuple(row for row in self.disagreements if self.admitted and row.call in self.confirmed)
 
     @property
     def imported_hash(self) -> str:
