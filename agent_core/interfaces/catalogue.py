@@ -308,7 +308,7 @@ ENTRIES = (
         "agents",
         "[tree | watch | pause NAME | resume NAME | stop NAME | answer NAME TEXT | route NAME TO]",
         "List the agents of this workspace, * marks the current one; `tree` (or `watch`, live) shows what they do; or"
-        " steer one.",
+        " steer one. /switch NAME makes one.",
         (("tree", "watch", "pause", "resume", "stop", "answer", "route"), ("<agent>",)),
         in_turn=True,
         runs="agents list",

@@ -6,7 +6,6 @@ A key that is typed here is never shown and never written; it lives as long as t
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ from agent_core.base.errors import KnapperError, ModelError, NoModel, NoWorkspac
 from agent_core.base.own_installation import add_extra
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import FUNCTIONS
+from agent_core.model.local.weights import has_engine
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.local_models import list_models
 from agent_core.workspace.model_check import (
@@ -178,7 +178,7 @@ def _key(typed: str) -> str:
 
 
 def _local(options: RunOptions) -> RunOptions:
-    if find_spec("xllamacpp") is None:
+    if not has_engine():
         message = "The engine of the local model is not installed."
         raise UsageError(message, fix=f"Type: {add_extra('local')}; then: knapper run")
     model = list_models()[0]

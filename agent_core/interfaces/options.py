@@ -38,6 +38,8 @@ class RunOptions:
     once: bool = False
     files: tuple[str, ...] = ()
     system: str | None = None
+    is_typed: bool = False
+    """True if the message is a line of standard input, which may be a command."""
     key: str = field(default="", repr=False)
     """A key that was typed: for this run, in memory only."""
 

@@ -22,7 +22,7 @@ from .listeners import JsonLines, Listener
 from .options import RunOptions
 from .question import forget_typed
 from .shell_door import decide, is_attended
-from .slash import take
+from .slash import is_command, take
 from .spans import line, warned
 from .ui import PlainVoice
 from .wrap import write
@@ -35,12 +35,15 @@ _ALONE = "Nobody types here, so the tour plays by itself, in a folder that is re
 async def one_message(options: RunOptions, message: str | None) -> bool:
     """Run one turn, after resuming an interrupted one if requested; return whether all ended with a reply."""
     heard = _listener(options)
-    voice = PlainVoice(approver=decide if is_attended() and (options.approve or not options.as_json) else None)
+    approver = decide if is_attended() and (options.approve or not options.as_json) else None
+    voice = PlainVoice(approver=approver, agrees=options.yes)
     async with opened(options, voice) as talk, asyncio.TaskGroup() as group:
         await _ready(talk)
         with ctrl_c(group, talk.interrupt):
             await _before(talk, options, heard)
-            if message is not None and not talk.failed:
+            if message is not None and options.is_typed and is_command(message):
+                await take(talk, message)
+            elif message is not None and not talk.failed:
                 if not await talk.turn(message, heard) and not talk.left:
                     await talk.drop_unanswered()
                 if talk.has_sent:

@@ -155,7 +155,7 @@ Run = Callable[[Conversation, str], Awaitable[None]]
 async def take(talk: Conversation, text: str) -> None:
     """Process a typed line: a command, or a message to the agent."""
     text = slash_shorthands.long_form(talk, text)
-    if _is_command(text):
+    if is_command(text):
         await command(talk, text.strip())
     else:
         await talk.say(slash_shorthands.message_of(talk, _unescaped(text)))
@@ -167,7 +167,7 @@ async def during(talk: Conversation, text: str) -> None:
     end.
     """
     text = slash_shorthands.long_form(talk, text)
-    if not _is_command(text):
+    if not is_command(text):
         await talk.say_meanwhile(slash_shorthands.message_of(talk, _unescaped(text)))
         return
     text = text.strip()
@@ -206,7 +206,8 @@ def _no_command(name: str) -> UsageError:
     return UsageError(f"There is no command /{one_line(name, 60)}.", fix=fix)
 
 
-def _is_command(text: str) -> bool:
+def is_command(text: str) -> bool:
+    """Check whether a typed line is a command, and no message."""
     # Spaces before the slash, left over from a line that was not sent, do not make it a message.
     typed = text.lstrip(" ")
     return typed.startswith("/") and not typed.startswith("//")

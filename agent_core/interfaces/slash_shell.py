@@ -186,6 +186,9 @@ def _typed(name: str, words: str) -> list[str]:
     if name in _WORDS:
         return _WORDS[name](words)
     noun, verb, *places = _SHELL[name].split()
+    if words and not places:
+        entry = BY_NAME[name.split()[0]]
+        raise UsageError(f"/{name} cannot {one_line(words, 40)}.", fix=f"Type {entry.typed}. {entry.says}")
     if places and not places[0].startswith("["):
         needed(words, name.split()[0])
     return [noun, verb, *_filled(places, words)]

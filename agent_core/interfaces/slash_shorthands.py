@@ -155,7 +155,7 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
         raise UsageError(f"That is not a call: {one_line(why, 200)}.", fix=_LITERALS) from error
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
-    function = talk.workspace.workshop.registry.snapshot().functions.get(node.func.id)
+    function = _callable(talk, node.func.id)
     if function is None and _own(talk, node.func.id):
         fix = f"To see what it takes: ?{node.func.id}. /help lists what you can do yourself."
         raise UsageError(f"{node.func.id} is part of the program: only the agent calls it.", fix=fix)
@@ -171,6 +171,13 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
         reasons = "; ".join(problem.message for problem in problems)
         raise UsageError(f"{function.name} was not called: {one_line(reasons, 400)}.", fix=f"Type ?{function.name}.")
     return function.name, arguments
+
+
+def _callable(talk: Conversation, name: str) -> Function | None:
+    """Return a function of the workspace, or an approved tool of an MCP server."""
+    shop = talk.workspace.workshop
+    foreign = shop.foreign().get(name)
+    return foreign.function if foreign else shop.registry.snapshot().functions.get(name)
 
 
 def _arguments(node: ast.Call, function: Function, talk: Conversation) -> dict[str, Any]:  # Any: values of JSON

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from agent_core.base import machine
 from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
+from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings
 
 from .dialect import AZURE, AzureTerms, dialect_of
@@ -96,10 +97,11 @@ async def choose(
     *,
     servers: Sequence[ServerKind] | None = None,
     weights: Callable[[], str | None] = lambda: None,
+    engine: Callable[[], bool] = lambda: True,
     confirmed: Callable[[str], bool] = lambda url: False,
 ) -> DiscoveredModel:
     """Choose the model. `weights` is the name, without the prefix `local/`, of a local model with weights on this
-    machine.
+    machine; `engine` tells whether what runs it is installed, without which weights are no model.
 
     `confirmed` tells whether this user confirmed an address: a server that may be another user's is used only then.
 
@@ -122,9 +124,9 @@ async def choose(
     if ours := next(trusted, None):
         return ours
     stored = None if name else weights()
-    if stored:
+    if stored and engine():
         return _local(stored.removeprefix(LOCAL_PREFIX), "its weights are on this machine, and nothing else was found")
-    raise UnconfirmedServer(chosen[0].endpoint_url) if chosen else _nothing(name)
+    raise UnconfirmedServer(chosen[0].endpoint_url) if chosen else _nothing(name, stored)
 
 
 async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
@@ -263,8 +265,13 @@ def _local(name: str, why: str) -> DiscoveredModel:
     return DiscoveredModel("", name, "", f"{LOCAL_PREFIX}{name}: {why}", kind="local")
 
 
-def _nothing(name: str) -> NoModel:
-    message = f"No server on this machine has the model `{name}`" if name else "No model is set and none was found"
+def _nothing(name: str, stored: str | None) -> NoModel:
+    """Return the error that there is no model; `stored` is a local one that is here without its engine."""
+    none = f"No server on this machine has the model `{name}`" if name else "No model is set and none was found"
+    message = f"{none}."
+    if stored:
+        here = f"The weights of {LOCAL_PREFIX}{stored.removeprefix(LOCAL_PREFIX)} are here, and not the engine"
+        message += f"\n{here} that runs them. To install it, type: {add_extra('local')}"
     servers = ", ".join(server.name for server in quirks().servers)
     ways = (
         "Three ways to get one:",
@@ -273,4 +280,4 @@ def _nothing(name: str) -> NoModel:
         f"2. a local server:  start {servers}; it is found automatically",
         f"3. a local model:   knapper models get {_SUGGESTED}   (1.1 GB, no key, no server)",
     )
-    return NoModel(f"{message}.", fix="\n".join(ways))
+    return NoModel(message, fix="\n".join(ways))

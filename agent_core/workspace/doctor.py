@@ -4,7 +4,6 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 from agent_core import __version__
@@ -16,6 +15,7 @@ from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.memory.embedding import Embedder
 from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import LOCAL_PREFIX, DiscoveredModel, asks_endpoint
+from agent_core.model.local.weights import has_engine
 from agent_core.model.schemas import loosened
 from agent_core.registry.function import Function
 from agent_core.storage import Store
@@ -120,7 +120,7 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable[Functio
         lacks_weights = chosen.kind == "local" and is_missing(f"{LOCAL_PREFIX}{chosen.model_name}")
     except KnapperError as error:
         return {"ok": False, "problem": error.message, "fix": error.fix}
-    if chosen.kind == "local" and find_spec("xllamacpp") is None:
+    if chosen.kind == "local" and not has_engine():
         message = "The engine of the local model is not installed."
         return {"ok": False, "problem": message, "fix": f"Type: {add_extra('local')}"}
     if lacks_weights:

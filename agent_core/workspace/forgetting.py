@@ -210,8 +210,9 @@ class Forgetting:
         for path in sorted(self._root.glob(_ASIDE)):
             if mention.within(_read(path, _MOST_BYTES)):
                 yield str(path.relative_to(self._root)), "a state file that was set aside; delete it"
+        word = Mention(mention.text, exact=mention.exact, word=True)  # a part of another word in a file is no mention
         for path in _own_files(self._root):
-            if count := mention.count(_read(path, _OWN_BYTES)):
+            if count := word.count(_read(path, _OWN_BYTES)):
                 yield (
                     str(path.relative_to(self._root)),
                     f"your file, in {count} place{'' if count == 1 else 's'}; edit it, then forget again",

@@ -17,6 +17,7 @@ from agent_core.base.own_environment import environment
 from agent_core.base.settings import ModelSettings, Settings, load
 from agent_core.base.settings_file import write_values
 from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose, listed
+from agent_core.model.local.weights import has_engine
 from agent_core.model.reply import Reply
 from agent_core.model.request import Request
 from agent_core.model.tokens import Window
@@ -54,7 +55,7 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
     began = time.monotonic()
     try:
         weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
-        chosen = await choose(patient, environment, weights=weights, confirmed=confirmed)
+        chosen = await choose(patient, environment, weights=weights, engine=has_engine, confirmed=confirmed)
         if settings.name:
             await listed(chosen)
         window = await _ask(chosen, patient)

@@ -17,6 +17,7 @@ from agent_core.functions.gate.reader import Reader
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model import Model
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
+from agent_core.model.local.weights import has_engine
 from agent_core.runtime.agent_models import OpenedModel, OpenModel
 from agent_core.storage import prepare_state_dir
 
@@ -68,7 +69,7 @@ class ModelOpener:
     async def choose(self, settings: ModelSettings) -> DiscoveredModel:
         """Return the model that these settings mean here."""
         confirmed = partial(is_confirmed, self._root)
-        return await choose(settings, self.environment, weights=_best_installed, confirmed=confirmed)
+        return await choose(settings, self.environment, weights=_best_installed, engine=has_engine, confirmed=confirmed)
 
     def embedder(self) -> Embedder | None:
         """Return the embedder that finds texts by meaning; until the user confirms the address it fails, and nothing is

@@ -24,7 +24,6 @@ from sandbox.processes.startup import LEVELS, Level, StartedLevel, plan_at, plan
 from tests.attacks import ahead
 from tests.attacks.rows import MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
-from tests.kit.levels import STORE
 
 # Enough for an honest call; what never returns is stopped much earlier.
 LIMITS: Final = Limits(wall_s=30, cpu_s=20, requests=300, output=MOST_OUTPUT)
@@ -64,6 +63,8 @@ def bare(plan: ZygotePlan, without: tuple[str, ...]) -> ZygotePlan:
 async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool | None] | str]:
     """A sandbox at just this level, or why there is none."""
     if level == "portable":
+        from tests.kit.levels import STORE
+
         try:
             started = await Sandbox.start(packages=(), parallel=_AT_ONCE + 1, level=level, store=STORE)
         except SandboxUnavailable as error:

@@ -153,6 +153,7 @@ async def test_it_says_where_a_name_stays_because_the_file_is_the_users(told: Pa
     source = told / "functions" / "words.py"
     source.write_text(source.read_text().replace("Make a slug", f"Make a slug for {NAME}"))
     (told / "export.json").write_text(json.dumps({"name": NAME}))
+    (told / "longer.txt").write_text(f"un{NAME}s")  # a part of another word is no mention
     done = run(told, "memory", "forget", NAME, "-y")
     assert [row["place"] for row in done["stays"]] == ["export.json", "functions/words.py"]
     assert NAME in source.read_text()

@@ -20,6 +20,7 @@ from agent_core.functions.gate.rules import severity
 from agent_core.functions.gate.substance import substance
 from agent_core.functions.gate.trial import load
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of
 from tests.kit.drawing import drawn
@@ -329,6 +330,27 @@ async def test_one_finding_for_each_error_and_line_and_three_at_most(workers: Sa
     verdict = await judged(workers, f"def f(n: int) -> int:\n{lines}    return n\n", "f(0) → 0", "f(50) → 50")
     assert len(told(verdict)) == 3
     assert [one.partition("raises")[0] for one in told(verdict)] == [f"fails-on: `f({n})` " for n in (1, 2, 3)]
+
+
+async def test_what_fails_for_a_package_that_is_not_granted_is_told_by_the_examples_alone(workers: Sandbox) -> None:
+    code = """
+        def f(rows: list[str]) -> str:
+            \"\"\"Draw a table.
+
+            >>> f(["a"])
+            'a'
+            >>> f(["b"])
+            'b'
+            \"\"\"
+            from no_such_table import table
+
+            return table(rows)
+        """
+    gate = Gate(workers, limits=Limits(wall_s=5))
+    verdict = await gate.judge_module(ModuleSource.of("m", dedent(code).lstrip(), "functions/m.py"), Snapshot.empty())
+    look = await gate.look_closer("f", verdict, Snapshot.empty().with_module(verdict.reading))
+    assert "tried" in next(stage.note for stage in look.stages if stage.stage == "robust")
+    assert not [problem for problem in look.problems if problem.code in CODES]
 
 
 async def test_what_was_not_reached_in_time_is_said(workers: Sandbox) -> None:

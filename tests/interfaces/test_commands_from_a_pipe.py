@@ -96,6 +96,16 @@ def test_a_pipe_has_shown_what_it_asks_for(folder: Path) -> None:
     assert "Count the vowels in a text." in done.stdout
 
 
+def test_one_line_from_a_pipe_is_run_as_a_command_and_other_text_is_asked(folder: Path) -> None:
+    with scripted([Say("Hi.")]) as model:
+        done = knapper("run", "--once", *flags(model), cwd=folder, given="/functions\n")
+        refused = knapper("run", "--once", *flags(model), cwd=folder, given="/agents new editor\n")
+        asked = knapper("run", "--once", *flags(model), cwd=folder, given="/functions\nare what?\n")
+    assert "Count the vowels in a text." in done.stdout
+    assert (refused.returncode, "came from a pipe" in refused.stdout) == (1, True)
+    assert "Hi." in asked.stdout
+
+
 def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(folder: Path) -> None:
     with scripted([Say("Hi.")]) as model:
         done = knapper("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(DOES_MORE)]))

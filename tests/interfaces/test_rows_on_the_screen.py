@@ -77,6 +77,18 @@ def workspace(tmp_path: Path) -> Path:
             id="refused-and-mended",
         ),
         pytest.param(
+            [Ask(create(FLAWED)), Ask(Wanted("confirm_function", {"function_name": "count_vowels"})), CALL, FIVE],
+            12,
+            [
+                r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
+                r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
+                r"✓ made count_vowels\(text\) -> int · 2 of 2 examples, 1 now says what came back · .*/show 2",
+                r"  - count_vowels\(\"xyz\"\) → 7",
+                r"  \+ count_vowels\(\"xyz\"\) → 0",
+            ],
+            id="refused-and-confirmed",
+        ),
+        pytest.param(
             [Ask(create(SHIPPING, "shipping")), predicted, Ask(Wanted("shipping", {"weight": 12})), FIVE],
             12,
             [

@@ -48,6 +48,16 @@ def test_functions_can_be_listed_looked_into_and_tested(grown: Path) -> None:
         screen.wait_for("Type /test NAME [JSON].")
 
 
+def test_words_that_a_command_does_not_take_are_told_and_an_address_of_one_session_is_named(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.line("/agents new editor")
+        screen.wait_for("/agents cannot new editor.")
+        screen.wait_for("/switch NAME makes one.")
+        screen.line("/exit")
+        assert screen.exit_code() == 0
+        assert "To keep it, type: knapper configure" in screen.scrolled()
+
+
 @pytest.mark.parametrize("arguments", ["", " {}"], ids=["examples", "call"])
 def test_ctrl_c_ends_a_test_that_takes_long(tmp_path: Path, arguments: str) -> None:
     (tmp_path / "functions").mkdir()

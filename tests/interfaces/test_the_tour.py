@@ -117,6 +117,19 @@ def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
     assert "is not made yet" in line.text
 
 
+def test_notes_below_a_value_are_not_said_with_it() -> None:
+    call = {"id": "1", "function": {"name": "count_vowels", "arguments": '{"text": "rhythm"}'}}
+    messages: list[dict[str, Any]] = [  # Any: as on the wire
+        {"role": "assistant", "content": "**Screen 4 of 9"},
+        {"role": "user", "content": "how many vowels are in rhythm?\n\n[notice] `count_vowels` changed"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "7\n\nA human changed `total` from 1 to 7 at the debugger."},
+    ]
+    line = play(messages, frozenset({"count_vowels"}))
+    assert '7 in "rhythm"' in line.text or 'In "rhythm" it is 7 now:' in line.text, line.text
+    assert "debugger" not in line.text
+
+
 def test_the_tour_asks_for_a_file_and_reads_it_by_a_yes(tmp_path: Path) -> None:
     with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE | home(tmp_path)) as screen:
         screen.wait_for("Screen 1 of 9")

@@ -8,7 +8,7 @@ from agent_core.interfaces.render.memory_view import edit_says, found_lines, his
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import plain
 from agent_core.memory.results import FoundItem, ResultPage
-from agent_core.storage import BlockChange
+from agent_core.storage import BlockChange, BlockRow
 
 
 @pytest.mark.parametrize("screen", [60, 80, 100, 120])
@@ -79,6 +79,14 @@ def test_a_search_of_which_no_hit_has_a_word_says_so_first_and_shows_the_nearest
     first, *hits = plain(found_lines([page])).splitlines()
     assert first == "No hit has: emu. The nearest by meaning:"
     assert [hit.rpartition(" ")[2] for hit in hits] == ["0", "1", "2"]
+
+
+def test_a_search_shows_the_lines_of_blocks_that_have_a_word_of_it_first() -> None:
+    page = ResultPage("messages", (FoundItem(1, "a cup", 0.0, "you"),), 0, 1, 10, frozenset({"tea"}), missing=("tea",))
+    block = BlockRow("b-1", "human", "I like tea.\nI am tall.", 2_000)
+    first, second, third = plain(found_lines([page], blocks=[block])).splitlines()
+    assert (first, second) == ("- the block human: I like tea.", "The nearest by meaning:")
+    assert third.endswith("a cup")
 
 
 def test_a_search_that_finds_nothing_tells_a_human_no_hint_for_the_model() -> None:

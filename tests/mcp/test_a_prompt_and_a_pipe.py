@@ -16,6 +16,7 @@ from tests.kit.program import surroundings
 from tests.kit.terminal import KNAPPER
 
 from .conftest import text_of
+from .test_tools_of_strangers import approved, tool
 
 
 @pytest.fixture
@@ -65,3 +66,16 @@ def test_a_server_without_a_client_ends_at_once_and_says_nothing(tmp_path: Path)
     program = [sys.executable, "-m", "agent_core", "mcp"]
     done = subprocess.run(program, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_an_approved_tool_of_another_program_is_called_by_hand_at_the_prompt(tmp_path: Path) -> None:
+    approved(tmp_path, tool("echo"), says="heard you")
+    with prompt([], tmp_path) as (screen, _):
+        screen.line('=strange__echo(text="a")')
+        screen.wait_for("heard you")
+        screen.line('/call strange__echo {"text": 5}')
+        screen.wait_for("strange__echo(text=5)")
+        screen.line("=strange__echo(5, 6)")
+        screen.wait_for("strange__echo takes 1 argument, and 2 came.")
+        screen.line("/test strange__echo")
+        screen.wait_for("has no examples")

@@ -269,6 +269,23 @@ def test_a_server_that_fails_says_why_and_leaves_no_entry(
     assert json.loads(capsys.readouterr().out)["servers"] == []
 
 
+def test_an_added_server_shows_a_line_for_each_tool_and_last_what_comes_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
+    assert main(["mcp", "add", "far", "http://127.0.0.1:9/mcp", "-C", str(tmp_path)]) == 1
+    assert "http://127.0.0.1:9 cannot be reached: " in capsys.readouterr().err
+    command = [sys.executable, str(STRANGER), str(does(tmp_path, tool("echo", "Repeat.\nAll."), tool("look")))]
+    assert main(["mcp", "add", "near", "--unconfined", "-C", str(tmp_path), "--", *command]) == 0
+    first, second, whole, last = capsys.readouterr().out.splitlines()
+    assert (first, second) == ("echo (new)  Repeat.", "look (new)  Repeat.")
+    assert whole.endswith("knapper mcp approve near")
+    assert last.startswith("To use these: knapper mcp approve near ")
+    assert main(["mcp", "approve", "near", "-C", str(tmp_path)]) == 0
+    assert '"properties"' in capsys.readouterr().out
+
+
 def test_an_entry_that_was_there_outlives_an_add_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()

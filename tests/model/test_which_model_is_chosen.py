@@ -132,6 +132,12 @@ async def test_stored_weights_are_taken_when_nothing_else_is_found() -> None:
     assert (chosen.kind, chosen.model_name) == ("local", "small")
 
 
+async def test_weights_without_their_engine_are_no_model_and_the_error_says_what_installs_it() -> None:
+    with pytest.raises(NoModel, match="The weights of local/small are here, and not the engine") as caught:
+        await choose(ModelSettings(), NONE, servers=[CLOSED], weights=lambda: "small", engine=lambda: False)
+    assert "To install it, type: " in caught.value.message
+
+
 @pytest.mark.parametrize("name", [None, "gemma3"])
 async def test_nothing_found_names_the_three_ways(scripted: Scripted, name: str | None) -> None:
     servers = [CLOSED, here("One", scripted([], models=["embed-only" if name is None else "other"]))]

@@ -182,28 +182,3 @@ LIGHTS = Wanted(
     "create_function",
     {"function_name": "lights_off", "function_code_with_docstring": ONLY_PRINTS, "request_heartbeat": True},
 )
-
-
-async def test_a_message_that_claims_what_was_rejected_goes_back_to_its_writer_once(at_desk: OpenDesk) -> None:
-    honest = Expect(send("I could not."), contains("was not made in this turn, so the user was not shown this message"))
-    desk = await memgpt(at_desk, [Ask(LIGHTS), send("I made `lights_off`, and they are off."), honest, Say("")])
-    events = await desk.say("Turn off the lights.")
-    assert "".join(each.text for each in of(Text, events)) == ended(events).reply == "I could not."
-
-
-async def test_a_message_that_keeps_the_claim_up_is_not_shown_but_what_is_so(at_desk: OpenDesk) -> None:
-    claim = send("I made `lights_off`, and they are off.")
-    desk = await memgpt(
-        at_desk, [Ask(LIGHTS), claim, claim, Expect(Say(""), contains("was not shown this message, but"))]
-    )
-    events = await desk.say("Turn off the lights.")
-    assert ended(events).reply.startswith("`lights_off` was not made in this turn. In the way: ")
-    assert "".join(each.text for each in of(Text, events)) == ended(events).reply
-
-
-@pytest.mark.parametrize(("steps", "times"), [(3, 2), (8, 4)])
-async def test_inner_text_that_keeps_a_claim_up_is_not_shown_either(at_desk: OpenDesk, steps: int, times: int) -> None:
-    claims = [Say("I made `lights_off`, and they are off.")] * times
-    desk = await memgpt(at_desk, [Ask(LIGHTS), *claims], turn__max_steps=steps)
-    events = await desk.say("Turn off the lights.")
-    assert "they are off" not in "".join(each.text for each in of(Text, events)) + ended(events).reply

@@ -45,6 +45,7 @@ class Mention:
             fix = f"Give {_LEAST} to {_LONGEST:,} characters."
             raise UsageError(f"`{text[:60]}` is not a text that can be forgotten everywhere.", fix=fix)
         self.text = text
+        self.exact = exact
         self.longer: Counter[str] = Counter()
         flags = re.NOFLAG if exact else re.IGNORECASE
         before, after = (_BEFORE, _AFTER) if word else ("", "")

@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from agent_core.base import machine, programs
 from agent_core.base.errors import KnapperError
@@ -222,7 +223,12 @@ class ServerConnection:
             return "it closed its output"
         if why in _REFUSED and self._intake and self._intake.refusal:
             return f"it answered with the status {self._intake.refusal}{self._hint()}"
-        return why
+        return f"{self._address()} cannot be reached: {why}" if _is_unreached(failure) else why
+
+    def _address(self) -> str:
+        """Return where it is, without what may be secret in its address."""
+        parts = urlsplit(self.entry.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     def _hint(self) -> str:
         is_locked = self._intake is not None and self._intake.refusal in (401, 403)
@@ -403,6 +409,12 @@ def _errors() -> tuple[type[Exception], ...]:
 
     gone = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
     return (MCPError, httpx2.HTTPError, ValidationError, RuntimeError, TimeoutError, *gone)
+
+
+def _is_unreached(failure: BaseException) -> bool:
+    import httpx2  # noqa: PLC0415 - loaded with the first connection
+
+    return isinstance(failure, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 async def _listing(client: "Client") -> ForeignListing:

@@ -206,7 +206,8 @@ class Gate:
         return replace(reading, leans=fresh.leans) if problems else resolved
 
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
-        """Return the verdict on the same source with the returned results, marked as confirmed.
+        """Return the verdict on the same source with the returned results, marked as confirmed; if it is admitted, its
+        disagreements are those that this settled.
 
         Without an example that agreed by itself the function joins as a draft.
         """
@@ -215,10 +216,11 @@ class Gate:
             fix = "fix the problems that are listed, with edit_function"
             problem = Problem("cannot-confirm", message, Place(candidate.path), fix)
             return replace(verdict, problems=(*verdict.problems, problem))
-        confirmed = tuple(disagreement.call for disagreement in verdict.to_confirm)
-        after = await self.judge(
-            with_returned_values(candidate, verdict), snapshot, reading=candidate.answer is not None
-        )
+        settled = verdict.to_confirm
+        confirmed = tuple(disagreement.call for disagreement in settled)
+        is_read = candidate.answer is not None
+        after = await self.judge(with_returned_values(candidate, verdict), snapshot, reading=is_read)
+        after = replace(after, disagreements=settled) if after.admitted else after
         after = replace(after, fixes=(*verdict.fixes, *after.fixes), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
             return after

@@ -238,9 +238,14 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
 
 def wants_grant(result: ExampleResult, needs: Grants) -> bool:
     """Check whether an example failed because outside access is not granted, which only makes it a draft."""
-    if result.agreed or not isinstance(result.outcome, Raised):
+    return not result.agreed and lacks_grant(result.outcome, needs)
+
+
+def lacks_grant(outcome: Outcome, needs: Grants) -> bool:
+    """Check whether a call failed as calls do for which some of these grants are not given."""
+    if not isinstance(outcome, Raised):
         return False
-    kind = result.outcome.failure.type.rpartition(".")[2]
+    kind = outcome.failure.type.rpartition(".")[2]
     return (needs.is_outward and kind in _SHUT) or (bool(needs.packages) and kind in _ABSENT)
 
 

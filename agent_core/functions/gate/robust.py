@@ -33,6 +33,7 @@ from .arguments.schema_fit import fits
 from .arguments.shrink import shrink
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
+from .proof import lacks_grant
 from .substance import HOLLOW
 from .tree import is_bare_call, nodes_of
 from .trial import TrialTools
@@ -179,7 +180,9 @@ class Trial:
                     yield failure
 
     def _is_right(self, outcome: Raised | TimedOut | Killed) -> bool:
-        return isinstance(outcome, Raised) and is_right(outcome, self._right)
+        return isinstance(outcome, Raised) and (
+            is_right(outcome, self._right) or lacks_grant(outcome, self._draft.needs)  # the examples say so already
+        )
 
     def _reads_a_format(self, call: Arguments) -> bool:
         """Check whether the call has another text than the examples where the body takes texts apart."""

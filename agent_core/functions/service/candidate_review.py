@@ -189,6 +189,7 @@ class CandidateReview:
         ]
         after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
         after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing, predicted=verdict.predicted)
+        after = replace(after, disagreements=verdict.disagreements or after.disagreements)
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refused(

@@ -18,7 +18,7 @@ from ..gate import Candidate, GivenExample, Verdict
 from ..gate.meaning import DISPUTED, REACHES_NOTHING
 from ..gate.reader import ReaderAnswer
 from ..gate.rules import CHALLENGED
-from ..gate.verdict import GRANTABLE, Fix, StageReport, Survivor, refusing
+from ..gate.verdict import GRANTABLE, Disagreement, Fix, StageReport, Survivor, refusing
 
 FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 UNSETTLED = frozenset({DISPUTED, REACHES_NOTHING})
@@ -61,6 +61,7 @@ class Judgment:
     survivors: tuple[Survivor, ...] = ()
     challenges: tuple[str, ...] = ()
     predicted: tuple[str, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
     thumb: str = ""
     note: str = ""
     reach: tuple[str, ...] | None = None  # None: it was not recorded
@@ -80,6 +81,7 @@ class Judgment:
             challenges=tuple(data.get("challenges") or ()),
             predicted=tuple(data.get("predicted") or ()),
             reach=None if data.get("reach") is None else tuple(data["reach"]),
+            disagreements=tuple(Disagreement(**row) for row in data.get("disagreements") or ()),
         )
 
     @classmethod
@@ -119,6 +121,11 @@ class Judgment:
     def fails_examples(self) -> bool:
         """True if examples of it failed; it may have been admitted all the same, as a draft."""
         return any(problem.code in FAILED_EXAMPLES for problem in self.problems)
+
+    @property
+    def taken_over(self) -> tuple[Disagreement, ...]:
+        """The examples that say what came back since this verdict, and said something else or nothing before."""
+        return tuple(row for row in self.disagreements if self.admitted and row.call in self.confirmed)
 
     @property
     def imported_hash(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base import events
-from agent_core.base.errors import KnapperError, WorkspaceError
+from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.problem import Problem
 from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import one_line
@@ -360,8 +360,16 @@ class FunctionService:
     async def test(
         self, name: str, arguments: str | Mapping[str, Any] | None = None, author: Author | None = None
     ) -> function_facts.FunctionTestReport:
-        """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests."""
-        function = self._function(name)
+        """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests.
+
+        Raises:
+            UsageError: there is no such function, its arguments do not fit, or it is foreign, which has no examples.
+        """
+        if (foreign := self.foreign().get(name)) is not None:
+            if arguments is None:
+                raise UsageError(f"`{name}` has no examples: it is a tool of an MCP server.", fix="Give its arguments.")
+            return function_facts.FunctionTestReport(name, (), await self.calls.made_abroad(foreign, arguments))
+        function = self._function(name, self.foreign())
         if arguments is not None:
             snapshot = self.registry.snapshot()
             report, _ = await self.calls.made(function, snapshot, arguments, author=author)

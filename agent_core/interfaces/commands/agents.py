@@ -28,7 +28,10 @@ _WATCH_S = 1.0
 
 @click.group()
 def agents() -> None:
-    """List, show and delete agents; export or import one as a file; run those that work together, and steer them."""
+    """List, show and delete agents; export or import one as a file; run those that work together, and steer them.
+
+    To make one, talk to it: knapper run --agent NAME
+    """
 
 
 @verb("list", opens=Opens.NOTHING)

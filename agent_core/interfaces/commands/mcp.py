@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # `knapper --help` loads none of it
     from agent_core.functions.foreign.tools import ForeignListing
 
 
+_ABOUT = 100  # characters of a description
+
+
 @click.group(invoke_without_command=True)
 @click.option("--grow", is_flag=True, help="Let clients create, edit and test functions, through the gate.")
 @scene
@@ -78,7 +81,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
         library.book.put(name, entry)
         library.book.forget(name)
         library.book.approve(name, entry)
-        return await _shown(library, name)
+        return await _shown(library, name, is_whole=False)
 
 
 @verb("list", opens=Opens.NOTHING)
@@ -178,8 +181,11 @@ async def _listing(library: "ForeignLibrary", name: str) -> "ForeignListing":
     return connection.listing
 
 
-async def _shown(library: "ForeignLibrary", name: str) -> Result:
-    """Return what there is to approve: each tool, or how it differs from what was approved, and what is suspicious."""
+async def _shown(library: "ForeignLibrary", name: str, *, is_whole: bool = True) -> Result:
+    """Return what there is to approve: each tool, or how it differs from what was approved, and what is suspicious.
+
+    Unless it `is_whole`, of each tool only the beginning of its description is shown.
+    """
     from agent_core.functions.foreign.entry import digest
 
     listing, approved = await _listing(library, name), library.book.tools(name, library.book.entry(name))
@@ -189,9 +195,11 @@ async def _shown(library: "ForeignLibrary", name: str) -> Result:
         if approved.get(tool.name) == tool.to_json():
             continue
         mark = "changed" if tool.name in approved else "new"
-        lines.append(line(("name", one_line(tool.name, 80)), f" ({mark})"))
+        about = "" if is_whole else f"  {one_line(next(iter(bare_lines(visible(tool.description))), ''), _ABOUT)}"
+        lines.append(line(("name", one_line(tool.name, 80)), f" ({mark})", ("dim", about)))
         old = _told(approved.get(tool.name))
-        lines += [line(("dim", f"  {text}")) for text in difflib.ndiff(old, _told(tool.to_json())) if text[0] != "?"]
+        changes = difflib.ndiff(old, _told(tool.to_json())) if is_whole else ()
+        lines += [line(("dim", f"  {text}")) for text in changes if text[0] != "?"]
         if tool.suspicions:
             suspicions[tool.name] = tool.suspicions
             lines += [line(("bad", f"  ! its text {why}")) for why in tool.suspicions]
@@ -200,6 +208,7 @@ async def _shown(library: "ForeignLibrary", name: str) -> Result:
     document = {"name": name, "tools": tools, "digest": digest(tools), "problems": listing.problems}
     if tools == approved:
         return Result({**document, "approved": True}, [line(f"{name}: nothing has changed since you approved it.")])
+    lines += [] if is_whole else [line(f"To read all that they say, with their schemas: knapper mcp approve {name}")]
     fix = f"To use these: knapper mcp approve {name} {digest(tools)}"
     return Result({**document, "suspicions": suspicions, "approved": False}, [*lines, line(fix)])
 

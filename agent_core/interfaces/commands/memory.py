@@ -173,7 +173,10 @@ def _handed(action: str) -> Verb:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only passages with this tag.")
 @_agent
 async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) -> Result:  # Any: the options above
-    """Search what was said, and what was archived. By words and by meaning, the best first."""
+    """Search what was said, and what was archived. By words and by meaning, the best first.
+
+    The lines of blocks that have a word of TEXT are shown before.
+    """
     from ..render.memory_view import found_document, found_lines
 
     memory = await door.memory(agent)
@@ -184,7 +187,9 @@ async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
         searches["archival"] = await memory.archival.search(query, options["tags"], page, count)
     document = {where: found_document(results) for where, results in searches.items()}
     name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
-    return Result(document, found_lines([*searches.values()], f"{quote(query)}{name}"))
+    is_first = options["where"] == "both" and not (page or options["tags"])
+    blocks = await memory.store.blocks(memory.agent) if is_first else ()
+    return Result(document, found_lines([*searches.values()], f"{quote(query)}{name}", blocks))
 
 
 async def _edited(door: Door, name: str, text: str) -> str | None:

@@ -105,8 +105,10 @@ def _complete(options: RunOptions) -> RunOptions:
         raise click.UsageError("--once keeps no conversation, so it takes neither --agent nor --resume.")
     if [options.message, *options.files].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
-    message = options.message
-    if message == "-" or (message is None and options.once and "-" not in options.files and not sys.stdin.isatty()):
+    message, is_piped = options.message, False
+    if message is None and options.once and "-" not in options.files and not sys.stdin.isatty():
+        message, is_piped = "-", not (options.files or options.as_json)
+    if message == "-":
         message = _read_message()
     fix = "Give --message TEXT, or the text on standard input."
     if message is None and (options.once or options.files):
@@ -117,7 +119,7 @@ def _complete(options: RunOptions) -> RunOptions:
         from ..attachments import added
 
         message = added(message, options.files)
-    return replace(options, message=message)
+    return replace(options, message=message, is_typed=is_piped and "\n" not in (message or ""))
 
 
 def _read_message() -> str:
@@ -182,9 +184,15 @@ def _prompt(options: RunOptions) -> int:
     if (workspace := options.root.resolve()) != Path.cwd():
         print(f"The workspace is {workspace}", file=sys.stderr)  # noqa: T201  (before the prompt)
     gc.disable()  # until all is loaded: imports leave no garbage, and looking for it costs a tenth of the way
+    from agent_core.base.settings import load
+
     from ..repl.app import Repl
 
-    return asyncio.run(Repl(options).run())
+    code = asyncio.run(Repl(options).run())
+    if code == 0 and options.base_url and not load(options.root).model.base_url:
+        note = "The address was for this session. To keep it, type: knapper configure"
+        print(note, file=sys.stderr)  # noqa: T201  (after the prompt)
+    return code
 
 
 def _plainly(options: RunOptions) -> int:

@@ -49,7 +49,7 @@ _ENDINGS = {
     "handed_off": "Another agent goes on with it.",
     "stuck": "A person has to decide: /agents shows who waits.",
 }
-_CONFIRM = "confirm_function"  # changes the results of examples, which its verdict counts
+_CONFIRM = "confirm_function"  # changes results of examples alone
 _LEAST_HEAD = 48  # cells of a signature, which take another row where the screen is narrow
 _MOST_CHANGED = 4  # rows of a change that stay on the screen
 
@@ -137,13 +137,26 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     where = where or f"/show {call.number}"
     kept = kept_lines(call, where, columns)
     apart = bare_lines(call.verdict.conflict)[2:]  # what someone saved meanwhile stays: they choose
-    if call.name == _CONFIRM or not (call.verdict.admitted or apart):
+    if call.name == _CONFIRM:
+        return [*kept, *_taken_over(call.verdict, columns)]
+    if not (call.verdict.admitted or apart):
         return kept
     changed = [row for row in apart or call.diff if row[:1] in "+-"]
     more = [line(("dim", f"  … {len(changed) - _MOST_CHANGED} more changed lines"))]
     shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
     rows = indented(coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
     return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
+
+
+def _taken_over(verdict: Judgment, columns: int) -> list[Line]:
+    """Return what the first example that was changed to what came back says, before and now."""
+    sides = [
+        (sign, f"{one_line(row.call, columns // 2)} → {one_line(result, columns)}")
+        for row in verdict.taken_over[:1]
+        for sign, result in (("-", row.expected), ("+", row.returned))
+        if result.strip()
+    ]
+    return indented(coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))
 
 
 def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
@@ -174,8 +187,11 @@ def _made_line(verdict: Judgment, rest: str, columns: int) -> Line:
     """Return what was made, what proves it, and what it reaches."""
     verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
     facts = ["a draft"] if verdict.standing == "draft" else []
-    facts += [examples_note(verdict).removesuffix(" agree")] if verdict.agreed else []
-    facts += [f"{counted(len(verdict.confirmed), 'result')} as returned"] if verdict.confirmed else []
+    taken_over = len(verdict.taken_over)
+    earlier = len(verdict.confirmed) - taken_over
+    now = f", {taken_over} now say{'s' * (taken_over == 1)} what came back" if taken_over else ""
+    facts += [f"{examples_note(verdict).removesuffix(' agree')}{now}"] if verdict.agreed else []
+    facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
     facts += [one_line(reach_words(verdict.reach))] if verdict.reach is not None else []
     tail = "".join(f" · {fact}" for fact in facts) + rest
     head = _signature(verdict) or one_line(verdict.name, 80)

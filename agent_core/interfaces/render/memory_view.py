@@ -11,6 +11,7 @@ from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.blame import BlockLine, blame
 from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.memory.results import FoundItem, ResultPage, coverage, excerpt
+from agent_core.memory.words import stems
 from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
 from sandbox.wire.lines import bare_lines
@@ -164,18 +165,27 @@ def edit_shown(label: str, edit: PlannedEdit | None) -> Result:
     return Result({"label": label, "outcome": edit.outcome, "text": edit.text}, lines, code=0 if is_done else 1)
 
 
-def found_lines(searches: Sequence[ResultPage], query: str = "TEXT") -> list[Line]:
-    """Return search results for the user: what is missing, the hits of all searches, best first, then how many.
+def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable[BlockRow] = ()) -> list[Line]:
+    """Return search results for the user: the lines of `blocks` with a word of the question, what is missing, the hits
+    of all searches, best first, then how many.
 
     Of hits that have no word of the question, only the nearest few.
     """
+    terms = {term for results in searches for term in results.terms}
+    rows = [
+        (block.label, text) for block in blocks for text in bare_lines(text_of(block.value)) if coverage(text, terms)
+    ]
+    rows.sort(key=lambda row: -coverage(row[1], terms))
+    held = [line(("dim", f"- the block {one_line(label, 60)}: "), excerpt(text, terms, _HIT)) for label, text in rows]
     missing = [set(results.missing) for results in searches if results.items]
     words = [word for word in searches[0].missing if missing and all(word in row for row in missing)]
     is_far = bool(words) and not any(coverage(item.text, page.terms) for page in searches for item in page.items)
     counts = () if is_far else (text for results in searches for text in _counted(results, query))
-    none = f"No hit has: {', '.join(words)}.{' The nearest by meaning:' if is_far else ''}"
+    words = [word for word in words if not any(coverage(text, stems([word])) for _, text in rows)]
+    none = [f"No hit has: {', '.join(words)}."] * bool(words) + ["The nearest by meaning:"] * is_far
     return [
-        *([line(("dim", none))] if words else []),
+        *held[:_COUNT],
+        *([line(("dim", " ".join(none)))] if none else []),
         *_merged(searches)[: _NEAREST if is_far else None],
         *(line(("dim", text)) for text in counts),
         *[line(("dim", f"Searched by words alone: {results.trouble}")) for results in searches if results.trouble][:1],

@@ -11,7 +11,6 @@ import os
 import platform
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from ..request import Request, Tell
 from ..tokens import Window
 from . import pool
 from .child import EnginePlan
-from .weights import PREFIX, Weights, named, path, verify
+from .weights import PREFIX, Weights, has_engine, named, path, verify
 
 SIZES: Final = (16_384, 8_192, 4_096)
 """Windows in tokens, the one to take first."""
@@ -182,7 +181,7 @@ def check_engine() -> None:
     Raises:
         ModelError: it is not; the message names it.
     """
-    if find_spec("xllamacpp") is None:
+    if not has_engine():
         raise ModelError(
             "The local model needs the package xllamacpp, which is not installed.",
             fix=f"Type: {add_extra('local')}",

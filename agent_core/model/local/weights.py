@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,11 @@ class Weights:
     publisher: str
     url: str
     packages: Packages | None = None
+
+
+def has_engine() -> bool:
+    """Check whether the package that runs the weights is installed."""
+    return find_spec("xllamacpp") is not None
 
 
 @cache

@@ -127,13 +127,14 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
     number = min(len(situation.answers), len(scene.steps) - 1)
     step = scene.steps[number]
     answer = situation.answers[-1] if situation.answers else ""
-    is_awaited = re.search(step.expect, answer) is not None
+    value = answer.partition("\n")[0]  # below a value stand notes to the model, as on what a human did at the debugger
+    is_awaited = any(re.search(step.expect, text) for text in (value, answer))
     if not is_awaited and step.otherwise:
         line = _headed(step.otherwise.strip(), scene.screen, tour)
         return TourReply(_REMINDED if situation.has_replied else line)  # a refusal left alone is asked about once more
     if len(situation.answers) >= len(scene.steps) or not is_awaited:
         return TourReply(_headed(_filled(tour.astray, {"answer": answer}), situation.screen, tour))
-    text = _filled(step.text, {**words, "answer": answer})
+    text = _filled(step.text, {**words, "answer": value})
     if step.call:
         return TourReply(text, step.call, {name: _filled(value, words) for name, value in step.arguments.items()})
     return TourReply(_headed(text, scene.screen, tour))
