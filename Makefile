@@ -39,7 +39,8 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
 	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox tests
 	@rm -rf .pytest_cache
-	$(SUITE) -n 3 --dist worksteal && $(PORTABLE) -n 3 $(SAMPLE) || { echo "Once more, alone, what failed beside all others:"; $(SUITE) --last-failed --last-failed-no-failures none; }
+	$(SUITE) -n 3 --dist worksteal || { echo "Once more, alone, what failed beside all others:"; $(SUITE) --last-failed --last-failed-no-failures none; }
+	$(PORTABLE) -n 3 $(SAMPLE) || $(PORTABLE) --last-failed --last-failed-no-failures none
 
 # The long tests, every case of those of which the suite runs a sample, and properties with new examples.
 soak: .venv/.dev

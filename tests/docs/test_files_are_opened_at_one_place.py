@@ -29,7 +29,7 @@ ALLOWED = {
         interfaces/repl/prompt model/discover model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
-        access/broker/log access/grants/permit access/grants/record access/packages/environment
+        access/broker/log access/grants/files access/grants/permit access/grants/record access/packages/environment
         base/old_name base/seal storage/folder
         interfaces/server/serving storage/sqlite/recovery workspace/forgetting""",
     "the one place": "base/plain_files",

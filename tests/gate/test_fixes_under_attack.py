@@ -88,7 +88,11 @@ def test_a_hint_means_what_its_name_means_in_the_file() -> None:
 
 
 async def test_each_kind_of_fix_can_be_switched_off_in_the_settings(tmp_path: Path) -> None:
-    code = function("return math.floor(a) + b").replace("\n    Args:", "\n    :param a: x\n    Args:")
+    code = (
+        function("return math.floor(a) + b")
+        .replace("    Args:\n        a:", "    :param a:")
+        .replace("        b:", "    :param b:")
+    )
     async with Workspace.open(tmp_path, flags={"gate.fixes_off": ["missing-import"]}) as workspace:
         verdict = await workspace.workshop.create("f", code)
     assert [one.code for one in verdict.fixes] == ["docstring-style"]

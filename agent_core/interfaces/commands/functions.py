@@ -13,7 +13,6 @@ import click
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
-from agent_core.registry.validation import NotJson, read_object
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from ..editor import open_editor
@@ -309,6 +308,8 @@ def _read(door: Door, arguments: str) -> str:
     if not problem:
         return text
     example = '{"name": 1}'
+    from agent_core.registry.validation import NotJson, read_object
+
     with suppress(NotJson):
         example = json.dumps(read_object(text), ensure_ascii=False)
     raise UsageError(f"The arguments are no JSON object: {problem}.", fix=f"Write: --args {shlex.quote(example)}")
