@@ -325,7 +325,7 @@ class FileRequests:
         """Make a change below a granted folder, in the folder that is there now, reached through no link."""
         above = replace(asked, real=asked.real.parent, item=f"{asked.item.rstrip('/').rpartition('/')[0] or '.'}/")
         with self._held(above, writes=True) as grant:
-            folder = os.open(f"/proc/self/fd/{grant.descriptor}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = machine.reopen(grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)
         name = asked.real.name
         try:
             match act:
@@ -419,7 +419,7 @@ class FileRequests:
 
 
 def _truncate(name: str, folder: int, size: int) -> None:
-    descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    descriptor = os.open(name, os.O_WRONLY | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC, dir_fd=folder)
     try:
         os.ftruncate(descriptor, size)
     finally:

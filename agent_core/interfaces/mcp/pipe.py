@@ -82,4 +82,4 @@ async def _standard_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio
 def _is_nothing(source: BinaryIO) -> bool:
     """Check whether this is /dev/null: its end is there at once, and the event loop cannot wait for it."""
     found, nothing = os.fstat(source.fileno()), Path(os.devnull).stat()
-    return stat.S_ISCHR(found.st_mode) and found.st_rdev == nothing.st_rdev
+    return stat.S_ISCHR(found.st_mode) and os.path.samestat(found, nothing)

@@ -153,7 +153,7 @@ class Child:
         if not self.has_ended:
             with suppress(ProcessLookupError):
                 # Not `Process.kill`, which reaps behind the back of the loop: how it ended would be lost.
-                os.kill(self._process.pid, signal.SIGKILL)
+                os.kill(self._process.pid, machine.KILLED)
         if self._process.stdin is not None:
             self._process.stdin.close()
         await self._process.wait()
