@@ -140,7 +140,17 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 class _Telling:
-    """A client of the package that tells of each wait before another try."""
+    """A client of the package that tells of each wait before another try, and no endpoint of this machine."""
+
+    _platform: Any  # the package's
+
+    def __init__(self, **terms: Any) -> None:  # Any: the package's
+        super().__init__(**terms)
+        self._platform = "Unknown"  # to find out, the package starts `uname`
+
+    def platform_headers(self) -> dict[str, str]:
+        """Return nothing, where the package names the operating system and the Python."""
+        return {}
 
     def _calculate_retry_timeout(self, *given: Any, **named: Any) -> float:  # Any: the package's
         wait_s: float = super()._calculate_retry_timeout(*given, **named)  # type: ignore[misc]  # of what it is mixed into

@@ -213,7 +213,8 @@ def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> Zygot
 
 def another_user() -> int | None:
     """Return a user that no account has, if this system can have one, else `nobody`."""
-    lines = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    users = Path("/proc/self/uid_map")
+    lines = [line.split() for line in users.read_text().splitlines()] if users.exists() else []
     mapped = [range(int(first), int(first) + int(count)) for first, _outside, count in lines]
     candidates = (_NOBODY_BASE + os.getpid(), _NOBODY)
     return next((user for user in candidates if any(user in span for span in mapped)), None)

@@ -130,7 +130,7 @@ async def test_what_an_agent_does_not_see_it_cannot_reach_by_another_way(tmp_pat
     script = lambda seen: Say("Ok.") if seen.messages[-1]["role"] == "tool" else Ask(*wanted)  # noqa: E731
     async with team(tmp_path, {"editor": script}) as agents:
         listed, found, *others = answers(await agents.say("Go on.", to="editor"))
-    assert all("count_twice" in text and "count_all" not in text for text in (listed, found))
+    assert all("count_twice" in text and "count_all(" not in text for text in (listed, found))
     assert all("There is no function `count_all` in functions/." in answer for answer in others)
 
 

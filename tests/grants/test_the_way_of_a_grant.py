@@ -76,7 +76,7 @@ async def test_a_version_that_needs_less_gets_no_more_than_it_shows(here: Room, 
     here.shop.granting.approver = human("yes")
     both = code.replace("return self", "self.secret('KEY')\n    return self")
     await here.shop.create("weather", both, "sky", author=AGENT)
-    await here.shop.replace("weather", code, author=AGENT)
+    await here.shop.replace("weather", code, reason="No key is needed.", author=AGENT)
     snapshot = here.shop.registry.snapshot()
     now = await here.shop.granting.book.allowed(snapshot.functions["weather"], snapshot)
     assert now == Grants(network=(host,))

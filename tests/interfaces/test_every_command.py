@@ -10,7 +10,7 @@ from tests.kit import Repeat, Say
 
 TYPED = {
     "help": ("/help", "Browse the functions"),
-    "functions": ("/functions vow", "Count the vowels in a text."),
+    "functions": ("/functions vow", "Count the vowels"),
     "introspect": ("/introspect count_vowels", "functions/words.py:1"),
     "about": ("/about count_vowels", "def count_vowels(text: str) -> int"),
     "call": ('/call count_vowels("ab")', "count_vowels(text='ab')"),

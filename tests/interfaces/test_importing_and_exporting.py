@@ -166,9 +166,3 @@ def test_a_function_imported_without_hints_takes_what_its_body_takes(
 ) -> None:
     called = knapper("functions", "call", name, "--args", json.dumps(arguments), cwd=hintless)
     assert (called.returncode, called.stdout) == (0, result), called.stderr
-
-
-def test_a_place_is_a_whole_number_although_the_examples_alone_say_so(hintless: Path) -> None:
-    called = knapper("functions", "call", "nth", "--args", '{"items": [1, 2], "number": 0.5}', cwd=hintless)
-    assert called.returncode != 0
-    assert "expected integer" in called.stdout + called.stderr

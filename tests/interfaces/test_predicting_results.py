@@ -48,7 +48,7 @@ def test_a_script_gives_the_results_on_the_command_line(folder: Path) -> None:
     verdict = json.loads(done.stdout)
     assert (done.returncode, verdict["admitted"], verdict["predicted"]) == (0, True, calls)
     text = (folder / "functions" / "grown.py").read_text()
-    assert all(f">>> {call}\n    {right(call)}\n" in text for call in calls)
+    assert not any(call in text for call in calls)
 
 
 def test_a_script_whose_results_disagree_reads_both(folder: Path) -> None:

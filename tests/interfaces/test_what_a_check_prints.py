@@ -51,7 +51,7 @@ def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> N
     count = sum(line.startswith("  lib/first.py:") for line in others)
     assert (done.returncode, f"✗ first refused: {count} problems" in headline) == (1, True), done.stdout
     assert "lib/first.py:4:11 no-type: " in done.stdout
-    assert "inferred `width: int` from its examples and defaults" in done.stdout
+    assert "`width: int`, as its default is" in done.stdout
     assert "`text: …`" in done.stdout
 
 

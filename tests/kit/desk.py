@@ -60,7 +60,7 @@ def shipping(weight: int, express: bool = False) -> int:
 def another(name: str) -> str:
     """A function like the example, under another name; it counts some consonants, too, so it is no copy."""
     consonants = "".join(letter for at, letter in enumerate("bcdfjklpsvwxz") if crc32(name.encode()) >> at & 1)
-    sentence = "Count some letters besides the vowels in a text."
+    sentence = f"Count the vowels in a text, and of the other letters {consonants or 'none'}{name}."
     named = VOWELS.replace("count_vowels", name).replace("Count the vowels in a text.", sentence)
     return named.replace('"aeiou"', f'"aeiou{consonants}{name.upper()}"')
 

@@ -59,6 +59,7 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
     values = {
         "agent": "scout",
         "model.mode": "native",
+        "model.api": "chat",
         "sandbox.packages": '["numpy"]',
         "gate.fixes_off": '["prompts"]',
         "turn.shown_functions": "20",

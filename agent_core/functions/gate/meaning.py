@@ -170,7 +170,9 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
     node = draft.function
     if node is None:
         return ""
-    head = ast.unparse(ast.FunctionDef(node.name, node.args, [ast.Pass()], [], node.returns, lineno=1)).splitlines()[0]
+    head = ast.unparse(ast.FunctionDef(node.name, node.args, [ast.Pass()], [], node.returns, lineno=1)).partition("\n")[
+        0
+    ]
     lines, in_result = [], False
     for line in bare_lines(docstring_of(node)):
         is_call = line.lstrip().startswith((">>>", "..."))

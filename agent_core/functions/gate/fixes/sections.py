@@ -9,6 +9,8 @@ import re
 import docstring_parser
 from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
 
+from sandbox.wire.lines import bare_lines
+
 from ..tree import parameters
 from .prose import prose
 from .view import View
@@ -41,7 +43,7 @@ def to_google(view: View) -> str:
             part.description = " ".join((part.description or "").split())
         elif isinstance(part, DocstringReturns) and view.node.returns is not None:
             part.type_name = None
-    composed = _trimmed(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE).splitlines())
+    composed = _trimmed(bare_lines(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE)))
     examples = lines[end:] if end < len(lines) else []
     return written.rewritten(view.text, [*composed, *([""] if examples else []), *_trimmed(examples)])
 
@@ -53,7 +55,9 @@ def _hinted(view: View) -> set[str]:
 def _first_example(lines: list[str]) -> int:
     """Return the number of lines before the first example, and before the heading over it."""
     at = next((at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")), len(lines))
-    while at and (not lines[at - 1].strip() or _UNDERLINE.match(lines[at - 1]) or lines[at - 1].strip() == "Examples"):
+    while at and (
+        not lines[at - 1].strip() or _UNDERLINE.match(lines[at - 1]) or lines[at - 1].strip().rstrip(":") == "Examples"
+    ):
         at -= 1
     return at
 
