@@ -113,7 +113,9 @@ def _note(draft: Draft, bench: TrialTools) -> str:
     """Return what the reader did, for the verdict."""
     answer = draft.answer
     if answer is None:
-        return "no reader: it is off" if bench.reader is None else "it reaches outside: its grants show what"
+        if bench.reader is None or not draft.is_read:
+            return "no reader: it is off" if bench.reader is None else "not read: only what an agent makes is"
+        return "it reaches outside: its grants show what"
     if answer.error:
         return f"the reader said nothing: {answer.error}"
     agreed = sum(call.agreed for call in answer.calls)
@@ -170,9 +172,8 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
     node = draft.function
     if node is None:
         return ""
-    head = ast.unparse(ast.FunctionDef(node.name, node.args, [ast.Pass()], [], node.returns, lineno=1)).partition("\n")[
-        0
-    ]
+    bare = ast.FunctionDef(node.name, node.args, [ast.Pass()], [], node.returns, lineno=1)
+    head = ast.unparse(bare).partition("\n")[0]
     lines, in_result = [], False
     for line in bare_lines(docstring_of(node)):
         is_call = line.lstrip().startswith((">>>", "..."))
