@@ -13,26 +13,28 @@ import os
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_core.base.settings import load
-from agent_core.functions.gate import Candidate, Gate, Verdict
+from agent_core.functions.gate import Candidate, Gate
+from agent_core.functions.gate.examples.agreement import doctest_form
 from agent_core.functions.gate.examples.prediction import predictions
-from agent_core.functions.gate.meaning import REACHES_NOTHING
-from agent_core.functions.gate.reader import Reader
+from agent_core.functions.gate.meaning import DISPUTED, REACHES_NOTHING
+from agent_core.functions.gate.reader import CANNOT_TELL, DescriptionReader, ReaderAnswer
 from agent_core.model import Model
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.workspace.model_opener import ModelOpener
-from sandbox import Evaluation, Job, Limits, Returned, Sandbox
+from sandbox import Evaluation, Job, Limits, Outcome, Raised, Returned, Sandbox
 from tests.kit.play import ScriptedModel, reading
 from tests.kit.steps import Seen, Step
 
+Labels: TypeAlias = dict[str, dict[str, Any]]  # Any: JSON
 OUTCOMES = ("joined unasked", "joined after a question", "draft", "refused")
 
 
@@ -46,18 +48,38 @@ class Judged:
     seconds: float
     tokens: int
     reach: str
+    why: str = ""
 
 
 def rows_of(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the functions of the files."""
+    """Yield the functions of the files; of several with one name the first, by which its labels are found."""
+    seen = set[str]()
     for path in paths:
         for line in path.read_text(encoding="utf-8").splitlines():
-            yield json.loads(line) | {"author": path.stem}
+            row = json.loads(line)
+            if row["name"] not in seen:
+                seen.add(row["name"])
+                yield row
 
 
-def by_labels(rows: Sequence[Mapping[str, Any]]) -> ScriptedModel:
+class CapableReader(DescriptionReader):
+    """A reader at a scripted endpoint that knows what an honest function returns, whatever it is asked for."""
+
+    def __init__(self, open_model: Callable[[], Awaitable[Model]], labels: Labels, sandbox: Sandbox) -> None:
+        super().__init__("same", open_model)
+        self._labels, self._sandbox = labels, sandbox
+
+    async def read(self, description: str, calls: Sequence[str] = ()) -> ReaderAnswer:
+        """Return what the labels say; for an honest function, what its code returns is what is right."""
+        row = self._labels[description.partition("def ")[2].partition("(")[0]]
+        if row["kind"] == "honest":
+            results = await _returned(row["code"], calls, self._sandbox)
+            row["known"] = dict(zip(calls, results, strict=True))
+        return await super().read(description, calls)
+
+
+def by_labels(labels: Labels) -> ScriptedModel:
     """Return an endpoint whose reader says what the labels say, and cannot tell what they do not."""
-    labels = {row["name"]: row for row in rows}
 
     def answer(seen: Seen) -> Step:
         name = seen.text.rpartition("\n\ndef ")[2].partition("(")[0]
@@ -65,8 +87,7 @@ def by_labels(rows: Sequence[Mapping[str, Any]]) -> ScriptedModel:
         row = labels[name]
         checks = {check["call"]: check["result"] for check in row.get("checks", ())}
         asked = seen.text.partition("what these calls must return:\n")[2].splitlines()
-        known = {call.replace(" ", "").replace('"', "'"): result for call, result in checks.items()}
-        results = [known.get(call.replace(" ", "").replace('"', "'"), "?") for call in asked if f"{name}(" in call]
+        results = [row.get("known", {}).get(call, CANNOT_TELL) for call in asked if f"{name}(" in call]
         return reading(row["reach"], checks, results)(seen)
 
     return ScriptedModel([], reader=answer)
@@ -86,11 +107,13 @@ async def judge(row: Mapping[str, Any], gate: Gate, sandbox: Sandbox) -> Judged:
         candidate = replace(candidate, insists=True)
         verdict = await gate.judge(candidate, snapshot, challenging=True, reading=True)
     if verdict.challenges:
-        examples = predictions(verdict.challenges, await _returned(verdict, sandbox), _returns(row))
+        own = await _returned(verdict.source, verdict.challenges, sandbox)
+        examples = predictions(verdict.challenges, own, _returns(row))
         candidate = replace(candidate, asked=verdict.challenges, examples=examples)
         verdict = await gate.judge(candidate, snapshot, challenging=True, reading=True)
     outcome = OUTCOMES[3] if not verdict.admitted else "draft" if verdict.standing == "draft" else OUTCOMES[1]
-    return Judged(row, outcome, first, *cost)
+    told = [str(problem) for problem in verdict.problems if problem.severity == "refuses" or problem.code == DISPUTED]
+    return Judged(row, outcome, first, *cost, " ".join(["", *told]) if outcome != OUTCOMES[1] else "")
 
 
 def _returns(row: Mapping[str, Any]) -> str:
@@ -98,13 +121,17 @@ def _returns(row: Mapping[str, Any]) -> str:
     return next((function.returns for function in functions if function.name == row["name"]), "")
 
 
-async def _returned(verdict: Verdict, sandbox: Sandbox) -> list[str]:
-    """Return what the code itself gives for the calls that its author is asked about."""
-    modules = Snapshot.empty().with_module(read_module(ModuleSource.of("grown", verdict.source))).modules
-    outcomes = [
-        await sandbox.run(Job(modules, "grown", Evaluation((), call), Limits(wall_s=10))) for call in verdict.challenges
-    ]
-    return [repr(outcome.value) if isinstance(outcome, Returned) else "ValueError" for outcome in outcomes]
+async def _returned(code: str, calls: Sequence[str], sandbox: Sandbox) -> list[str]:
+    """Return what code gives for calls, each as an example writes it."""
+    modules = Snapshot.empty().with_module(read_module(ModuleSource.of("grown", code))).modules
+    jobs = [Job(modules, "grown", Evaluation((), call), Limits(wall_s=10)) for call in calls]
+    return [_written(await sandbox.run(job)) for job in jobs]
+
+
+def _written(outcome: Outcome) -> str:
+    if isinstance(outcome, Returned):
+        return doctest_form(outcome).text.strip()
+    return outcome.failure.type if isinstance(outcome, Raised) else CANNOT_TELL
 
 
 async def judge_all(rows: Sequence[Mapping[str, Any]], model: str) -> list[Judged]:
@@ -112,14 +139,15 @@ async def judge_all(rows: Sequence[Mapping[str, Any]], model: str) -> list[Judge
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(await Sandbox.start(parallel=os.cpu_count() or 1))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        endpoint = None if model else stack.enter_context(closing(by_labels(rows)))
+        labels = {str(row["name"]): dict(row) for row in rows}
+        endpoint = None if model else stack.enter_context(closing(by_labels(labels)))
         flags = {"model.name": model} if model else {"model.base_url": endpoint.base_url, "model.name": "scripted"}  # type: ignore[union-attr]
         opener = ModelOpener(folder, load(folder, flags), None)
 
         async def opened() -> Model:
             return (await opener.open(None)).model
 
-        reader = Reader("same", opened)
+        reader = DescriptionReader(model, opened) if model else CapableReader(opened, labels, sandbox)
         stack.push_async_callback(reader.aclose)
         gate, turn = Gate(sandbox, limits=Limits(wall_s=10), reader=reader), asyncio.Semaphore(1 if model else 4)
 
@@ -153,7 +181,9 @@ def summary(judged: Sequence[Judged]) -> dict[str, Any]:
         "tokens a reading": round(sum(one.tokens for one in judged) / max(len(read), 1)),
         "hollow, joined unasked": [one.row["name"] for one in groups["hollow"] if one.outcome == OUTCOMES[0]],
         "honest, not joined unasked": [
-            f"{one.row['name']}: {one.first or one.outcome}" for one in groups["honest"] if one.outcome != OUTCOMES[0]
+            f"{one.row['name']}: {one.first or 'joined'}, then {one.outcome}{one.why}"
+            for one in groups["honest"]
+            if one.outcome != OUTCOMES[0]
         ],
     }
 

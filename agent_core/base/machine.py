@@ -1,4 +1,4 @@
-"""What differs between operating systems, and what stands in where something is missing.
+"""The differences between operating systems, with substitutes where a system lacks something.
 
 The parts for Windows and macOS are written from the documentation of Python and of these systems, are type-checked for
 them, and have **never been run** there. Linux without these modules is tried by `tests/hostile`.

@@ -54,7 +54,7 @@ class Elsewhere(OpenAIError, httpx2.RequestError):
 
 @dataclass(slots=True)
 class _Attempt:
-    """What hears of one request on its way: where it goes, whom to tell of a retry, and why it failed last."""
+    """The attempt to send one request: where it goes, whom to tell of a retry, and why it failed last."""
 
     where: str
     tell: Callable[[RetryPiece], None] = lambda piece: None

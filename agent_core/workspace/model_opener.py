@@ -13,7 +13,7 @@ from typing import Final
 from agent_core.access.grants.addresses import is_confirmed
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.base.settings import ModelSettings, Settings
-from agent_core.functions.gate.reader import Reader
+from agent_core.functions.gate.reader import DescriptionReader
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model import Model
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
@@ -38,7 +38,7 @@ class ModelOpener:
         self._root = root
         self._settings = settings
         self._is_unchecked = is_typed
-        self.reader: Reader | None = self._reader()
+        self.reader: DescriptionReader | None = self._reader()
         """The reader of new functions' descriptions that the settings name, if any."""
 
     async def open(self, name: str | None) -> OpenedModel:
@@ -91,13 +91,13 @@ class ModelOpener:
         if self.reader is not None:
             await self.reader.aclose()
 
-    def _reader(self) -> Reader | None:
+    def _reader(self) -> DescriptionReader | None:
         name = self._settings.gate.reader
 
         async def opened() -> Model:
             return (await self.open(None if name == "same" else name)).model
 
-        return None if name == "off" else Reader(name, opened)
+        return None if name == "off" else DescriptionReader(name, opened)
 
 
 class IdleModels:

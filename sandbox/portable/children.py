@@ -27,7 +27,6 @@ from ..processes.usage import Used, WorkerUsage
 from ..wire.foreign import MESSAGE, Malformed, read_json
 from .component import StoredCode, engine
 
-_HEAD_IN: Final = 5  # bytes: a letter and a length, as in `runner`
 _HEAD_OUT: Final = 13  # a letter, processor time, memory, a length
 _MOST_WAITING: Final = 1 << 20  # bytes that are held before the child has to wait
 _MOST_SAID: Final = 2_000  # characters of what a child says when it dies
@@ -91,7 +90,7 @@ class InstanceSight:
 class InstanceWorker:
     """One instance, from before its job to its end."""
 
-    def __init__(self, child: "Child") -> None:
+    def __init__(self, child: "ComponentChild") -> None:
         self.child = child
         self.sight = InstanceSight(child.pid)
         self.end: dict[str, Any] | None = None  # how it ended
@@ -186,10 +185,10 @@ class InstanceWorker:
             self._waiting.set_result(None)
 
 
-class Child(asyncio.SubprocessProtocol):
+class ComponentChild(asyncio.SubprocessProtocol):
     """One child process and the worker that its instance is."""
 
-    def __init__(self, is_over: Callable[["Child"], None]) -> None:
+    def __init__(self, is_over: Callable[["ComponentChild"], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._is_over = is_over  # called whenever its instance has ended
         self._buffer = bytearray()
@@ -206,7 +205,7 @@ class Child(asyncio.SubprocessProtocol):
         self.is_killed = False
 
     @classmethod
-    async def start(cls, plan: ChildPlan, is_over: Callable[["Child"], None]) -> "Child":
+    async def start(cls, plan: ChildPlan, is_over: Callable[["ComponentChild"], None]) -> "ComponentChild":
         """Return a child that is confined. Raise LayerFailed if it cannot be started."""
         child = cls(is_over)
         await child._loop.subprocess_exec(
@@ -359,8 +358,8 @@ class ChildPool:
         self.plan = plan
         self.taken = 0
         self._slots = slots
-        self._children: set[Child] = set()
-        self._idle: deque[Child] = deque()
+        self._children: set[ComponentChild] = set()
+        self._idle: deque[ComponentChild] = deque()
         self._is_closed = False
         self._adding: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -381,15 +380,15 @@ class ChildPool:
             child.renew(_options(limits, scratch))
         return child.worker
 
-    def _ready(self) -> Child | None:
+    def _ready(self) -> ComponentChild | None:
         while self._idle:
             child = self._idle.popleft()
             if child.is_alive:
                 return child
         return None
 
-    async def _start(self) -> Child:
-        child = await Child.start(self.plan, self._is_over)
+    async def _start(self) -> ComponentChild:
+        child = await ComponentChild.start(self.plan, self._is_over)
         self._children.add(child)
         return child
 
@@ -434,7 +433,7 @@ class ChildPool:
         if worker.end is None:
             worker.child.kill()
 
-    def _is_over(self, child: Child) -> None:
+    def _is_over(self, child: ComponentChild) -> None:
         """Hear that a child's instance has ended. One that was given back meanwhile rests."""
         if child.exited.done():
             self._children.discard(child)
@@ -443,7 +442,7 @@ class ChildPool:
         elif child.is_alive and not child.is_lent and child not in self._idle:
             self._rest(child)
 
-    def _rest(self, child: Child) -> None:
+    def _rest(self, child: ComponentChild) -> None:
         if not child.is_alive or child in self._idle:
             return
         if self._is_closed or len(self._idle) >= SPARES:

@@ -36,7 +36,7 @@ class _Renew(Exception):
     """The host wants another instance in place of the one that waits."""
 
 
-class Runner:
+class ComponentRunner:
     """One child: its pipes, its engine, and the instance that serves."""
 
     def __init__(self, code: str, plan: dict[str, Any]) -> None:
@@ -166,7 +166,7 @@ def limit_processor_time(seconds: int) -> None:
 def main() -> NoReturn:
     """Load, confine, serve."""
     setup = json.loads(sys.argv[1])
-    runner = Runner(setup["code"], setup["plan"])
+    runner = ComponentRunner(setup["code"], setup["plan"])
     from .layers import confine  # noqa: PLC0415 - after the libraries, so that it is known what is left to be read
 
     held = confine(setup["plan"]["folders"], user=setup["user"])

@@ -54,7 +54,7 @@ def shipping(weight: int, express: bool = False) -> int:
         price = 20
     return price + 4 if express else price
 '''
-"""It seems to promise an effect, and its two examples leave open most of what it does."""
+"""Its two examples leave open most of what it does."""
 
 
 def another(name: str) -> str:

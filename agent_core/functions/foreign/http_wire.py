@@ -17,7 +17,7 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPC
 
 from sandbox.wire.foreign import LOOSE, read_json
 
-from .line_wire import ENDLESS, MOST_LINE, Allowance, CutOff, Intake
+from .line_wire import ENDLESS, MOST_LINE, CutOff, Intake, ReadAllowance
 
 ANSWER_S: Final = 15.0  # for an answer, and from the first byte of it to the last; a call may begin to answer later
 _CLOSING_S: Final = 2.0
@@ -32,7 +32,7 @@ _LONGEST_ID: Final = 1_000
 _LONGEST_PAUSE: Final = 6  # digits of milliseconds
 
 
-class Cut(httpx2.SSEError):
+class AnswerCutOff(httpx2.SSEError):
     """An answer was cut off. Of this kind, because the package `mcp` reports such an error to who waits for it."""
 
 
@@ -61,7 +61,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         """Return the answer, whose body is read and checked, or is read event by event.
 
         Raises:
-            Cut: there is more of it than is read, or it does not come in time.
+            AnswerCutOff: there is more of it than is read, or it does not come in time.
         """
         asked, now = _Asked.of(request, self._call_s), asyncio.get_running_loop().time()
         self._waiting = {number: until for number, until in self._waiting.items() if until > now}
@@ -73,9 +73,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             async with asyncio.timeout_at(now + asked.patience_s):
                 response = await self._inner.handle_async_request(request)
         except TimeoutError as error:
-            raise Cut(str(self._intake.cut(f"it did not answer in {asked.patience_s:g} s"))) from error
+            raise AnswerCutOff(str(self._intake.cut(f"it did not answer in {asked.patience_s:g} s"))) from error
         except CutOff as error:
-            raise Cut(str(error)) from error
+            raise AnswerCutOff(str(error)) from error
         try:
             return await self._passed_on(request, response, asked, now + asked.patience_s)
         except BaseException:
@@ -89,7 +89,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         coding = response.headers.get("content-encoding", "").strip().lower()
         kind = response.headers.get("content-type", "").lower()
         if coding not in ("", "identity"):
-            raise Cut(str(self._intake.cut("it packed its answer, which was not asked for and is not unpacked")))
+            raise AnswerCutOff(
+                str(self._intake.cut("it packed its answer, which was not asked for and is not unpacked"))
+            )
         is_asked = request.method == "POST"
         if response.is_success and kind.startswith("text/event-stream"):
             limit = None if asked.is_endless else until
@@ -120,13 +122,13 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             if asked.number and response.is_success and _answered(message) != asked.number:
                 raise self._intake.cut("its answer is none to what was asked")
         except TimeoutError as error:
-            raise Cut(str(self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s"))) from error
+            raise AnswerCutOff(str(self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s"))) from error
         except CutOff as error:
-            raise Cut(str(error)) from error
+            raise AnswerCutOff(str(error)) from error
         except ValueError as error:
             if response.is_error or response.status_code == httpx2.codes.ACCEPTED:
                 return b""
-            raise Cut(str(self._intake.cut(f"its answer is no message: {error}"))) from error
+            raise AnswerCutOff(str(self._intake.cut(f"its answer is no message: {error}"))) from error
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
     async def aclose(self) -> None:
@@ -259,7 +261,7 @@ class _Events(httpx2.AsyncByteStream):
         self._waiting = waiting
         self._until = until
         self._is_asked = is_asked
-        self._idle = Allowance(_IDLE_AT_ONCE, _IDLE_A_SECOND)
+        self._idle = ReadAllowance(_IDLE_AT_ONCE, _IDLE_A_SECOND)
         self._is_idle = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -286,7 +288,7 @@ class _Events(httpx2.AsyncByteStream):
                 since = None if has_ended else begun
                 begun = None if is_whole else since or asyncio.get_running_loop().time()
         except CutOff as error:
-            raise Cut(str(error)) from error
+            raise AnswerCutOff(str(error)) from error
 
     async def _next(self, begun: float | None) -> bytes:
         """Return the next part; nothing at the end."""

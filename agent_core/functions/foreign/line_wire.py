@@ -33,7 +33,7 @@ class CutOff(Exception):
     """The other side sent more than is taken in."""
 
 
-class Allowance:
+class ReadAllowance:
     """So much at once, and so much a second."""
 
     def __init__(self, at_once: float, a_second: float) -> None:
@@ -60,7 +60,7 @@ class Intake:
         self.trouble = ""
         self.refusal = 0
         self._serves = serves
-        self._allowance = Allowance(_AT_ONCE, _A_SECOND)
+        self._allowance = ReadAllowance(_AT_ONCE, _A_SECOND)
 
     def read(self, data: bytes) -> JSONRPCMessage:
         """Return the message that this is.

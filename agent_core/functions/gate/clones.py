@@ -264,7 +264,7 @@ class IndexStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What of a function is compared: the hash of its form, pieces of the form, the words of name and description.
+    """The parts of a function that are compared: the hash of its form, pieces of it, the words of name and description.
 
     `size` is in words of its form; one that `leans` needs a function that its module offers.
     """

@@ -53,7 +53,7 @@ async def check_fitted(draft: Draft, bench: TrialTools) -> Draft:
     ]
     calls = [*apart[:_MOST], *linked[:_MOST]]
     work = Attempts(function.name, [Attempt(call) for call in calls], _EACH_S, is_patient=True)
-    outcomes = await bench.attempt(modules, function.module, work, draft.rules.promise_s) if calls else ()
+    outcomes = await bench.attempt(modules, function.module, work, draft.rules.fitted_s) if calls else ()
     finding = _judged(draft, cases, constants, [*zip(calls, outcomes, strict=True)])
     return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
 

@@ -35,7 +35,7 @@ from .mutation.stage import check_mutants
 from .neighbours import neighbours
 from .proof import ExampleResult, prove, rerun
 from .read import read
-from .reader import Reader
+from .reader import DescriptionReader
 from .rewrite import Sameness, compared
 from .robust import robust
 from .rules import UNPROVEN, Rules
@@ -119,7 +119,7 @@ class Gate:
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
         shelf: IndexStore | None = None,
-        reader: Reader | None = None,
+        reader: DescriptionReader | None = None,
         finder: FunctionSearch | None = None,
     ) -> None:
         """Create the gate; `reader` is a model that is shown descriptions alone.
@@ -239,7 +239,7 @@ class Gate:
 
     async def compare(self, first: Function, second: Function, snapshot: Snapshot) -> Sameness:
         """Return whether two existing functions give the same results, on the examples of both."""
-        return await compared(first, second, snapshot.modules, self._rules.promise_s, self._bench)
+        return await compared(first, second, snapshot.modules, self._rules.fitted_s, self._bench)
 
 
 async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> tuple[D, list[StageReport]]:

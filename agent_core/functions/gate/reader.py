@@ -22,7 +22,7 @@ from agent_core.model.step import REPLY
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understanding", "knowledge", "unknown"]
-"""What a body has to reach besides its arguments; `unknown` if it cannot be told."""
+"""The resource that a body needs besides its arguments; `unknown` if the description does not tell."""
 
 CANNOT_TELL: Final = "?"
 _WAIT_S: Final = 60.0
@@ -107,7 +107,7 @@ class ExpectedCall:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswer:
-    """What the reader said of a description, and what that cost; with `error`, why it said nothing.
+    """A reader's answer about a description, with its cost; with `error`, the reason why there is none.
 
     `described` is the hash of what it was shown: a description is read once. `asked` are the gate's own calls that it
     was asked about; those that it could not tell are not among `calls`. A model that `is_small` was asked for the reach
@@ -142,7 +142,7 @@ def described(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class Reader:
+class DescriptionReader:
     """A model in a fresh context, opened when it is first asked; `name` is what the settings say."""
 
     def __init__(self, name: str, open_model: Callable[[], Awaitable[Model]]) -> None:

@@ -128,7 +128,7 @@ def _sent(value: object) -> object:
 
 def _ground(draft: Draft) -> tuple[Modules, float]:
     assert draft.trial is not None
-    return draft.trial.modules, draft.rules.promise_s
+    return draft.trial.modules, draft.rules.fitted_s
 
 
 async def _results(

@@ -108,7 +108,7 @@ class Rules:
     packages: tuple[str, ...] = ("pydantic",)
     reserved: frozenset[str] = field(default_factory=frozenset)
     duplicate_s: float = 1.0
-    promise_s: float = 2.0
+    fitted_s: float = 2.0
     mutation_s: float = 0.75  # the worker's start in it
     max_mutants: int = 40
     neighbours_s: float = 2.0

@@ -42,7 +42,7 @@ from ..search import FunctionSearch
 from .clones import Alike
 from .draft import Draft, Finding
 from .grants import Way
-from .reader import Reader
+from .reader import DescriptionReader
 from .uses import needs_of, uses
 
 STAGE = "import"
@@ -83,7 +83,7 @@ class TrialTools:
     limits: Limits
     alike: Alike = field(default_factory=Alike)
     access: Access = NO_ACCESS
-    reader: Reader | None = None
+    reader: DescriptionReader | None = None
     finder: FunctionSearch | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of what runs alone
 

@@ -163,7 +163,7 @@ class CandidateReview:
     ) -> tuple[Candidate, Verdict]:
         """Return candidate and verdict with passing given examples added to the docstring if it has too few.
 
-        What its author was asked to predict is not the kind of example that the docstring is for.
+        Calls whose results its author was asked to predict are left out.
         """
         function = _named(verdict.reading, verdict.name)
         text = verdict.source

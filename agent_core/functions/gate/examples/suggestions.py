@@ -1,4 +1,4 @@
-"""What stage 8 adds to the examples' results: a call with another result.
+"""Suggestions for stage 8: a call whose result differs from those of the examples.
 
 The calls are those of the examples with one argument changed a little, tried if all results are alike.
 """
