@@ -27,8 +27,8 @@ def reading(reach: str = "nothing", calls: Mapping[str, str] | None = None, resu
     def answered(seen: Seen) -> Step:
         if "tools" in seen.body:
             return Ask(Wanted("describe_body", answer))
-        known = {key: answer[key] for key in ("thought", "reach")}
-        return Say(json.dumps({"thought": "So.", "call": {"name": "describe_body", "arguments": known}}))
+        call = {"name": "describe_body", "arguments": {"reach": reach}}
+        return Say(json.dumps({"thought": answer["thought"], "call": call}))
 
     return answered
 

@@ -6,6 +6,7 @@ answers is decided in `meaning`. That it fails, in whatever way, is a line in th
 
 import asyncio
 import hashlib
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -14,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.json_form import IF_SET
-from agent_core.base.messages import Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
 from agent_core.model import FunctionShown, Model, Reply, Request
 from agent_core.model.reply import ModeChanged
@@ -73,10 +74,6 @@ _SHOTS: Final[tuple[tuple[str, str, Reach], ...]] = (
     ),
 )
 _TEXT: Final = {"type": "string"}
-_REACH: Final = {
-    "thought": {"type": "string", "maxLength": 160},
-    "reach": {"type": "string", "enum": [*get_args(Reach)]},
-}
 _CALL: Final = {
     "type": "object",
     "properties": {"call": _TEXT, "result": _TEXT},
@@ -87,8 +84,9 @@ NAME: Final = "describe_body"
 
 def _question(*, is_small: bool) -> FunctionShown:
     """Return the one function that the reader is to call; a small model is asked for the reach alone."""
-    properties: dict[str, Any] = dict(_REACH)
-    if not is_small:
+    properties: dict[str, Any] = {"reach": {"type": "string", "enum": [*get_args(Reach)]}}
+    if not is_small:  # under a schema every call has its thought beside it
+        properties = {"thought": {"type": "string", "maxLength": 160}, **properties}
         properties["calls"] = {"type": "array", "items": _CALL, "maxItems": _MOST_CALLS}
         properties["results"] = {"type": "array", "items": _TEXT}
     schema = {"type": "object", "properties": properties, "required": [*properties]}
@@ -173,7 +171,7 @@ class DescriptionReader:
         spent |= {"completion_tokens": usage.completion, "seconds": seconds}
         if answer is None:
             return ReaderAnswer(self._model.name, asked=asked, error="its answer could not be read", **spent)
-        reach, thought = answer.get("reach"), answer.get("thought")
+        reach, thought = answer.get("reach"), answer.get("thought", reply.thought)
         return ReaderAnswer(
             self._model.name,
             "",
@@ -191,12 +189,8 @@ class DescriptionReader:
 
 
 async def _asked(model: Model, description: str, calls: Sequence[str], *, is_small: bool) -> Reply:
-    system = _QUESTION if is_small else _QUESTION + _RESULTS
-    shots = "\n\n".join(f"{shown}\n{thought} So: {reach}" for shown, thought, reach in _SHOTS)
-    wanted = "\n".join(["Also say what these calls must return:", *calls]) if calls else ""
-    text = "\n\n".join(filter(None, [description, wanted]))
-    messages = (System(f"{system}\n\nFor example:\n\n{shots}"), User(text), Notice(f"Call {NAME}."))
-    request = Request(messages, (_question(is_small=is_small),), _TOKENS, frozenset({REPLY}))
+    messages = _played(description) if is_small else _explained(description, calls)
+    request = Request(messages, (_question(is_small=is_small),), _TOKENS, frozenset({REPLY}), is_apart=True)
     for _ in range(2):
         try:
             async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]
@@ -206,6 +200,22 @@ async def _asked(model: Model, description: str, calls: Sequence[str], *, is_sma
         except ModeChanged:
             continue
     raise KnapperError("The reader gave no reply.")
+
+
+def _explained(description: str, calls: Sequence[str]) -> tuple[Message, ...]:
+    shots = "\n\n".join(f"{shown}\n{thought} So: {reach}" for shown, thought, reach in _SHOTS)
+    wanted = "\n".join(["Also say what these calls must return:", *calls]) if calls else ""
+    text = "\n\n".join(filter(None, [description, wanted]))
+    return System(f"{_QUESTION}{_RESULTS}\n\nFor example:\n\n{shots}"), User(text), Notice(f"Call {NAME}.")
+
+
+def _played(description: str) -> tuple[Message, ...]:
+    """Return the question with its examples as earlier turns, which is what a small model goes by."""
+    messages: list[Message] = [System(_QUESTION)]
+    for number, (shown, thought, reach) in enumerate(_SHOTS):
+        call = Call(f"shot-{number}", NAME, json.dumps({"reach": reach}))
+        messages += [User(shown), Assistant("", (call,), thought), Answer(call.id, NAME, "Noted. The next one:")]
+    return (*messages, User(description))
 
 
 def _answer(reply: Reply) -> dict[str, Any] | None:
