@@ -65,7 +65,9 @@ class Child:
         self.version = ""
         self._process = process
         self._place = place
-        transport = httpx2.AsyncHTTPTransport(uds=str(place / _SOCKET))
+        # The engine's server closes a kept connection whenever it likes, and a request that meets that is lost.
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        transport = httpx2.AsyncHTTPTransport(uds=str(place / _SOCKET), limits=limits)
         self._connection = Connection("http://localhost/v1", name="the local model", transport=transport)
 
     @property
