@@ -90,14 +90,15 @@ class Server:
             else:
                 with self._one:
                     self._stream(body, connection)
+            connection.recv(1)  # as its server may do: a second request finds the connection closed
 
     def _stream(self, body: dict[str, Any], connection: socket.socket) -> None:
         begun: list[bool] = []
 
         def take(chunk: dict[str, Any]) -> bool:
-            kind = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+            kind = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
             try:
-                connection.sendall((b"" if begun else kind) + b"data: " + json.dumps(chunk).encode() + b"\n\n")
+                connection.sendall((b"" if begun else kind) + _event(json.dumps(chunk)))
             except OSError:
                 return True
             begun.append(True)
@@ -105,11 +106,13 @@ class Server:
 
         try:
             self._complete(body, take)
-            connection.sendall(b"data: [DONE]\n\n")
+            connection.sendall(_event("[DONE]") + b"0\r\n\r\n")
         except (RuntimeError, ValueError) as error:
             status = 400 if isinstance(error, ValueError) else 500
             failure = {"error": {"code": status, "message": str(error)}}
-            if not begun or take(failure):
+            if begun:
+                connection.sendall(_event(json.dumps(failure)) + b"0\r\n\r\n")
+            else:
                 _send(connection, status, failure)
         except OSError:
             pass
@@ -128,10 +131,15 @@ class Server:
         _send(connection, 200, {"id_slot": 0})
 
 
+def _event(data: str) -> bytes:
+    text = f"data: {data}\n\n".encode()
+    return b"%x\r\n%s\r\n" % (len(text), text)
+
+
 def _send(connection: socket.socket, status: int, body: dict[str, Any]) -> None:
     text = json.dumps(body).encode()
-    head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n"
-    connection.sendall(head.encode() + b"Connection: close\r\n\r\n" + text)
+    head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+    connection.sendall(head.encode() + text)
 
 
 def answer(message: str) -> str:
