@@ -27,8 +27,7 @@ def reading(reach: str = "nothing", calls: Mapping[str, str] | None = None, resu
     def answered(seen: Seen) -> Step:
         if "tools" in seen.body:
             return Ask(Wanted("describe_body", answer))
-        call = {"name": "describe_body", "arguments": {"reach": reach}}
-        return Say(json.dumps({"thought": answer["thought"], "call": call}))
+        return Say(json.dumps({"thought": answer["thought"], "reply": {"reach": reach}}))
 
     return answered
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.json_form import IF_SET
-from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
 from agent_core.model import FunctionShown, Model, Reply, Request
 from agent_core.model.reply import ModeChanged
@@ -82,15 +82,30 @@ _CALL: Final = {
 NAME: Final = "describe_body"
 
 
-def _question(*, is_small: bool) -> FunctionShown:
-    """Return the one function that the reader is to call; a small model is asked for the reach alone."""
-    properties: dict[str, Any] = {"reach": {"type": "string", "enum": [*get_args(Reach)]}}
-    if not is_small:  # under a schema every call has its thought beside it
-        properties = {"thought": {"type": "string", "maxLength": 160}, **properties}
-        properties["calls"] = {"type": "array", "items": _CALL, "maxItems": _MOST_CALLS}
-        properties["results"] = {"type": "array", "items": _TEXT}
-    schema = {"type": "object", "properties": properties, "required": [*properties]}
-    return FunctionShown(NAME, "Say what the body must reach, and what calls must return.", schema)
+_REACH: Final = {"type": "string", "enum": [*get_args(Reach)]}
+_ANSWER: Final = {
+    "thought": {"type": "string", "maxLength": 160},
+    "reach": _REACH,
+    "calls": {"type": "array", "items": _CALL, "maxItems": _MOST_CALLS},
+    "results": {"type": "array", "items": _TEXT},
+}
+_DESCRIBE: Final = FunctionShown(
+    NAME,
+    "Say what the body must reach, and what calls must return.",
+    {"type": "object", "properties": _ANSWER, "required": [*_ANSWER]},
+)
+_SHAPE_OF_A_SMALL_ONE: Final = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": NAME,
+        "schema": {
+            "type": "object",
+            "properties": {"reach": _REACH},
+            "required": ["reach"],
+            "additionalProperties": False,
+        },
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +173,8 @@ class DescriptionReader:
                 # A model that is asked under a schema is one that is too small to be sure of results.
                 is_small = self._model.mode == "constrained"
                 asked = () if is_small else tuple(calls)
-                reply = await _asked(self._model, description, asked, is_small=is_small)
+                request = _played(description) if is_small else _explained(description, asked)
+                reply = await _asked(self._model, request)
         except TimeoutError:
             error = f"no answer within {_WAIT_S:.0f} s"
             return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
@@ -166,7 +182,7 @@ class DescriptionReader:
             error = one_line(refusal.message, _LONGEST)
             return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
         seconds, usage = time.perf_counter() - began, reply.usage
-        answer = _answer(reply)
+        answer = _answer(reply, is_small=is_small)
         spent: dict[str, Any] = {"is_small": is_small, "prompt_tokens": usage.prompt}
         spent |= {"completion_tokens": usage.completion, "seconds": seconds}
         if answer is None:
@@ -188,9 +204,7 @@ class DescriptionReader:
             await self._model.aclose()
 
 
-async def _asked(model: Model, description: str, calls: Sequence[str], *, is_small: bool) -> Reply:
-    messages = _played(description) if is_small else _explained(description, calls)
-    request = Request(messages, (_question(is_small=is_small),), _TOKENS, frozenset({REPLY}), is_apart=True)
+async def _asked(model: Model, request: Request) -> Reply:
     for _ in range(2):
         try:
             async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]
@@ -202,27 +216,32 @@ async def _asked(model: Model, description: str, calls: Sequence[str], *, is_sma
     raise KnapperError("The reader gave no reply.")
 
 
-def _explained(description: str, calls: Sequence[str]) -> tuple[Message, ...]:
+def _explained(description: str, calls: Sequence[str]) -> Request:
     shots = "\n\n".join(f"{shown}\n{thought} So: {reach}" for shown, thought, reach in _SHOTS)
     wanted = "\n".join(["Also say what these calls must return:", *calls]) if calls else ""
     text = "\n\n".join(filter(None, [description, wanted]))
-    return System(f"{_QUESTION}{_RESULTS}\n\nFor example:\n\n{shots}"), User(text), Notice(f"Call {NAME}.")
+    system = System(f"{_QUESTION}{_RESULTS}\n\nFor example:\n\n{shots}")
+    messages = (system, User(text), Notice(f"Call {NAME}."))
+    return Request(messages, (_DESCRIBE,), _TOKENS, frozenset({REPLY}), is_apart=True)
 
 
-def _played(description: str) -> tuple[Message, ...]:
-    """Return the question with its examples as earlier turns, which is what a small model goes by."""
+def _played(description: str) -> Request:
+    """Return the question with its examples as earlier turns, which is what a small model goes by.
+
+    It answers in the shape of a reply: a call of a function around it only distracts a model of this size.
+    """
     messages: list[Message] = [System(_QUESTION)]
-    for number, (shown, thought, reach) in enumerate(_SHOTS):
-        call = Call(f"shot-{number}", NAME, json.dumps({"reach": reach}))
-        messages += [User(shown), Assistant("", (call,), thought), Answer(call.id, NAME, "Noted. The next one:")]
-    return (*messages, User(description))
+    for shown, thought, reach in _SHOTS:
+        messages += [User(shown), Assistant(json.dumps({"reach": reach}), (), thought)]
+    return Request((*messages, User(description)), (), _TOKENS, shape=_SHAPE_OF_A_SMALL_ONE, is_apart=True)
 
 
-def _answer(reply: Reply) -> dict[str, Any] | None:
-    """Return the arguments of its one call; None if it made none that can be read."""
+def _answer(reply: Reply, *, is_small: bool) -> dict[str, Any] | None:
+    """Return what it answered; None if that cannot be read."""
     call = next((call for call in reply.calls if call.name == NAME), None)
+    text = reply.text if is_small else call.arguments if call else ""
     try:
-        data = read_json(call.arguments, LOOSE) if call else None
+        data = read_json(text, LOOSE)
     except Malformed:
         return None
     return data if isinstance(data, dict) else None
