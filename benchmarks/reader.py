@@ -69,13 +69,13 @@ class CapableReader(DescriptionReader):
         super().__init__("same", open_model)
         self._labels, self._sandbox = labels, sandbox
 
-    async def read(self, description: str, calls: Sequence[str] = ()) -> ReaderAnswer:
+    async def read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
         """Return what the labels say; for an honest function, what its code returns is what is right."""
         row = self._labels[description.partition("def ")[2].partition("(")[0]]
         if row["kind"] == "honest":
             results = await _returned(row["code"], calls, self._sandbox)
             row["known"] = dict(zip(calls, results, strict=True))
-        return await super().read(description, calls)
+        return await super().read(description, calls, bare)
 
 
 def by_labels(labels: Labels) -> ScriptedModel:

@@ -66,7 +66,6 @@ _MEANS: Final = {
         "take `self` and look them up (`self.fetch`, a file), or take them as a parameter",
     ),
 }
-_OF_A_SMALL_MODEL: Final = frozenset({"network", "files", "device"})  # what one of 1.5B tells apart from computing
 _MOST_CHANGES = 8
 _TRIED = 16
 _LONGEST = 80  # characters of a call, or of a result, that somebody can work out
@@ -147,8 +146,8 @@ def _beyond(draft: Draft) -> Iterator[Finding]:
 
 
 def _is_beyond(answer: ReaderAnswer) -> bool:
-    """Check whether a reader that can tell says that computing alone is not enough."""
-    return answer.reach in (_OF_A_SMALL_MODEL if answer.is_small else _MEANS)
+    """Check whether a reader says that computing alone is not enough."""
+    return answer.reach in _MEANS
 
 
 def _settled(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
@@ -186,12 +185,13 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
 
 async def _answer(draft: Draft, bench: TrialTools, chosen: Sequence[str]) -> ReaderAnswer | None:
     """Return what a reader says, who is asked once for a description."""
-    earlier, of = draft.candidate.answer, described(description_of(draft, with_calls=False))
+    earlier, bare = draft.candidate.answer, description_of(draft, with_calls=False)
+    of = described(bare)
     if earlier is not None and earlier.described == of and not earlier.error:
         return earlier
     if bench.reader is None or not draft.is_read:
         return None
-    return replace(await bench.reader.read(description_of(draft), chosen), described=of)
+    return replace(await bench.reader.read(description_of(draft), chosen, bare), described=of)
 
 
 async def _tried(answer: ReaderAnswer, draft: Draft, function: Function, bench: TrialTools) -> ReaderAnswer:

@@ -163,8 +163,11 @@ class DescriptionReader:
         self._open = open_model
         self._model: Model | None = None
 
-    async def read(self, description: str, calls: Sequence[str] = ()) -> ReaderAnswer:
-        """Return what the model says of a description, and the results that it expects of `calls` and of its own."""
+    async def read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
+        """Return what the model says of a description, and the results that it expects of `calls` and of its own.
+
+        A small model reads the `bare` description, without the calls of the examples: these confuse it.
+        """
         began = time.perf_counter()
         try:
             async with asyncio.timeout(_WAIT_S):
@@ -173,7 +176,7 @@ class DescriptionReader:
                 # A model that is asked under a schema is one that is too small to be sure of results.
                 is_small = self._model.mode == "constrained"
                 asked = () if is_small else tuple(calls)
-                request = _played(description) if is_small else _explained(description, asked)
+                request = _played(bare) if is_small else _explained(description, asked)
                 reply = await _asked(self._model, request)
         except TimeoutError:
             error = f"no answer within {_WAIT_S:.0f} s"
