@@ -44,7 +44,8 @@ def listing(data: FunctionListing, page: int, own: Sequence[Function] = ()) -> s
     ]
     pages = max((len(both) + PAGE - 1) // PAGE, 1)
     page = min(max(page, 1), pages)
-    lines = [f"{len(rows)} functions, page {page} of {pages}." if rows else "There are no such functions."]
+    many = f"{len(rows)} function{'' if len(rows) == 1 else 's'}"
+    lines = [f"{many}, page {page} of {pages}." if rows else "There are no such functions."]
     if own:
         lines[0] += f" Of the program itself there are {len(own)}, marked meta or memory, which cannot be edited."
     lines += both[(page - 1) * PAGE : page * PAGE]

@@ -309,7 +309,7 @@ class Conversation:
         """
         self.voice.lines(self.news())
         self.voice.lines(greeting(await self.agent.model_line(), await self.agent.user_texts()))
-        self.voice.lines(warned(self.agent.window_warning()))
+        self.voice.lines(warned(self.agent.window_warning(only_news=True)))
         await self.agent.measure()
 
     def news(self) -> list[Line]:

@@ -20,7 +20,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.module_file import save_text
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.storage import AGENT
-from sandbox.wire.foreign import OF_A_FILE, Malformed, lines_of_keys, read_toml
+from sandbox.wire.foreign import OF_A_FILE, Malformed, count_of_toml, lines_of_keys, read_toml
 
 T = TypeVar("T")
 Stamp: TypeAlias = tuple[int, int, int]
@@ -31,6 +31,7 @@ MOST_FILES: Final = 2_000
 MOST_PROBLEMS: Final = 20
 """So many problems of a file, and of a folder, are told: whoever fixes them sees the next ones then."""
 _MOST_IN_ALL: Final = 1 << 20  # bytes of the files of a folder
+_MOST_VALUES: Final = 30 * OF_A_FILE  # keys and values of them
 _SUFFIX: Final = ".toml"
 RESERVED: Final = frozenset(
     {
@@ -65,6 +66,35 @@ def first_problems(folder: str, problems: Mapping[str, Sequence[Problem]]) -> tu
     return (*shown, Problem("more", message, Place(f"{folder}/"), "fix those above first"))
 
 
+class ValuesRead:
+    """The keys and values that the files of a folder have: they are counted before a file is read.
+
+    A file that has too many by itself is refused unread, and counts for nothing.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._of: dict[str, int] = {}
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Forget all files but these."""
+        self._of = {name: self._of[name] for name in names if name in self._of}
+
+    def add(self, name: str, text: str) -> None:
+        """Count those of a file, in place of what it had before.
+
+        Raises:
+            ConfigError: with them, the folder has more than are read.
+        """
+        self._of.pop(name, None)
+        if (count := count_of_toml(text)) > OF_A_FILE:
+            return
+        if sum(self._of.values()) + count > _MOST_VALUES:
+            message = f"The files of {self._folder}/ have more than {_MOST_VALUES:,} keys and values in all."
+            raise ConfigError(message, fix="Take out those that are not needed.")
+        self._of[name] = count
+
+
 class ConfigFolder(Generic[T]):
     """The files of one kind in a workspace. What they hold is read anew when one of them has changed."""
 
@@ -87,6 +117,7 @@ class ConfigFolder(Generic[T]):
         self._taken = taken
         self._looks = looks
         self._stamps: Mapping[str, Stamp] = {}
+        self._values = ValuesRead(folder)
         self._good: dict[str, T] = {}
         self._problems: dict[str, Problem] = {}
 
@@ -100,6 +131,7 @@ class ConfigFolder(Generic[T]):
         self._problems.pop(_ALL, None)
         if stamps != self._stamps:
             before, self._stamps = self._stamps, stamps
+            self._values.keep(stamps)
             self._good = {name: held for name, held in self._good.items() if name in stamps}
             self._problems = {name: problem for name, problem in self._problems.items() if name in stamps}
             for name in sorted(stamps, key=lambda name: (name not in self._good, name)):
@@ -148,6 +180,7 @@ class ConfigFolder(Generic[T]):
         try:
             self.check_name(name)
             text = read_plain(self.folder / f"{name}.toml", MOST_BYTES)
+            self._values.add(name, text.decode("utf-8", "replace"))
             self._good[name] = self.parse(text, name)
             self._problems.pop(name, None)
         except ConfigError as error:
@@ -320,5 +353,6 @@ def _line_of(text: bytes, message: str) -> int:
     """Return the line that a message is about: it names it, or a key; 0 for the whole file."""
     if match := _AT_LINE.search(message):
         return int(match[1])
-    lines = lines_of_keys(text.decode("utf-8", "replace"))
-    return min((lines[key] for key in re.findall(r"`([A-Za-z_]\w*)`", message) if key in lines), default=0)
+    named = re.findall(r"`([A-Za-z_]\w*)`", message)
+    lines = lines_of_keys(text.decode("utf-8", "replace")) if named else {}
+    return min((lines[key] for key in named if key in lines), default=0)

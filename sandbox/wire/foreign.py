@@ -159,7 +159,7 @@ def read_toml(
     import tomllib  # noqa: PLC0415  (no worker reads TOML, and most ways to the prompt do not)
 
     text = _text(text, most)
-    if _has_more_of_toml(text, values):
+    if sum(map(text.count, _MARKS)) > values and count_of_toml(text) > values:
         raise Malformed(f"expected at most {values:,} keys and values, got more", "size")
     if (place := _long_key(text)) >= 0:  # the parser takes the square of their number
         raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", place, text)
@@ -176,6 +176,11 @@ def read_toml(
     return value
 
 
+def count_of_toml(text: str) -> int:
+    """Return how many keys and values a TOML text holds at most, by what stands outside of its strings and comments."""
+    return sum(map(_NOT_PLAIN.sub("", text).count, _MARKS))
+
+
 def lines_of_keys(text: str) -> dict[str, int]:
     """Return the line on which each key of a TOML text stands first, counted from 1."""
     lines: dict[str, int] = {}
@@ -184,12 +189,6 @@ def lines_of_keys(text: str) -> dict[str, int]:
         number, counted = number + text.count("\n", counted, match.start(1)), match.start(1)
         lines.setdefault(match[1].strip("\"'"), number)
     return lines
-
-
-def _has_more_of_toml(text: str, most: int) -> bool:
-    if sum(map(text.count, _MARKS)) <= most:
-        return False
-    return sum(map(_NOT_PLAIN.sub("", text).count, _MARKS)) > most
 
 
 def _long_key(text: str) -> int:

@@ -45,6 +45,19 @@ def test_a_bad_file_leaves_what_the_good_one_said_in_force(tmp_path: Path) -> No
     assert files.folder.problems == ()
 
 
+def test_files_for_which_the_folder_had_no_room_are_read_when_there_is_some(tmp_path: Path) -> None:
+    files, text = AgentFiles(tmp_path, "main"), f"talks_to = {['b'] * 900}\n"
+    for number in range(40):
+        describe(tmp_path, f"a{number}x", text)
+    first = files.folder.read().keys()
+    assert 0 < len(first) < 40
+    assert len(files.folder.problems) == 40 - len(first)
+    for name in sorted(first)[:20]:
+        (tmp_path / "agents" / f"{name}.toml").unlink()
+    assert len(files.folder.read()) == 20
+    assert files.folder.problems == ()
+
+
 @pytest.mark.parametrize(
     ("name", "part"),
     [

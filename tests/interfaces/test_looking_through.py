@@ -58,6 +58,22 @@ def test_functions_are_filtered_as_one_types_and_escape_leaves_no_trace(grown: P
         assert "echo_59" not in screen.scrolled()
 
 
+def test_a_q_before_any_filter_leaves_and_one_behind_a_space_filters(grown: Path) -> None:
+    with prompt([], grown) as (screen, _):
+        screen.line("/functions")
+        screen.wait_for("functions 61 of 61:")
+        screen.type("q")
+        screen.wait_gone("of 61:")
+        screen.line("/functions")
+        screen.wait_for("functions 61 of 61:")  # and no q is left in the input line
+        screen.type(" vowelsq")
+        screen.wait_for("No match")
+        screen.type(BACKSPACE)
+        screen.wait_for("functions 1 of 61:  vowels")
+        screen.type(ESCAPE)
+        screen.wait_gone("of 61:")
+
+
 def test_arrows_move_and_enter_prints_the_row_above_the_prompt(grown: Path) -> None:
     with prompt([], grown, columns=200) as (screen, _):
         screen.line("/functions")

@@ -24,17 +24,19 @@ def test_one_message_tells_it_once_beside_the_answer(tmp_path: Path) -> None:
     assert UNKNOWN not in second.stderr
 
 
-def test_the_prompt_tells_it_at_each_start_and_with_the_model(tmp_path: Path) -> None:
+def test_the_prompt_tells_it_at_the_first_start_and_with_the_model_at_each(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
-    for _ in range(2):
-        with scripted([]) as model, terminal("run", cwd=tmp_path, environment=model.environment) as screen:
-            screen.wait_for(UNKNOWN)
-            screen.line("/model")
-            screen.wait_count(UNKNOWN, 2)
-            screen.line("/model other")
-            screen.wait_for("has no model")
-            screen.line("/exit")
-            assert screen.exit_code() == 0
+    with scripted([]) as model:  # at one address, as an endpoint is
+        for count in (2, 1):
+            with terminal("run", cwd=tmp_path, environment=model.environment) as screen:
+                screen.wait_for("/help lists the commands")
+                screen.line("/model")
+                screen.wait_count(UNKNOWN, count)
+                screen.line("/model other")
+                screen.wait_for("has no model")
+                assert screen.scrolled().count(UNKNOWN) == count
+                screen.line("/exit")
+                assert screen.exit_code() == 0
 
 
 def test_what_an_endpoint_tells_needs_no_word_and_counts_when_it_is_silent_later(tmp_path: Path) -> None:

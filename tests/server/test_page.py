@@ -213,6 +213,22 @@ async def test_an_edit_shows_what_it_changed(served: Serve) -> None:
         assert seen == []
 
 
+@in_browser
+async def test_an_edit_of_a_refused_candidate_shows_its_lines_as_they_are_indented(served: Serve) -> None:
+    mended = DOUBLE.replace("n * 2", "2 * n")
+    old, new = (next(row for row in text.splitlines() if "return" in row) for text in (WRONG, mended))
+    change = {"function_name": "double", "old_text": f"\n{old}", "new_text": f"\n{new}"}
+    server = await served([create(WRONG), Ask(Wanted("edit_function", change)), Say("**Done**, `double` is mended.")])
+    async with page(server) as (view, seen):
+        await send(view, "Make it.")
+        await view.locator(".said", has_text="Done").wait_for()
+        text = await view.locator("section.made").nth(1).get_by_label("What is different").inner_text()
+        assert [row for row in text.splitlines() if row] == [f"-{old}", f"+{new}"]
+        await go(view, "Steps")
+        await view.locator("option", has_text="Done, double is mended.").wait_for(state="attached")
+        assert seen == []
+
+
 MARKDOWN = """# Sales
 
 Both **regions**, see [the docs](https://example.org/docs):
@@ -390,8 +406,10 @@ async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found
     async with page(server) as (view, seen):
         await send(view, "Tell me of lighthouses.")
         await view.locator(".said.text", has_text="tall").wait_for()
+        await view.get_by_text(re.compile(r"\d of [\d,]+ tokens$")).wait_for()
         await view.get_by_role("button", name="New conversation").click()
         await view.get_by_text("Nothing was said yet").wait_for()
+        assert await view.get_by_text(re.compile(r"of [\d,]+ tokens$")).count() == 0
         await view.reload()
         await view.get_by_text("Nothing was said yet").wait_for()
         await view.wait_for_timeout(1_000)

@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +23,22 @@ from tests.kit.pace import least_s, time_of
 HELPER = 'purpose = "Finds words."\nresult = "str"\n'
 UNKNOWN = "".join(f"k{number}=1\n" for number in range(8_000))
 NAMES = ", ".join(f'name{number} = "str"' for number in range(4_500))
+GOOD: Mapping[str, str] = {
+    "helpers": f"""{HELPER}inputs = {{ text = "str", count = "int", words = "list[str]" }}
+persona = "You count, sort, and compare = all that there is."
+budget = {{ steps = 8, tokens = 8000, seconds = 60, depth = 2 }}
+helpers = ["*"]
+""",
+    "agents": """purpose = "Edits texts, lists, tables."
+functions = ["text.*", "words.*"]
+talks_to = ["main", "n*"]
+limits = { steps = 20, tokens = 50000 }
+""",
+    "groups": """members = ["a", "b"]
+purpose = "Edits texts, lists, tables."
+limits = { steps = 20, tokens = 50000 }
+""",
+}
 FOLDERS: Mapping[str, Mapping[str, str]] = {
     "a helper of unknown keys": {"helpers/a.toml": HELPER + UNKNOWN},
     "four helpers of unknown keys": {f"helpers/h{number}.toml": HELPER + UNKNOWN for number in range(4)},
@@ -161,6 +178,39 @@ def test_of_a_folder_twenty_problems_are_told_and_how_many_files_have_more(
     paths = {problem["path"] for problem in problems[:MOST_PROBLEMS]}
     assert len(problems) == MOST_PROBLEMS + 1, problems
     assert problems[-1]["message"] == f"{40 - len(paths)} more files have problems"
+
+
+@pytest.mark.parametrize(
+    ("folder", "command", "names"),
+    [
+        ("helpers", ("helpers", "list"), "helpers"),
+        ("agents", ("agents", "tree"), "talks_to"),
+        ("groups", ("agents", "tree"), "members"),
+    ],
+)
+def test_a_folder_has_room_for_400_files_and_not_for_as_many_that_are_full(
+    tmp_path: Path, folder: str, command: tuple[str, str], names: str
+) -> None:
+    good = GOOD[folder]
+    prose = f"# {'a = [1, 2], ' * 3_000}\n{good}"
+    assert not problems_of(tmp_path / "good", folder, command, [good] * 200 + [prose] * 5 + [good] * 195)
+    full = re.sub(rf"^{names} = .*$", f"{names} = {['n*'] * 190}", good, flags=re.MULTILINE)
+    shown = problems_of(tmp_path / "full", folder, command, [full] * 400)
+    sentence = f"The files of {folder}/ have more than 30,000 keys and values in all."
+    assert {problem["message"] for problem in shown[:-1]} == {sentence}
+    assert int(shown[-1]["message"].split()[0]) in range(200, 300)
+
+
+def problems_of(root: Path, folder: str, command: tuple[str, str], texts: Sequence[str]) -> list[dict[str, str]]:
+    """What a command says of a folder of these files."""
+    (root / folder).mkdir(parents=True)
+    (root / "knapper.toml").touch()
+    for number, text in enumerate(texts):
+        (root / folder / f"n{number:03}_of_x.toml").write_text(text)
+    program = [sys.executable, "-m", "agent_core", *command, "--json"]
+    done = subprocess.run(program, cwd=root, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    return list(found["rejected" if folder == "helpers" else "problems"])
 
 
 def test_a_folder_of_too_many_files_is_told_as_one_thing(tmp_path: Path) -> None:

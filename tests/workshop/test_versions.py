@@ -110,6 +110,22 @@ async def test_a_rollback_puts_the_text_back_word_for_word_and_is_a_version_itse
     assert "rolled back to version" in last.version.row.reason
 
 
+async def test_what_a_person_brings_back_is_still_by_the_agent_that_wrote_it(here: Room) -> None:
+    await here.shop.create("count_vowels", VOWELS, "letters", author=AGENT)
+    assert await writer(here) == "agent"
+    await here.save(MORE)
+    assert await writer(here) == "human"
+    for wanted, by in (("1", "agent"), ("2", "human"), ("3", "agent")):
+        assert (await here.shop.rollback("count_vowels", wanted)).admitted
+        assert await writer(here) == by
+    assert [row.version.row.by for row in await history(here)] == ["agent", *["human"] * 4]
+
+
+async def writer(here: Room) -> str:
+    """Who wrote the text that is in force, as lists say it."""
+    return next(row.source for row in (await here.shop.list()).functions if row.name == "count_vowels")
+
+
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [

@@ -120,7 +120,7 @@ class CandidateReview:
         answers = [example for example in candidate.examples if example.call in verdict.predicted]
         saved_verdict = {
             **verdict.to_json(),
-            "by": work.author.by,
+            "by": work.writer,
             "line": function.line,
             **({"answers": to_json(answers)} if answers else {}),
         }

@@ -131,7 +131,8 @@ class Author:
 class ChangeSummary:
     """A change in words and values: created, changed or deleted, which function, by whom and why. `done` describes it.
 
-    `preset_grants` is what the user has granted for it already; a rollback `goes_back`, behind its later examples, too.
+    `preset_grants` is what the user has granted for it already; a rollback `goes_back`, behind its later examples, too,
+    to a text that somebody else may have written: `wrote`.
     """
 
     deed: Deed
@@ -141,6 +142,12 @@ class ChangeSummary:
     done: str = ""
     preset_grants: Grants | None = None
     goes_back: bool = False
+    wrote: str = ""
+
+    @property
+    def writer(self) -> str:
+        """Who wrote the text: the author, or whoever wrote what a rollback puts back."""
+        return self.wrote or self.author.by
 
     @property
     def said(self) -> str:

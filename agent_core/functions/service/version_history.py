@@ -181,11 +181,12 @@ class VersionHistory:
         if function is not None and function.body_hash == target.hash:
             text = f"`{name}` is at version {target.number} already, so nothing was changed."
             return _refusal(name, text)
-        plan = await self._brought_back(target, name, module, snapshot, author)
+        wrote = next(version.row.by for version in versions if version.hash == target.hash)
+        plan = await self._brought_back(target, name, module, snapshot, author, wrote)
         return self._ground.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
 
     async def _brought_back(
-        self, target: Version, name: str, module: str, snapshot: Snapshot, author: Author
+        self, target: Version, name: str, module: str, snapshot: Snapshot, author: Author, wrote: str
     ) -> PlannedChange:
         is_there = name in snapshot.functions
         back = history.went_back(target, is_there=is_there)
@@ -194,8 +195,8 @@ class VersionHistory:
         around = with_own_helpers(existing.text, target.row.text, name) if existing else None
         candidate = Candidate(name, code, module, back, replaces=is_there, exact=True, around=around)
         deed: Deed = "changed" if is_there else "created"
-        work = ChangeSummary(deed, name, author, back, f"was {back} of {target.when}", goes_back=True)
-        policy = _policy(author.by, target.row.by)
+        work = ChangeSummary(deed, name, author, back, f"was {back} of {target.when}", goes_back=True, wrote=wrote)
+        policy = _policy(author.by, wrote)
         plan = await self._judging.judged(candidate, snapshot, work, policy)
         assert isinstance(plan.detail, Judgment)
         return replace(plan, detail=replace(plan.detail, back=f"version {target.number} of {target.when}"))

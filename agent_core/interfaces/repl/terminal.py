@@ -1,6 +1,7 @@
 """The terminal's side of a conversation at the prompt: output, tables, a pager, and the debugger's front end.
 
-Everything is printed above the prompt. In a table, letters filter, arrows move, Enter prints the row and Esc leaves.
+Everything is printed above the prompt. In a table, letters filter, arrows move, Enter prints the row, and Esc or a
+first q leaves; a space in front of it filters by q.
 Slow to import: loaded after the prompt is shown.
 """
 
@@ -54,10 +55,10 @@ class Browser:
         self._shown: dict[tuple[str, int, int], list[str]] = {}
 
     def press(self, text: str) -> None:
-        """Add a letter to the filter. A slash begins the next command, and closes the table."""
-        if text == "/":
+        """Add a letter to the filter. A slash begins the next command, and closes the table; so does a first q."""
+        if text == "/" or (text == "q" and not self._typed):
             self._leave(None)
-            self._prompt.buffer.insert_text(text)
+            self._prompt.buffer.insert_text(text.strip("q"))
         else:
             self._filter(self._typed + text)
 
@@ -115,7 +116,7 @@ class Browser:
 
     def _filter(self, typed: str) -> None:
         self._typed, self._at = typed, 0
-        self._found = fitting(typed, self._table.choices, lambda choice: choice.text)
+        self._found = fitting(typed.lstrip(), self._table.choices, lambda choice: choice.text)
         if self._table.keeps_order:
             self._found = [choice for choice in self._table.choices if choice in self._found]
 

@@ -21,7 +21,7 @@ SERVED: Final = "tour (scripted)"
 LABEL: Final = "tour (scripted, not a language model)"
 READER: Final = "describe_body"  # what a reader of descriptions is asked to call
 _SHOWN: Final = re.compile(r"Screen (\d+) of")
-_REMINDED: Final = "It was not done, as said."
+_REMINDED: Final = "Nothing was made of it, so go on with the line above."
 _NEXT: Final = re.compile(r"(next|go on|continue|weiter)\W*", re.IGNORECASE)
 
 

@@ -28,7 +28,8 @@ function headOf(source, name) {
 
 // The lines that differ between two sources, as a diff has them, each with a few around it.
 function compared(old, now) {
-  const before = old.trim().split("\n"), after = now.trim().split("\n"), rows = [];
+  const lines = (text) => text.replace(/^(?:[ \t]*\n)+/, "").trimEnd().split("\n"); // the first one's indentation stays
+  const before = lines(old), after = lines(now), rows = [];
   if (before.length * after.length > MOST_COMPARED) return [...before.map((row) => `-${row}`), ...after.map((row) => `+${row}`)].join("\n");
   const common = Array.from({ length: before.length + 1 }, () => new Uint16Array(after.length + 1)); // of what follows
   for (let i = before.length - 1; i >= 0; i -= 1) for (let j = after.length - 1; j >= 0; j -= 1) common[i][j] = before[i] === after[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);

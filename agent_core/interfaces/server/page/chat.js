@@ -18,7 +18,7 @@ function heard(state, event) {
   let { running, used, first, said, waits, asked, unread } = state;
   const takenUp = (text) => { const place = unread.findIndex((message) => message.text === text); unread = unread.filter((_, index) => index !== place); };
   switch (event.type) {
-    case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, unread: [], said: "", waits: "" };
+    case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, used: "", unread: [], said: "", waits: "" };
     case "kept": return { ...state, entries: state.entries.map((entry) => (entry.isPiece ? { ...entry, isPiece: false } : entry)) };
     case "again": return { ...state, unread: [], entries: state.entries.filter((entry) => !entry.isPiece && !entry.writing) }; // what is not on disk yet comes again
     case "earlier": {

@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from "/page/preact.js";
 import { api, count, Fault, part, plain, Sentence, Text, useLoaded, when } from "/page/kit.js";
 
+const bare = (text) => text.replace(/^#+ +|\*\*|`/g, ""); // an option of a list shows no Markdown
 const STAGES = { wanted: "dim", written: "", rejected: "bad", fixed: "warn", admitted: "good", used: "good" };
 
 export function Growth({ go, beat }) {
@@ -18,7 +19,7 @@ export function Steps({ agent, beat }) {
   const rows = listed ? [...listed.steps].reverse() : [], seq = chosen || (rows[0] && rows[0].seq);
   const [seen, trouble] = useLoaded(seq ? `/agents/${part(agent)}/steps/${seq}` : "");
   const name = (one) => (one.part === "section" ? (/^\s*<(\w+)/.exec(one.text) || [])[1] || `${plain(one.text.trim().split("\n", 1)[0]).slice(0, 40)}…` : one.part);
-  const title = (row) => `${when(row.at)} · ${row.calls.length ? row.calls.join(", ") : plain(row.text) || "a reply"}`;
+  const title = (row) => `${when(row.at)} · ${row.calls.length ? row.calls.join(", ") : bare(plain(row.text)) || "a reply"}`;
   const most = seen ? Math.max(1, seen.window, seen.tokens) : 1;
   return html`<${Fault} text=${fault || trouble} />${listed && rows.length === 0 && html`<p class="dim">The model was not asked anything yet.</p>`}
     ${rows.length > 0 && html`<label>Step <select value=${seq} onChange=${(event) => setChosen(Number(event.target.value))}>${rows.map((row) => html`<option key=${row.seq} value=${row.seq}>${title(row)}</option>`)}</select></label>`}
