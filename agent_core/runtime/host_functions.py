@@ -30,7 +30,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import content_hash
 from sandbox import Refused
 
-from .call_record import CallRecord, Done, PlannedMessage
+from .call_record import CallRecord, Done, PlannedMessage, done_by
 from .colleagues import FUNCTIONS
 from .helper_calls import ABOUT_HELPERS
 
@@ -114,7 +114,7 @@ class OfferedHostFunction:
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 
         async def store(plan: PlannedChange) -> None:
-            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)
+            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, did=done_by(plan))
 
         return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
 

@@ -4,15 +4,16 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 """
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
 from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
 from agent_core.base.problem import Problem
+from agent_core.base.receipt import TOUCHED, Fact, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.gate.tree import parse
 from agent_core.functions.service.judgment import Judgment
@@ -323,21 +324,45 @@ def is_speech(event: Event) -> bool:
             return False
 
 
-def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:
-    """Return what the turn made, and how it ended if not with a reply."""
+_MOST_NAMES: Final = 3
+_ROLES: Final[Mapping[Fact, Role]] = {
+    **dict.fromkeys((*TOUCHED, "remembered", "wrote", "told"), "ok"),
+    **dict.fromkeys(("refused", "unreached", "failed", "unknown"), "warn"),
+}
+
+
+def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
+    """Return the turn's receipt in one line, and how it ended if not with a reply."""
     lines: list[Line] = []
     if event.reason != "replied":
         role: Role = "bad" if event.reason == "failed" else "warn"
         lines.append(line((role, _ENDINGS.get(event.reason, f"The turn ended: {event.reason}."))))
-    changes: list[Span] = [("ok", f"{verb} {', '.join(names)}") for verb, names in event.made.items() if names]
     tokens = event.usage.get("prompt_tokens", 0) + event.usage.get("completion_tokens", 0)
     steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
     spent = ", ".join([steps, *([f"{tokens:,} tokens"] if tokens else []), duration(seconds)])
-    parts: list[Span] = [*changes, ("dim", spent)]
+    parts: list[Span] = [*_receipt_spans(event, columns - width(f"∙  · {spent}")), ("dim", spent)]
     between: list[Span] = [("dim", "∙ "), parts[0]]
     for part in parts[1:]:
         between += [("dim", " · "), part]
     return [*lines, tuple(between)]
+
+
+def _receipt_spans(event: TurnEnded, room: int) -> list[Span]:
+    """Return what the turn did, in at most so many columns: the fewer there are, the fewer names are listed."""
+    receipt = Receipt.from_json(event.made)
+    if not event.receipt:
+        return []  # a turn of a program that kept none
+    parts = next((parts for most in range(_MOST_NAMES, 0, -1) if _wide(parts := receipt.parts(most)) <= room), None)
+    parts = receipt.parts(0) if parts is None else parts
+    if receipt.is_inside and _wide(parts) > room:
+        parts = parts[-1:]  # the calls themselves were shown
+    while _wide(parts) > room and len(parts) > 1:
+        parts = [*parts[: -2 if parts[-1][1] == "…" else -1], (None, "…")]
+    return [(_ROLES.get(fact, "dim") if fact else "dim", text) for fact, text in parts]
+
+
+def _wide(parts: Sequence[tuple[Fact | None, str]]) -> int:
+    return width(" · ".join(text for _, text in parts))
 
 
 def _call_text(call: ShownCall) -> str:
