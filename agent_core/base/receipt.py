@@ -44,7 +44,8 @@ TOUCHED: Final[tuple[Fact, ...]] = get_args(Fact)[:6]
 _COUNTED: Final[frozenset[Fact]] = frozenset(
     {"lines", "reached", "refused", "unreached", "told", "called", "failed", "unknown"}
 )
-_INSIDE: Final[frozenset[Fact]] = frozenset({"called", "failed"})
+INSIDE: Final[frozenset[Fact | None]] = frozenset({"called", "failed", None})
+"""The kinds that may be there although nothing reached beyond the conversation; None says so."""
 _PHRASES: Final[Mapping[Fact, str]] = {
     **{fact: f"{fact} {{}}" for fact in get_args(Fact) if fact != "lines"},
     "refused": "was refused {}",
@@ -88,7 +89,7 @@ class Receipt:
     @property
     def is_inside(self) -> bool:
         """True if nothing reached beyond the conversation: functions were called at most, which only computed."""
-        return self._facts.keys() <= _INSIDE
+        return self._facts.keys() <= INSIDE
 
     def to_json(self) -> Made:
         """Return it as JSON, without kinds of which there is nothing."""

@@ -7,13 +7,13 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
 from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
 from agent_core.base.problem import Problem
-from agent_core.base.receipt import TOUCHED, Fact, Receipt
+from agent_core.base.receipt import INSIDE, NOTHING_OUTSIDE, TOUCHED, Fact, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.gate.tree import parse
 from agent_core.functions.service.judgment import Judgment
@@ -325,7 +325,7 @@ def is_speech(event: Event) -> bool:
 
 
 _MOST_NAMES: Final = 3
-_ROLES: Final[Mapping[Fact, Role]] = {
+_ROLES: Final[Mapping[Fact | None, Role]] = {
     **dict.fromkeys((*TOUCHED, "remembered", "wrote", "told"), "ok"),
     **dict.fromkeys(("refused", "unreached", "failed", "unknown"), "warn"),
 }
@@ -338,31 +338,39 @@ def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
         role: Role = "bad" if event.reason == "failed" else "warn"
         lines.append(line((role, _ENDINGS.get(event.reason, f"The turn ended: {event.reason}."))))
     tokens = event.usage.get("prompt_tokens", 0) + event.usage.get("completion_tokens", 0)
-    steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
-    spent = ", ".join([steps, *([f"{tokens:,} tokens"] if tokens else []), duration(seconds)])
-    parts: list[Span] = [*_receipt_spans(event, columns - width(f"∙  · {spent}")), ("dim", spent)]
+    steps, took = f"{event.steps} step{'' if event.steps == 1 else 's'}", duration(seconds)
+    spending = [f"{steps}, {tokens:,} tokens, {took}"] * bool(tokens) + [f"{steps}, {took}"]
+    did, spent = _receipt_parts(event, spending, columns - width("∙ "))
+    spans: list[tuple[bool, Span]] = [(fact in INSIDE, (_ROLES.get(fact, "dim"), text)) for fact, text in did]
+    # What went beyond the conversation stands first.
+    parts = [*(span for is_in, span in spans if not is_in), ("dim", spent), *(span for is_in, span in spans if is_in)]
     between: list[Span] = [("dim", "∙ "), parts[0]]
     for part in parts[1:]:
         between += [("dim", " · "), part]
     return [*lines, tuple(between)]
 
 
-def _receipt_spans(event: TurnEnded, room: int) -> list[Span]:
-    """Return what the turn did, in at most so many columns: the fewer there are, the fewer names are listed."""
-    receipt = Receipt.from_json(event.made)
+_Parts: TypeAlias = Sequence[tuple[Fact | None, str]]
+
+
+def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> tuple[_Parts, str]:
+    """Return what the turn did, and what it spent: the longest of these that fit into so many columns together."""
     if not event.receipt:
-        return []  # a turn of a program that kept none
-    parts = next((parts for most in range(_MOST_NAMES, 0, -1) if _wide(parts := receipt.parts(most)) <= room), None)
-    parts = receipt.parts(0) if parts is None else parts
-    if receipt.is_inside and _wide(parts) > room:
-        parts = parts[-1:]  # the calls themselves were shown
-    while _wide(parts) > room and len(parts) > 1:
-        parts = [*parts[: -2 if parts[-1][1] == "…" else -1], (None, "…")]
-    return [(_ROLES.get(fact, "dim") if fact else "dim", text) for fact, text in parts]
+        return [], spending[0]  # a turn of a program that kept none
+    receipt, shorter = Receipt.from_json(event.made), range(_MOST_NAMES, 0, -1)
+    pairs: list[tuple[_Parts, str]]
+    if receipt.is_inside:  # its calls were shown
+        forms: list[_Parts] = [*map(receipt.parts, shorter), [(None, NOTHING_OUTSIDE)], [(None, "nothing outside")]]
+        pairs = [(parts, spent) for spent in spending for parts in forms]
+    else:
+        every = [receipt.parts(most) for most in (*shorter, 0)]
+        outside: list[_Parts] = [[part for part in parts if part[0] not in INSIDE] for parts in every]
+        pairs = [(parts, spent) for parts in (*every[:-1], *outside) for spent in spending]
+    return next((pair for pair in pairs if _wide(*pair) <= columns), pairs[-1])
 
 
-def _wide(parts: Sequence[tuple[Fact | None, str]]) -> int:
-    return width(" · ".join(text for _, text in parts))
+def _wide(parts: _Parts, spent: str) -> int:
+    return width(" · ".join([spent, *(text for _, text in parts)]))
 
 
 def _call_text(call: ShownCall) -> str:
