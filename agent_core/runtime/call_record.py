@@ -210,8 +210,14 @@ class CallRecord:
         payload, whole = first_page(text, self._answer_chars)
         entry = result(self.call, text, word, self.seconds(), detail)
         answer = replace(entry, payload={**entry.payload, **payload})
-        done = [done_entry(receipt.to_json()) for receipt in (self.did, did) if receipt]
-        await self.turn.append([*done, answer, *entries], writes=(*writes, *whole))
+        done = Receipt()
+        for receipt in filter(None, (self.did, did)):
+            done.add(receipt)
+        for write in writes:
+            if isinstance(write, SaveBlock | SavePassages):
+                done.note("remembered", write.block.label if isinstance(write, SaveBlock) else ARCHIVE)
+        before = [done_entry(done.to_json())] if done else []
+        await self.turn.append([*before, answer, *entries], writes=(*writes, *whole))
         return beginning(text, self._answer_chars)
 
     async def note_reach(self, place: str) -> None:
@@ -268,17 +274,6 @@ class CallRecord:
                 detail=detail,
             )
         )
-
-
-def done_by(plan: PlannedChange) -> Receipt:
-    """Return what a planned change does."""
-    receipt = Receipt()
-    if plan.completed_change is not None:
-        receipt.note(*plan.completed_change)
-    for write in plan.writes:
-        if isinstance(write, SavePassages):
-            receipt.note("remembered", ARCHIVE)
-    return receipt
 
 
 def _remembered(edit: PlannedEdit) -> Receipt:

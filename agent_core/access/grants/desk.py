@@ -96,8 +96,8 @@ class Approvals:
             if decision.answer == "no" and decision.by == "human":
                 self.noes.append((question, decision))
             if decision.by == "human":
-                what = "; ".join(question.missing.sentences()) or question.moment
-                self.turn.note_done("asked", f"{question.function}: {what}: {decision.answer}")
+                what = " and ".join(question.missing.sentences()) or "join"
+                self.turn.note_done("asked", f"may {question.function} {what}? {decision.answer}")
             self.turn.emit(_answered(question, decision, self.turn))
         return decision
 
