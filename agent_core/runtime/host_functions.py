@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.json_form import to_json
+from agent_core.base.receipt import Receipt
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
@@ -30,7 +31,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import content_hash
 from sandbox import Refused
 
-from .call_record import CallRecord, Done, PlannedMessage, done_by
+from .call_record import CallRecord, Done, PlannedMessage
 from .colleagues import FUNCTIONS
 from .helper_calls import ABOUT_HELPERS
 
@@ -114,7 +115,10 @@ class OfferedHostFunction:
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 
         async def store(plan: PlannedChange) -> None:
-            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, did=done_by(plan))
+            did = Receipt()
+            if plan.completed_change is not None:
+                did.note(*plan.completed_change)
+            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, did=did)
 
         return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.base import events
+from agent_core.base.receipt import Made
 from agent_core.base.untrusted import visible
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service.judgment import Judgment
@@ -171,7 +172,8 @@ BUSY: Made = {
         pytest.param(
             BUSY,
             120,
-            "created celsius, kelvin, rankine and 1 more · wrote out/table.csv · was refused evil.example · 3 steps, 2.5 s",
+            "created celsius, kelvin, rankine and 1 more · wrote out/table.csv · was refused evil.example"
+            " · 3 steps, 2.5 s",
             id="names before tokens",
         ),
         pytest.param(

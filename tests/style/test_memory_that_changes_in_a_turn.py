@@ -82,7 +82,7 @@ async def test_a_block_that_was_written_is_told_after_the_answer_and_counted(at_
     assert (changed.block, changed.what, ended(events).made) == (
         "human",
         "wrote it",
-        {"remembered": ["human"], "lines": {"human": 1}},
+        {"remembered": ["human"]},
     )
     assert events.index(of(CallAnswered, events)[0]) < events.index(changed)
     assert [each.value for each in await desk.workspace._store.blocks("other")] == ["Ada"]
