@@ -36,8 +36,8 @@ from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
 from .model_session import ShowsWait
-from .session import SENT, AgentSession, settle
-from .turn import Company, Turn, messages_of, receipt_in
+from .session import GO_ON, SENT, AgentSession, settle
+from .turn import AFTER, Company, Turn, messages_of, receipt_in
 from .turn_runner import TurnLoop, TurnRunner, TurnTerms
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
@@ -171,6 +171,9 @@ class Agent:
         """
         self._must_be_open()
         posts = [*heard, *([] if message is None else [self._post(message)])]
+        if message == GO_ON:  # its receipt goes on, too
+            last = await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1)
+            posts[-1].payload.update({AFTER: turn.id for turn in last})
         terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
         async with aclosing(self._turns.run(posts, terms)) as turn:
             async for event in turn:

@@ -172,8 +172,8 @@ BUSY: Made = {
         pytest.param(
             BUSY,
             120,
-            "created celsius, kelvin, rankine and 1 more · wrote out/table.csv · was refused evil.example"
-            " · 3 steps, 2.5 s",
+            "created celsius and 3 more · wrote out/table.csv · was refused evil.example"
+            " · 3 steps, 2.5 s · called celsius ×2",
             id="names before tokens",
         ),
         pytest.param(

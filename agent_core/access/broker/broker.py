@@ -41,7 +41,7 @@ class Broker:
         """Return a session for one call of a function that may reach these hosts, and others that the user is asked
         about. What was reached and refused goes into `did`.
         """
-        return FetchSession(lambda: _begun(self, function, hosts, want, did or Receipt(), reach))
+        return FetchSession(lambda: _begun(self, function, hosts, want, did, reach))
 
 
 class Answering(Protocol):
@@ -91,7 +91,7 @@ class FetchSession:
 
 
 def _begun(
-    broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None, did: Receipt, reach: Reach | None
+    broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None, did: Receipt | None, reach: Reach | None
 ) -> Answering:
     from .fetches import Fetches  # noqa: PLC0415 - see above
 

@@ -57,7 +57,7 @@ class Fetches:
         self._function = function
         self._hosts = Hosts.of(hosts)
         self._want = want
-        self._did = did or Receipt()
+        self._did = Receipt() if did is None else did
         self._reach = reach
         self._reached: set[str] = set()
         self._asked: set[str] = set()

@@ -211,14 +211,13 @@ async def messages(asked: Asked) -> object:
     store, query = asked.rooms.state.store, asked.query
     newest = await store.last_seq(name) if query.last else 0  # also if that is of a turn that left the conversation
     most = -1 if query.last else query.count
-    read = await store.history(name, since=query.after, kinds=SAID, most=most)
-    entries = [entry for entry in read if entry.seq < query.before][-query.last :]
+    lasts = (ENDED, RECEIPT)
+    read = await store.history(name, since=query.after, kinds=(*SAID, *lasts), most=most)
+    entries = [entry for entry in read if entry.seq < query.before and entry.kind not in lasts][-query.last :]
+    whys = {entry.turn: entry.payload.get("text", "") for entry in read if entry.kind == ENDED}
     ended = await store.ended_turns(name, entries[0].seq) if entries else []
     turns = {entry.turn for entry in entries}
-    since, last_kinds = entries[0].seq if entries else 0, (ENDED, RECEIPT)  # one of each in a turn
-    lasts = await store.history(name, since=since, kinds=last_kinds, most=len(last_kinds) * len(turns)) if turns else []
-    whys = {entry.turn: entry.payload.get("text", "") for entry in lasts if entry.kind == ENDED}
-    receipts = {entry.turn: receipt_in([entry]) for entry in lasts if entry.kind == RECEIPT and entry.turn in turns}
+    receipts = {entry.turn: receipt_in([entry]) for entry in read if entry.kind == RECEIPT and entry.turn in turns}
     ends = [
         {"seq": row.seq, "turn": row.id, "reason": row.state, "text": whys.get(row.id, "")}
         for row in ended
