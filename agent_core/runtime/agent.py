@@ -172,8 +172,8 @@ class Agent:
         self._must_be_open()
         posts = [*heard, *([] if message is None else [self._post(message)])]
         if message == GO_ON:  # its receipt goes on, too
-            last = await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1)
-            posts[-1].payload.update({AFTER: turn.id for turn in last})
+            for ended in await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1):
+                posts[-1].payload[AFTER] = ended.id
         terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
         async with aclosing(self._turns.run(posts, terms)) as turn:
             async for event in turn:

@@ -41,7 +41,6 @@ _log = logging.getLogger(__name__)
 META_PACKAGE = "meta_functions"
 _ADDS = "core_memory_append"
 _ABOUT, _MAKES = "function_name", "create_function"
-# Words in the names of functions that have no effect but their answer, or a message.
 
 
 @dataclass(frozen=True, slots=True)
