@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from .errors import TurnError
 from .json_form import IF_SET, fields_to_json
+from .receipt import Made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +295,10 @@ class TurnEnded(_Base):
     for other agents and goes on by itself), client_calls (a client has to answer calls of its own functions),
     handed_off (another agent goes on), stuck (a person has to decide), length (a client's limit cut the reply off).
 
-    `usage` sums the turn's tokens; `made` lists functions created, changed or deleted in it, and blocks remembered.
+    `usage` sums the turn's tokens. `made` is the turn's receipt, by kinds of facts: functions `created`, `changed` or
+    `deleted`; memory `remembered`, and of blocks how many `lines`; files that were `wrote` or `removed`; addresses
+    `reached`, `refused` and `unreached`; agents `told`; what a person was `asked`; functions `called`, and those that
+    `failed`. It is empty if nothing of this happened. `receipt` is the same as a sentence.
     """
 
     type: ClassVar[str] = "turn_ended"
@@ -302,7 +306,8 @@ class TurnEnded(_Base):
     reply: str
     steps: int
     usage: dict[str, int]
-    made: dict[str, list[str]] = field(default_factory=dict)
+    made: Made = field(default_factory=dict)
+    receipt: str = ""
 
 
 Event: TypeAlias = (

@@ -5,21 +5,27 @@ answered there. Arguments are checked like a model's, and depth is limited.
 """
 
 import ast
+import asyncio
 import base64
 import contextlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from agent_core.access.broker import Broker
+from agent_core.access.broker.broker import Reach
 from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
+from agent_core.access.grants.changed_files import WritableFiles
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.access.secrets.session import FILES
 from agent_core.base import syntax
 from agent_core.base.offload import aside, bulk
+from agent_core.base.receipt import Receipt
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
@@ -31,7 +37,7 @@ from sandbox.wire.requests import without_handler
 
 from .answers import answer, bad_arguments
 from .debug.debugging import Watch
-from .foreign.library import ForeignFunction, ForeignLibrary
+from .foreign.library import ForeignFunction, ForeignLibrary, reached_by
 from .sandbox_client import SandboxClient
 
 MAX_DEPTH = 4
@@ -85,6 +91,8 @@ class WorkerApi:
     refusals: list[str] = field(default_factory=list)  # takes why files were refused, which a function may have hidden
     tries: list[str] = field(default_factory=list)  # the same of reads that libraries try, and do without
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
+    did: Receipt = field(default_factory=Receipt)  # takes what the call did, and those that it calls
+    on_reach: Reach | None = None  # hears of an address before it is reached
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer its requests; whatever it left open is closed, however it ends."""
@@ -103,7 +111,14 @@ class WorkerApi:
         if files is not None:
             files.is_shown = await self.cage.shows_files()
             files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
-        async with self.broker.session(function.name, permit.grants.network, want_host) as fetches:
+
+        async def reach(place: str) -> None:
+            if self.on_reach is not None:
+                await self.on_reach(secrets.words(place))
+
+        did = files.did if files is not None else Receipt()
+        session = self.broker.session(function.name, permit.grants.network, want_host, did=did, reach=reach)
+        async with self._noting(did, permit, secrets), session as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
@@ -122,6 +137,19 @@ class WorkerApi:
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
                     self._given(False)  # a package that it may not import is not there
                 return outcome
+
+    @asynccontextmanager
+    async def _noting(self, did: Receipt, permit: Permit, secrets: CallSecrets) -> AsyncIterator[None]:
+        """Keep what is `did` in the block, and what changed meanwhile of the files that the worker may write."""
+        writable = permit.access.writable
+        before = await asyncio.to_thread(WritableFiles.at, writable) if writable else WritableFiles()
+        try:
+            yield
+        finally:  # where it was interrupted, too
+            self.did.add(did, secrets.words)
+            if writable:
+                root = Path(permit.access.home or "/")
+                self.did.add(await asyncio.to_thread(before.changed, writable, root), secrets.words)
 
     def was_refused(self, outcome: object) -> bool:
         """Return whether anything was refused while the call ran, so that the same call would fail again."""
@@ -227,9 +255,11 @@ class WorkerApi:
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
         permit = await self._permit_to_call(function)
+        self.did.note("called", name)
         outcome = await replace(self, depth=self.depth + 1).run(function, checked, permit)
         if isinstance(outcome, Returned):
             return outcome.value
+        self.did.note("failed", name)
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000, was_refused=self.was_refused(outcome))}")
 
     async def _call_foreign(
@@ -242,6 +272,8 @@ class WorkerApi:
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
         await self._must_have_grant(name, "is a tool of another program")
+        self.did.note("called", name)
+        self.did.note("reached", reached_by(foreign))
         outcome = await library.call(foreign, checked, self.on_progress)
         if isinstance(outcome, Returned):
             return self.secrets.words(outcome.value) if self.secrets else outcome.value

@@ -117,7 +117,7 @@ class PlainText:
         if not was_told(event.reply, self._heard):
             self._end_line()
             self._say(event.reply)
-        self._talk([*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began)])
+        self._talk([*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began, WIDTH)])
 
     def _end_line(self) -> None:
         if self._open_line:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.events import Event, FunctionsChanged
+from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
 from agent_core.memory.planned_edit import undo_of
@@ -53,8 +54,7 @@ class Deeds:
                 said = headline(event.message) or event.event
                 self.messages.append((self._clock(), event.agent, event.turn, said))
             case events.TurnEnded():
-                for names in event.made.values():
-                    self.touch(names)
+                self.touch(Receipt.from_json(event.made).names(*TOUCHED))
             case FunctionsChanged():
                 self.touch([*event.loaded, *event.changed, *event.removed])
             case _:

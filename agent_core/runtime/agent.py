@@ -17,6 +17,7 @@ from agent_core.base import events
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.base.messages import Message
+from agent_core.base.receipt import Receipt
 from agent_core.base.settings import RunnerSettings
 from agent_core.base.untrusted import one_line, whole_characters
 from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
@@ -35,8 +36,8 @@ from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
 from .model_session import ShowsWait
-from .session import SENT, AgentSession, settle
-from .turn import Company, Turn, messages_of
+from .session import GO_ON, SENT, AgentSession, settle
+from .turn import AFTER, Company, Turn, messages_of, receipt_in
 from .turn_runner import TurnLoop, TurnRunner, TurnTerms
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
@@ -113,6 +114,14 @@ class Agent:
         return f"<Agent {self.name}: {one_line(', '.join(filter(None, facts)), 200)}>"
 
     @property
+    def receipt(self) -> Receipt:
+        """What the last turn did, as its `turn_ended` says: `text` for people, `to_json()` for programs.
+
+        After a turn that was cut off, and settled when the agent was opened, it is what that one had done.
+        """
+        return self._turns.receipt
+
+    @property
     def author(self) -> Author:
         """The author of a change that this agent makes now."""
         turn, model = self._turns.turn, self._loop.asker.model_name
@@ -131,6 +140,7 @@ class Agent:
         claimed = await claim(self._store, self.name, self._turns.owner, leaves=FROM_USER if answers else ())
         if claimed is not None and claimed.attempt > 1:
             self.restored = await settle(self._store, claimed, self.talk, goes_on=self.goes_on)
+            self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
         await resume(self._store, self.name, self._history, messages_of)
         if claimed is not None:
@@ -161,6 +171,9 @@ class Agent:
         """
         self._must_be_open()
         posts = [*heard, *([] if message is None else [self._post(message)])]
+        if message == GO_ON:  # its receipt goes on, too
+            for ended in await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1):
+                posts[-1].payload[AFTER] = ended.id
         terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
         async with aclosing(self._turns.run(posts, terms)) as turn:
             async for event in turn:

@@ -1,8 +1,9 @@
 """One call between its start and its answer: its input, what is recorded, and who is notified."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
@@ -11,21 +12,25 @@ from agent_core.base.json_form import to_json
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
+from agent_core.base.receipt import Receipt
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, Skipped
 from agent_core.functions.service import PlannedChange
+from agent_core.memory.blame import lines_of
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function
-from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SendMessage, SetThread, Write
+from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SavePassages, SendMessage, SetThread, Write
 from sandbox import Refused
 
-from .turn import Turn, call_started, result
+from .turn import REACH, Turn, call_started, result
+from .turn import did as done_entry
 
 MOST_CHARS = 4 << 20
 """Of an answer are kept at all."""
+ARCHIVE: Final = "archival memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class CallRecord:
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
         self.repairs: list[str] = []
+        self.did = Receipt()  # what the call did, as the host saw it
         self._clock = clock
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds in which it waited for a human, at the debugger or with a question
@@ -134,11 +140,12 @@ class CallRecord:
             return self.noted(full, edit.text) if edit.text else full
 
         async def store(edit: PlannedEdit) -> None:
-            await self.record(told(edit), word, detail, (*writes, *edit.writes))
+            await self.record(told(edit), word, detail, (*writes, *edit.writes), did=_remembered(edit))
 
         edit = await commit(self.memory.held if self.memory else NO_EDIT, store, self._clock)
         shown = beginning(told(edit), self._answer_chars)
         self.tell(shown, word, detail)
+        self._tell_remembered(edit.writes)
         return Done(self.call, shown, word, heartbeat=self.heartbeat)
 
     def close_with(self, plan: PlannedChange) -> Done:
@@ -153,7 +160,7 @@ class CallRecord:
         """Commit an edit of memory together with the answer, and report it."""
 
         async def store(edit: PlannedEdit) -> None:
-            await self.record(edit.text, edit.outcome, {}, edit.writes)
+            await self.record(edit.text, edit.outcome, {}, edit.writes, did=_remembered(edit))
 
         edit = await commit(edit, store, self._clock)
         text = beginning(edit.text, self._answer_chars)
@@ -168,7 +175,10 @@ class CallRecord:
         turn, names = self.turn, [send.recipient for send in plan.sends]
         try:
             parks = [Entry("parked", {"asks": kinds["sent"]})] if plan.parks else []
-            await self.record(plan.text, "returned", detail, plan.sends, parks)
+            did = Receipt()
+            for name in names:
+                did.note("told", name)
+            await self.record(plan.text, "returned", detail, plan.sends, parks, did)
         except NoProgress as error:
             turn.stuck = error.message
             return await self.close(Refused(str(error)), writes=[SetThread(turn.thread, "stuck", error.message)])
@@ -190,16 +200,29 @@ class CallRecord:
         detail: dict[str, Any],  # Any: JSON
         writes: Sequence[Write],
         entries: Sequence[Entry] = (),
+        did: Receipt | None = None,
     ) -> str:
-        """Store the answer together with the writes that belong to it; return the text that is shown at once.
+        """Store the answer together with the writes that belong to it, and with what the call did, to which these
+        writes add what is `did`; return the text that is shown at once.
 
         For a longer one, the whole text is stored in addition to its beginning, for `read_on`.
         """
         payload, whole = first_page(text, self._answer_chars)
         entry = result(self.call, text, word, self.seconds(), detail)
         answer = replace(entry, payload={**entry.payload, **payload})
-        await self.turn.append([answer, *entries], writes=(*writes, *whole))
+        done = Receipt()
+        for receipt in filter(None, (self.did, did)):
+            done.add(receipt)
+        for write in writes:
+            if isinstance(write, SaveBlock | SavePassages):
+                done.note("remembered", write.block.label if isinstance(write, SaveBlock) else ARCHIVE)
+        before = [done_entry(done.to_json())] if done else []
+        await self.turn.append([*before, answer, *entries], writes=(*writes, *whole))
         return beginning(text, self._answer_chars)
+
+    async def note_reach(self, place: str) -> None:
+        """Write that the call is about to reach an address, in case that its end is never seen."""
+        await self.turn.append([Entry(REACH, {"call": self.call.id, "place": place})])
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report the progress."""
@@ -221,9 +244,9 @@ class CallRecord:
         self.turn.emit(events.Printed(turn=self.turn.id, step=self.step, call_id=call.id, name=call.name, text=text))
 
     def _note_plan(self, plan: PlannedChange) -> None:
-        """Keep what was created and what was rejected for the turn's end."""
+        """Keep which candidates are rejected for the turn's end."""
         if plan.completed_change is not None:
-            self.turn.note_made(plan.completed_change[0], plan.completed_change[1])
+            self.turn.refused.pop(plan.completed_change[1], None)
         if plan.refused is not None:
             self.turn.refused[plan.refused] = plan.text
 
@@ -231,7 +254,6 @@ class CallRecord:
         """Report which memory blocks have changed."""
         for write in writes:
             if isinstance(write, SaveBlock):
-                self.turn.note_made("remembered", write.block.label)
                 self.turn.emit(
                     events.MemoryChanged(turn=self.turn.id, step=self.step, block=write.block.label, what=write.action)
                 )
@@ -252,3 +274,15 @@ class CallRecord:
                 detail=detail,
             )
         )
+
+
+def _remembered(edit: PlannedEdit) -> Receipt:
+    """Return which blocks an edit changes, and how many lines it writes."""
+    receipt = Receipt()
+    for change in edit.changed:
+        before, after = (Counter(lines_of(row.value) if row else []) for row in (change.before, change.after))
+        for row in filter(None, (change.after or change.before,)):
+            receipt.note("remembered", row.label)
+            if lines := (after - before).total():
+                receipt.note("lines", row.label, lines)
+    return receipt

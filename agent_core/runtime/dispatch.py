@@ -266,6 +266,8 @@ class WorkspaceFunction:
             memory=record.memory,
             watch=watch,
             on_output=record.tell_printed,
+            did=record.did,
+            on_reach=record.note_reach,
         )
         try:
             outcome = await requests.run(self.function, arguments, permit)

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.functions.answers import CallOutcome, InterruptedCall, answer
-from agent_core.functions.foreign.library import ForeignFunction, ForeignLibrary
+from agent_core.functions.foreign.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 
@@ -71,6 +71,7 @@ class OfferedForeignFunction:
         """Call the tool, and close the record with its result."""
         turn = record.turn
         await record.begin(self.version)
+        record.did.note("reached", reached_by(self.foreign))
         outcome: CallOutcome
         try:
             async with turn.interruption:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.json_form import to_json
+from agent_core.base.receipt import Receipt
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
@@ -40,7 +41,6 @@ _log = logging.getLogger(__name__)
 META_PACKAGE = "meta_functions"
 _ADDS = "core_memory_append"
 _ABOUT, _MAKES = "function_name", "create_function"
-# Words in the names of functions that have no effect but their answer, or a message.
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,10 @@ class OfferedHostFunction:
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 
         async def store(plan: PlannedChange) -> None:
-            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes)
+            did = Receipt()
+            if plan.completed_change is not None:
+                did.note(*plan.completed_change)
+            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, did=did)
 
         return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
 

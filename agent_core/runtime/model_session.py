@@ -27,6 +27,7 @@ from agent_core.context import (
     SystemMessage,
     build,
 )
+from agent_core.memory.agent_memory import KEPT_IN
 from agent_core.model.reading import written_calls
 from agent_core.model.reply import (
     Mode,
@@ -313,6 +314,8 @@ class ModelSession:
         if budget.tokens(turn.history.size) >= budget.most(self._settings.memory):
             for text in await self.keep_unsaved(turn.history, turn, turn.waiting):
                 turn.warn(f"Kept in memory: {text}")
+                turn.note_done("remembered", KEPT_IN)
+                turn.note_done("lines", KEPT_IN)
         if share < 1:
             await self._compaction.compact(turn, budget, ask, share)
         elif is_ample or not await self._compaction.make(turn, budget, ask):

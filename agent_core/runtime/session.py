@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.messages import SEND, Assistant, Call, Message
+from agent_core.base.receipt import Receipt
 from agent_core.base.settings import HeartbeatSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.storage import (
@@ -35,8 +36,25 @@ from agent_core.storage import (
 from agent_core.storage import ClaimedTurn as Claimed
 
 from .client_calls import ClientFunctions
+from .helper_calls import run_name
 from .message_protocol import DIRECT, MessageProtocol
-from .turn import ONLY, Turn, assistant, cut_off, entry_of, login, notice, result, unanswered
+from .turn import (
+    AFTER,
+    ONLY,
+    RECEIPT_KINDS,
+    ReceiptReader,
+    Turn,
+    assistant,
+    cut_off,
+    did,
+    entry_of,
+    login,
+    notice,
+    receipt_entry,
+    receipt_in,
+    result,
+    unanswered,
+)
 from .turn_policy import Ended
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
@@ -237,7 +255,9 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
     ending.append(_stopped(cuts))
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
-    await store.append(claimed.id, claimed.attempt, claimed.n, ending)
+    ending += [did(made.to_json()) for made in await _by_helpers(store, claimed.id, ending)]
+    receipt = ReceiptReader.of([*entries, *ending])
+    await store.append(claimed.id, claimed.attempt, claimed.n, [*ending, receipt_entry(receipt)])
     await store.settle_questions(claimed.id)
     posts, writes = _after(claimed, cuts, await store.now())
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
@@ -245,7 +265,22 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
         return ""
     unknown = [entry.payload["name"] for entry in ending if entry.payload.get("outcome") == "unknown"]
     calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""
-    return f"The last turn was cut off when the program was stopped.{calls} /retry sends its message again."
+    return (
+        f"The last turn was cut off when the program was stopped. Until then: {receipt.text}.{calls}"
+        " /retry sends its message again."
+    )
+
+
+async def _by_helpers(store: Store, turn: str, ending: Sequence[Entry]) -> list[Receipt]:
+    """Return what the helpers did whose runs were cut off with the turn that called them."""
+    cut = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
+    runs = [run_name(str(call["name"]), turn, str(call["call_id"])) for call in cut]
+    return [receipt for run in runs if (receipt := await receipt_of_run(store, run))]
+
+
+async def receipt_of_run(store: Store, run: str) -> Receipt:
+    """Return what the agent of one run of a helper did, as its journal says."""
+    return receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True))
 
 
 def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
@@ -261,6 +296,7 @@ def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             "from": turn.works_for,
             "trace": turn.trace,
             ONLY: sorted(turn.only),
+            AFTER: turn.id,
         }
         return [Post(turn.agent, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
     if not turn.owes or ended.reason in ("parked", "handed_off", "stuck"):
@@ -318,7 +354,7 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     if cuts.are_too_many:
         return [], _owed(claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed"))
     kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace", ONLY)}
-    counted = {"tries": cuts.in_a_row, "cuts": cuts.total}
+    counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
     again = Post(claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now))
     return [again], []
 
@@ -348,5 +384,6 @@ def last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
         reply=ended.reply,
         steps=turn.step,
         usage=turn.tokens,
-        made=turn.completed_changes,
+        made=turn.receipt.to_json(),
+        receipt=turn.receipt.text,
     )

@@ -4,7 +4,7 @@ Every entry is on disk before anybody is notified of it, and the history in memo
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -16,6 +16,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interruption
 from agent_core.base.limits import Allowance
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.receipt import Fact, Made, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, Section
 from agent_core.functions.debug import DebuggerSeat
@@ -31,9 +32,20 @@ from .identity import OwnName
 from .message_protocol import DIRECT, MessageProtocol, moment
 
 HEARD: Final = "heard"
+"""The kind of an event that is what another agent said."""
 ONLY: Final = "only"
 """The key of an event under which the agents are that whoever sent it may use, if these are not all."""
-"""The kind of an event that is what another agent said."""
+AFTER: Final = "after"
+"""The key of an event under which the turn is that it goes on with, after that was cut off."""
+DID: Final = "did"
+"""The kind of an entry that says what was done: `made`, as a receipt has it."""
+REACH: Final = "reach"
+"""The kind of an entry that says which address (`place`) a call is about to reach for the first time."""
+RECEIPT: Final = "receipt"
+"""The kind of the entry with the whole receipt of a turn (`made`), at its end."""
+RECEIPT_KINDS: Final = ("call", "result", DID, REACH, RECEIPT)
+"""The kinds of entries of which a receipt is made."""
+_NOT_RUN: Final = ("refused", "skipped")
 Emit = Callable[[events.Event], None]
 
 
@@ -43,6 +55,48 @@ class Company:
 
     names: Collection[str]
     allowance: Allowance
+
+
+@dataclass(slots=True)
+class ReceiptReader:
+    """Makes the receipt of a turn from its entries, in their order, as they come to disk."""
+
+    receipt: Receipt = field(default_factory=Receipt)
+    _running: dict[str, list[str]] = field(default_factory=dict)  # the addresses of each call that runs, by its id
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Receipt:
+        """Return the receipt of entries."""
+        reader = cls()
+        for entry in entries:
+            reader.take(entry)
+        return reader.receipt
+
+    def take(self, entry: Entry) -> None:
+        """Add what an entry says that was done."""
+        payload = entry.payload
+        match entry.kind:
+            case "call" if payload.get("client"):
+                self.receipt.note("called", str(payload.get("name")))
+            case "call" if payload.get("version"):  # what has none is the program's own, whose effects are noted
+                self._running[str(payload.get("id"))] = []
+            case kind if kind == REACH:
+                self._running.get(str(payload.get("call")), []).append(str(payload.get("place")))
+            case "result" if payload.get("call_id") in self._running:
+                self._end(str(payload.get("name")), str(payload.get("outcome")), self._running.pop(payload["call_id"]))
+            case kind if kind == DID and isinstance(made := payload.get("made"), dict):
+                self.receipt.add(Receipt.from_json(made))
+
+    def _end(self, name: str, outcome: str, places: Sequence[str]) -> None:
+        if outcome in _NOT_RUN:
+            return
+        self.receipt.note("called", name)
+        if outcome == "unknown":
+            self.receipt.note("unknown", name)
+            for place in places:
+                self.receipt.note("reached", place)
+        elif outcome != "returned":
+            self.receipt.note("failed", name)
 
 
 @dataclass(slots=True)
@@ -65,7 +119,7 @@ class Turn:
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
     )
-    completed_changes: dict[str, list[str]] = field(default_factory=dict)
+    facts: ReceiptReader = field(default_factory=ReceiptReader)
     refused: dict[str, str] = field(default_factory=dict)
     style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
@@ -93,7 +147,7 @@ class Turn:
     company: Company | None = None
     client: ClientFunctions = NO_CLIENT
     handed: bool = False  # whether calls are open for the client
-    _spent: list[Entry] = field(default_factory=list)  # usage that is not on disk yet
+    _unwritten: list[Entry] = field(default_factory=list)  # usage and facts that are not on disk yet
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
@@ -140,27 +194,28 @@ class Turn:
     ) -> None:
         """Store entries with the writes that must be atomic with them, then add them to the history.
 
-        What was used since the last time goes along, before them.
+        What was used and noted since the last time goes along, before them.
         """
         if self.style.packs:
             entries = [self._packed(entry) for entry in entries]
         async with self._lock:
-            spent = [*self._spent] if entries else []
-            entries = [*spent, *entries]
+            unwritten = [*self._unwritten] if entries else []
+            entries = [*unwritten, *entries]
             appended = await self.store.append(self.id, self.attempt, self.n, entries, writes=writes, takes=takes)
             self.n, self.waits, self.shared = appended.n, appended.waits, appended.shared
             if appended.cancelled:
                 self.interruption.request()
-            del self._spent[: len(spent)]
+            del self._unwritten[: len(unwritten)]
             self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
+            for entry in entries:
+                self.facts.take(entry)
             for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
                 self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
 
-    async def append_spent(self) -> None:
-        """Store what was used since the last entries."""
-        if self._spent:
-            rest, self._spent = self._spent, []
-            await self.append(rest)
+    async def append_receipt(self, *entries: Entry) -> None:
+        """Store the last entries of the turn: these, what was used since the last ones, and the whole receipt."""
+        whole = ReceiptReader.of([did(self.receipt.to_json()), *self._unwritten, *entries])
+        await self.append([*entries, receipt_entry(whole)])
 
     def say(self, text: str) -> None:
         """Show the user something that is on disk."""
@@ -241,7 +296,7 @@ class Turn:
         }
         for name, tokens in used.items():
             self.tokens[name] += tokens
-        self._spent.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
+        self._unwritten.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
 
     def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
         """Count the tokens of a model that was asked about a function for this turn, and report them."""
@@ -257,16 +312,39 @@ class Turn:
         self.emit(replace(usage, turn=self.id, step=self.step, context_tokens=0, context_limit=0, model=model))
 
     @property
+    def receipt(self) -> Receipt:
+        """What the turn did, as far as it is on disk."""
+        return self.facts.receipt
+
+    @property
     def made(self) -> frozenset[str]:
         """The functions that were created or changed in this turn."""
-        return frozenset(name for names in self.completed_changes.values() for name in names)
+        return frozenset(self.receipt.names("created", "changed"))
 
-    def note_made(self, deed: str, name: str) -> None:
-        """Record that a function was created, changed or deleted, for the turn's last line."""
-        names = self.completed_changes.setdefault(deed, [])
-        if name not in names:
-            names.append(name)
-        self.refused.pop(name, None)
+    def note_done(self, fact: Fact, name: str) -> None:
+        """Note something that was done; it comes to disk with the next entries."""
+        self._unwritten.append(did({fact: [name]}))
+
+    def note_made(self, receipt: Receipt) -> None:
+        """Note what another turn did that was part of this one; it comes to disk with the next entries."""
+        if receipt:
+            self._unwritten.append(did(receipt.to_json()))
+
+
+def did(made: Made) -> Entry:
+    """Return the entry of what was done."""
+    return Entry(DID, {"made": made})
+
+
+def receipt_entry(receipt: Receipt) -> Entry:
+    """Return the entry of a whole receipt."""
+    return Entry(RECEIPT, {"made": receipt.to_json()})
+
+
+def receipt_in(entries: Sequence[Entry]) -> Receipt:
+    """Return the receipt of a turn from all its entries: the whole one at its end, or what they say without it."""
+    whole = next((entry.payload.get("made") for entry in reversed(entries) if entry.kind == RECEIPT), None)
+    return Receipt.from_json(whole) if isinstance(whole, dict) else ReceiptReader.of(entries)
 
 
 def user(text: str, speaker: str = "") -> Entry:

@@ -4,6 +4,7 @@ However a turn ends, its history is valid and on disk.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from agent_core.access.grants import Approver
 from agent_core.base import events
 from agent_core.base.errors import KnapperError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
+from agent_core.base.receipt import Receipt
 from agent_core.context import History, resume
 from agent_core.functions.debug import Debugger, DebuggerSeat
 from agent_core.functions.service import FunctionService
@@ -25,8 +27,10 @@ from .colleagues import Colleagues
 from .identity import OwnName
 from .model_session import ModelSession
 from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event, settle
-from .turn import HEARD, ONLY, Company, Emit, Turn, messages_of, notice, said_by
+from .turn import AFTER, HEARD, ONLY, Company, Emit, Turn, did, messages_of, notice, receipt_in, said_by
 from .turn_policy import Ended
+
+_log = logging.getLogger("knapper.turns")
 
 
 class TurnLoop(Protocol):
@@ -89,6 +93,7 @@ class TurnRunner:
     workshop: FunctionService
     history: History
     turn: Turn | None = None
+    receipt: Receipt = field(default_factory=Receipt)  # of the last turn
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     ends_at_once: bool = False  # a turn that is about to begin was interrupted
 
@@ -99,6 +104,7 @@ class TurnRunner:
         """
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         async with self.one_at_a_time:
+            self.receipt = Receipt()
             work = asyncio.create_task(self._run_next(posts, queue.put_nowait, terms))
             work.add_done_callback(lambda _: queue.put_nowait(None))
             try:
@@ -135,7 +141,10 @@ class TurnRunner:
     async def begin(self, turn: Turn, event: Inbound) -> None:
         """Store the first entries of a turn, and notify its listeners."""
         opening = await self.session.opening(event, is_first=not any(self.history))
-        await turn.append(beginning(event, self.history.open_calls(), opening))
+        before = str(event.payload.get(AFTER) or "")
+        earlier = receipt_in(await self.store.load(before)) if before else None
+        done = [did(earlier.to_json())] if earlier else []
+        await turn.append([*beginning(event, self.history.open_calls(), opening), *done])
         said = said_by(event)
         turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=event.kind, trace=turn.trace))
         for problem in self.colleagues.news():
@@ -219,6 +228,7 @@ class TurnRunner:
             turn.warn(ended.warning, ended.fix)
         await self._keep_in_sight(turn)
         await self._finish(turn, ended)
+        _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, turn.receipt.text)
         turn.emit(last_event(turn, ended))
 
     async def _steps(self, turn: Turn) -> Ended:
@@ -230,6 +240,7 @@ class TurnRunner:
             await self._settle_calls(
                 turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})
             )
+            await turn.append_receipt()
             writes = closing(turn, Ended("failed", warning="The program failed."))[1]
             await self.store.finish(turn.id, turn.attempt, "failed", writes=writes)
             raise
@@ -247,9 +258,9 @@ class TurnRunner:
         state = "done" if ended.reason == "replied" else ended.reason
         posts, writes = closing(turn, ended)
         writes = [*writes, *self.session.beat()]
-        if ended.why and ended.reason != "replied":
-            await turn.append([Entry(ENDED, {"text": ended.why})])
-        await turn.append_spent()
+        why = [Entry(ENDED, {"text": ended.why})] if ended.why and ended.reason != "replied" else []
+        await turn.append_receipt(*why)
+        self.receipt = turn.receipt
         await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
 
     async def _settle_calls(self, turn: Turn, why: str, *more: Entry) -> None:

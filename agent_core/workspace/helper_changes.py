@@ -11,6 +11,7 @@ from agent_core.base.json_form import IF_SET
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Problem
+from agent_core.base.receipt import Fact
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service import Author, FunctionService, history
@@ -23,6 +24,12 @@ from .helper_gate import beyond, failing_examples, near_copies, problems_around
 from .helper_library import HelperLibrary
 
 Deed = Literal["created", "changed", "deleted", "restored"]
+_FACTS: Final[Mapping[Deed, Fact]] = {
+    "created": "created helper",
+    "changed": "changed helper",
+    "deleted": "deleted helper",
+    "restored": "changed helper",
+}
 _ASKS: Final[Mapping[Deed, str]] = {
     "created": "a new helper",
     "changed": "a change of a helper",
@@ -234,5 +241,5 @@ class HelperDesk:
         if not verdict.admitted:
             raise UsageError(verdict.text)
         if agent := self._agent():
-            agent.turn_now.note_made(f"{verdict.deed} helper", verdict.name)
+            agent.turn_now.note_done(_FACTS[verdict.deed], verdict.name)
         return verdict.text

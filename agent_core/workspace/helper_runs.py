@@ -121,7 +121,10 @@ class HelperRunner:
             meter = agent.spends_for = Allowance(SpendingLimits(), parent)
             agent.works_for = record.turn.agent
             defaults = {name: schema["default"] for name, schema in _inputs(helper) if "default" in schema}
-            run = await _carried_out(agent, request, budget, {**defaults, **arguments}, record)
+            try:
+                run = await _carried_out(agent, request, budget, {**defaults, **arguments}, record)
+            finally:  # where it was interrupted, too
+                record.did.add(agent.receipt)
             return replace(run, cost=meter.spent["cost"] or None)
 
     def _budget(self, helper: Helper, parent: Allowance | None) -> SpendingLimits:

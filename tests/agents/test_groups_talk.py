@@ -13,12 +13,15 @@ from agent_core.runtime.session import GO_ON
 from agent_core.storage import open_store
 from agent_core.workspace.workspace import Workspace
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Step, Wanted
-from tests.kit.desk import ended, of
+from tests.kit.desk import another, ended, of
 from tests.kit.program import Program, knapper, surroundings
 
 from .groups import Cast, chosen, group_file, playing, speakers, talk, team
 
 START = Callable[..., ScriptedModel]
+GROWING = (
+    Wanted("create_function", {"function_name": "vowels_of", "function_code_with_docstring": another("vowels_of")}),
+)
 LINES = {"planner": "Step 1: write it. @coder go.", "coder": "Written. @critic look.", "critic": "It is DONE."}
 
 
@@ -267,3 +270,14 @@ def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(tmp_
     done = knapper(*flags, "--resume", cwd=tmp_path)
     assert done.stdout.startswith("critic: Speech "), done.stderr
     assert len(cast.choices) == 1
+
+
+async def test_what_its_members_did_is_in_the_receipt_of_the_group(tmp_path: Path, scripted: START) -> None:
+    def says(name: str, _: int) -> str | Step:
+        is_first = not any(who == "coder" for who, _ in cast.heard[:-1])
+        return Ask(*GROWING) if name == "coder" and is_first else LINES[name]
+
+    cast = Cast(says)
+    async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
+        heard = await talk(group, "@planner build a cache.")
+        assert ended(heard).made == group.receipt.to_json() == {"created": ["vowels_of"]}

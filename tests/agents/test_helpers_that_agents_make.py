@@ -49,7 +49,11 @@ async def test_a_helper_that_the_user_agrees_to_is_called_in_the_same_turn(tmp_p
     asked: list[Question] = []
     events = await turn(desk, "yes", asked)
     assert [event.outcome for event in of(CallAnswered, events)] == ["returned", "returned"]
-    assert of(TurnEnded, events)[0].made == {"created helper": ["title_maker"]}
+    assert of(TurnEnded, events)[0].made == {
+        "created helper": ["title_maker"],
+        "asked": ["may title_maker join? yes"],
+        "called": {"title_maker": 1},
+    }
     assert 'functions = ["slug"]' in asked[0].diff
     assert asked[0].why == "a new helper: the user asks for titles"
     assert of(GrantAsked, events)[0].moment == "helper"

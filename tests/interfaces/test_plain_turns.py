@@ -72,7 +72,7 @@ def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
     types = [event["type"] for event in events]
     assert (types[0], types[-1], done.returncode) == ("turn_started", "turn_ended", 0)
     assert {"call", "answer", "text", "usage"} <= set(types)
-    assert events[-1]["made"] == {"created": ["count_vowels"]}
+    assert events[-1]["made"] == {"created": ["count_vowels"], "called": {"count_vowels": 1}}
 
 
 @pytest.mark.parametrize("extra", [(), ("--json",)], ids=["plain", "json"])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.base import events
+from agent_core.base.receipt import Made
 from agent_core.base.untrusted import visible
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service.judgment import Judgment
@@ -143,11 +144,48 @@ def test_frames_of_an_error_are_shown_with_the_locals() -> None:
     assert plain(verdicts.outcome_lines(report)) == "│ hm\n✗ E: m\n  functions/a.py:3 in f: 1 / x   x=0\n"
 
 
-def test_the_last_line_of_a_turn_says_what_it_made() -> None:
+BUSY: Made = {
+    "created": ["celsius", "kelvin", "rankine", "reaumur"],
+    "wrote": ["out/table.csv"],
+    "refused": {"evil.example": 1},
+    "called": {"celsius": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("made", "columns", "text"),
+    [
+        pytest.param({}, 80, "3 steps, 1,000 tokens, 2.5 s · nothing outside this conversation", id="nothing was done"),
+        pytest.param({}, 60, "3 steps, 1,000 tokens, 2.5 s · nothing outside", id="nothing, on a narrow screen"),
+        pytest.param(
+            {"called": {"celsius": 2}},
+            100,
+            "3 steps, 1,000 tokens, 2.5 s · called celsius ×2 · nothing outside this conversation",
+            id="a call that only computed",
+        ),
+        pytest.param(
+            {"called": {"celsius": 2}},
+            80,
+            "3 steps, 1,000 tokens, 2.5 s · nothing outside this conversation",
+            id="the calls were shown above",
+        ),
+        pytest.param(
+            BUSY,
+            120,
+            "created celsius and 3 more · wrote out/table.csv · was refused evil.example"
+            " · 3 steps, 2.5 s · called celsius ×2",
+            id="names before tokens",
+        ),
+        pytest.param(
+            BUSY, 80, "created 4 · wrote 1 · was refused 1 · 3 steps, 1,000 tokens, 2.5 s", id="then their number"
+        ),
+    ],
+)
+def test_the_last_line_of_a_turn_is_its_receipt_in_one_row(made: Made, columns: int, text: str) -> None:
     event = events.TurnEnded(
-        turn="t", reason="replied", reply="", steps=3, usage={"prompt_tokens": 1000}, made={"created": ["f", "g"]}
+        turn="t", reason="replied", reply="", steps=3, usage={"prompt_tokens": 1000}, made=made, receipt="it is known"
     )
-    assert plain(ended_lines(event, 2.5)) == "∙ created f, g · 3 steps, 1,000 tokens, 2.5 s\n"
+    assert plain(ended_lines(event, 2.5, columns)) == f"∙ {text}\n"
 
 
 def test_a_change_by_hand_names_functions_and_what_was_rejected() -> None:

@@ -67,7 +67,7 @@ async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) ->
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "There are five."
     own = [(chunk.model_extra or {}).get("knapper", {"events": []}) for chunk in chunks]
     happened = [event["type"] for field in own for event in field["events"]]
-    assert happened == ["call", "answer"]
+    assert happened == ["call", "answer", "turn_ended"]
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
     assert chunks[-1].usage
 

@@ -79,7 +79,11 @@ async def test_a_block_that_was_written_is_told_after_the_answer_and_counted(at_
     agent = agent_of(desk, noting("other", heard, {}))
     events = await events_of(agent)
     (changed,) = of(MemoryChanged, events)
-    assert (changed.block, changed.what, ended(events).made) == ("human", "wrote it", {"remembered": ["human"]})
+    assert (changed.block, changed.what, ended(events).made) == (
+        "human",
+        "wrote it",
+        {"remembered": ["human"]},
+    )
     assert events.index(of(CallAnswered, events)[0]) < events.index(changed)
     assert [each.value for each in await desk.workspace._store.blocks("other")] == ["Ada"]
     assert heard == ["human: Ada"]

@@ -173,7 +173,7 @@ async def test_a_function_is_made_and_called_in_this_style_as_well(at_desk: Open
     script = [Ask(Wanted("create_function", create)), Ask(Wanted("count_vowels", call)), send("Five.")]
     desk = await memgpt(at_desk, script)
     last = ended(await desk.say("Count the vowels in queueing."))
-    assert (last.reply, last.made) == ("Five.", {"created": ["count_vowels"]})
+    assert (last.reply, last.made) == ("Five.", {"created": ["count_vowels"], "called": {"count_vowels": 1}})
     assert desk.model.requests[2].answers == ["5"]
 
 

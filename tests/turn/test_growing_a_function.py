@@ -24,7 +24,7 @@ async def test_a_function_that_was_made_is_called_and_answers_in_the_same_turn(a
     events = await desk.say("How many vowels are in 'queueing'?")
     assert answers(events)[-1] == "5"
     assert ended(events).reply == "There are 5."
-    assert ended(events).made == {"created": ["count_vowels"]}
+    assert ended(events).made == {"created": ["count_vowels"], "called": {"count_vowels": 1}}
     assert "def count_vowels(text: str) -> int:" in (desk.functions / "grown.py").read_text()
 
 

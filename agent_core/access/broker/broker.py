@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
+from agent_core.base.receipt import Receipt
+
 from .caps import FetchCaps
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 Tls: TypeAlias = Callable[[], ssl.SSLContext]
+Reach: TypeAlias = Callable[[str], Awaitable[None]]  # hears of a place before a call reaches it for the first time
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,19 @@ class Broker:
     tls: Tls | None = None  # those that this machine trusts
     note: Callable[[str], None] = field(default=lambda _: None)  # hears a line for each request
 
-    def session(self, function: str, hosts: tuple[str, ...], want: Want | None = None) -> "FetchSession":
+    def session(
+        self,
+        function: str,
+        hosts: tuple[str, ...],
+        want: Want | None = None,
+        *,
+        did: Receipt | None = None,
+        reach: Reach | None = None,
+    ) -> "FetchSession":
         """Return a session for one call of a function that may reach these hosts, and others that the user is asked
-        about.
+        about. What was reached and refused goes into `did`.
         """
-        return FetchSession(lambda: _begun(self, function, hosts, want))
+        return FetchSession(lambda: _begun(self, function, hosts, want, did, reach))
 
 
 class Answering(Protocol):
@@ -79,7 +90,9 @@ class FetchSession:
             await self._fetches.aclose()
 
 
-def _begun(broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None) -> Answering:
+def _begun(
+    broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None, did: Receipt | None, reach: Reach | None
+) -> Answering:
     from .fetches import Fetches  # noqa: PLC0415 - see above
 
-    return Fetches(broker, function, hosts, want)
+    return Fetches(broker, function, hosts, want, did, reach)

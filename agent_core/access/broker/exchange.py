@@ -185,6 +185,11 @@ class Exchange:
         self._pieces: AsyncGenerator[bytes] | None = None
         self._left = b""
 
+    @property
+    def is_connected(self) -> bool:
+        """True if there was a connection."""
+        return self._backend.stream is not None
+
     async def begin(self, limit: int) -> ResponseHead:
         """Send the request, and read the head of the response."""
         with _translate_errors(self._where):

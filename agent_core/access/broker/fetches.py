@@ -8,9 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from agent_core.base.receipt import Fact, Receipt
 from sandbox import RequestRefused
 
-from .broker import Broker, Want
+from .broker import Broker, Reach, Want
 from .caps import PIECE
 from .exchange import Exchange, ResponseHead, checked, resolve, secured, tls
 from .fetch_request import REDIRECTS, FetchFailed, FetchRequest, take
@@ -33,16 +34,32 @@ class _Stream:
     status: str = "failed"
     read: int = 0
 
+    @property
+    def is_connected(self) -> bool:
+        """True if the address was there: something may have been sent."""
+        return self.exchange is not None and self.exchange.is_connected
+
 
 class Fetches:
     """Answers `fetch`, `fetch_send`, `fetch_read` and `fetch_close` of one call, whose end closes the connections."""
 
-    def __init__(self, broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        function: str,
+        hosts: tuple[str, ...],
+        want: Want | None = None,
+        did: Receipt | None = None,
+        reach: Reach | None = None,
+    ) -> None:
         self._broker = broker
         self._caps = broker.caps
         self._function = function
         self._hosts = Hosts.of(hosts)
         self._want = want
+        self._did = Receipt() if did is None else did
+        self._reach = reach
+        self._reached: set[str] = set()
         self._asked: set[str] = set()
         self._stood = 0.0  # seconds that a human was asked for, which no limit counts
         self._requests = 0
@@ -132,6 +149,10 @@ class Fetches:
             addresses = await checked(order.target, self._hosts, self._broker.resolve or resolve)
         secure = await secured(order.target, self._broker.tls or tls)
         stream.exchange = Exchange(order, addresses, secure, self._caps.connect_s)
+        place = order.target.place
+        if self._reach is not None and place not in self._reached:
+            self._reached.add(place)
+            await self._reach(place)
         answer = await stream.exchange.begin(self._caps.headers)
         stream.status = str(answer.status)
         return answer
@@ -187,6 +208,8 @@ class Fetches:
         text = "{}: {} {}{}: {}, {} bytes, {:.3f} s".format(*line)
         _log.info("%s", text)
         self._broker.note(text)
+        fact: Fact = "reached" if stream.is_connected else "refused" if stream.status == "refused" else "unreached"
+        self._did.note(fact, target.place)
         if stream.exchange is not None:
             with suppress(OSError):
                 await stream.exchange.aclose()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from agent_core.base import events
+from agent_core.base.receipt import Fact
 from agent_core.storage import ApprovalStore, QuestionRow
 
 from .approval import Approver, Decision, Question
@@ -30,6 +31,9 @@ class TurnSink(Protocol):
     agent: str
     works_for: str
     queue: "ApprovalQueue"
+
+    def note_done(self, fact: Fact, name: str) -> None:
+        """Note something that was done, for the receipt."""
 
     @property
     def emit(self) -> Callable[[events.Event], None]:
@@ -91,6 +95,9 @@ class Approvals:
         if self.turn is not None:
             if decision.answer == "no" and decision.by == "human":
                 self.noes.append((question, decision))
+            if decision.by == "human":
+                what = " and ".join(question.missing.sentences()) or "join"
+                self.turn.note_done("asked", f"may {question.function} {what}? {decision.answer}")
             self.turn.emit(_answered(question, decision, self.turn))
         return decision
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from agent_core.base import machine
+from agent_core.base.receipt import Receipt
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import home
 from sandbox import Access, RequestRefused
@@ -72,6 +73,7 @@ class _Asked:
 class _Stream:
     descriptor: int
     appends: bool
+    item: str
 
 
 class _OfTheSystem(RequestRefused):
@@ -90,6 +92,7 @@ class FileRequests:
         self._noes: dict[Grants, str] = {}
         self.refusals: dict[str, None] = {}  # of the function's own requests, in their order, each once
         self.tries: dict[str, None] = {}  # likewise of reads that code tries, and does without
+        self.did = Receipt()  # to files that a worker has not by itself
         self.named: Callable[[], Iterable[str]] = tuple  # what may name a path: texts of its arguments and its source
         self.is_typed: Callable[[], bool] = lambda: False  # whether what comes now was typed by a user at a debugger
         self.is_shown = True  # whether a worker has by itself what was granted before the call
@@ -159,7 +162,9 @@ class FileRequests:
             return {"real": True}
         descriptor = await asyncio.to_thread(self._opened, asked, mode)
         number = next(_numbers)
-        self._streams[number] = _Stream(descriptor, "a" in mode)
+        self._streams[number] = _Stream(descriptor, "a" in mode, asked.item)
+        if "w" in mode or "x" in mode:
+            self.did.note("wrote", asked.item)
         return {"value": number}
 
     async def _look(self, path: str, *, lists: bool, is_try: bool) -> dict[str, Any]:
@@ -207,6 +212,7 @@ class FileRequests:
             if self._doubt(asked) == "":
                 raise FileExistsError(errno.EEXIST, "")
             await asyncio.to_thread(make_path, str(asked.real), is_folder=True)
+            self.did.note("wrote", place.item)
         elif kind != "marks" or not self._given.covers(grants):
             raise RequestRefused(self._untold(place, writes=True))
         return {"value": 0}
@@ -411,9 +417,12 @@ class FileRequests:
                 return os.fstat(stream.descriptor).st_size
             case "file_truncate":
                 os.ftruncate(stream.descriptor, _within(_number(arguments.get("size")), most))
+                self.did.note("wrote", stream.item)
                 return 0
             case "file_write":
-                return _write(stream, arguments.get("data"), arguments.get("at"), most)
+                end = _write(stream, arguments.get("data"), arguments.get("at"), most)
+                self.did.note("wrote", stream.item)
+                return end
             case _:
                 raise RequestRefused(f"a file has no {name}")
 

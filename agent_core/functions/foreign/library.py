@@ -34,6 +34,11 @@ class ForeignFunction:
     approved: Mapping[str, Any]  # Any: JSON
 
 
+def reached_by(foreign: ForeignFunction) -> str:
+    """Return the place that a call of a tool reaches, as a receipt names it."""
+    return f"mcp:{foreign.server}"
+
+
 class ForeignLibrary:
     """What is approved, and the connections that were opened for it."""
 

@@ -122,7 +122,8 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
     def _reply(self, ended: events.TurnEnded, id: str) -> TextMessage:
         usage = RequestUsage(ended.usage.get("prompt_tokens", 0), ended.usage.get("completion_tokens", 0))
         about = {**_about(ended), "knapper_reason": ended.reason}
-        about |= {f"knapper_{deed}": ", ".join(names) for deed, names in ended.made.items() if names}
+        about |= {f"knapper_{fact}": ", ".join(names) for fact, names in ended.made.items()}
+        about |= {"knapper_receipt": ended.receipt} if ended.receipt else {}
         return TextMessage(id=id, source=self.name, content=ended.reply, models_usage=usage, metadata=about)
 
 

@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -178,8 +178,9 @@ def _explained(ended: events.TurnEnded | None, warning: str) -> events.TurnEnded
         return ended
     reason = ended.reason if ended else "failed"
     reply = " ".join(filter(None, (f"I have no reply: my turn ended ({reason}).", warning)))
-    turn, steps, usage, made = ("", 0, {}, {}) if ended is None else (ended.turn, ended.steps, ended.usage, ended.made)
-    return events.TurnEnded(turn=turn, reason=reason, reply=reply, steps=steps, usage=usage, made=made)
+    if ended is not None:
+        return replace(ended, reason=reason, reply=reply)
+    return events.TurnEnded(turn="", reason=reason, reply=reply, steps=0, usage={})
 
 
 def note(event: Event) -> str:

@@ -4,15 +4,16 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 """
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
 from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
 from agent_core.base.problem import Problem
+from agent_core.base.receipt import INSIDE, NOTHING_OUTSIDE, TOUCHED, Fact, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.gate.tree import parse
 from agent_core.functions.service.judgment import Judgment
@@ -323,21 +324,53 @@ def is_speech(event: Event) -> bool:
             return False
 
 
-def ended_lines(event: TurnEnded, seconds: float) -> list[Line]:
-    """Return what the turn made, and how it ended if not with a reply."""
+_MOST_NAMES: Final = 3
+_ROLES: Final[Mapping[Fact | None, Role]] = {
+    **dict.fromkeys((*TOUCHED, "remembered", "wrote", "told"), "ok"),
+    **dict.fromkeys(("refused", "unreached", "failed", "unknown"), "warn"),
+}
+
+
+def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
+    """Return the turn's receipt in one line, and how it ended if not with a reply."""
     lines: list[Line] = []
     if event.reason != "replied":
         role: Role = "bad" if event.reason == "failed" else "warn"
         lines.append(line((role, _ENDINGS.get(event.reason, f"The turn ended: {event.reason}."))))
-    changes: list[Span] = [("ok", f"{verb} {', '.join(names)}") for verb, names in event.made.items() if names]
     tokens = event.usage.get("prompt_tokens", 0) + event.usage.get("completion_tokens", 0)
-    steps = f"{event.steps} step{'' if event.steps == 1 else 's'}"
-    spent = ", ".join([steps, *([f"{tokens:,} tokens"] if tokens else []), duration(seconds)])
-    parts: list[Span] = [*changes, ("dim", spent)]
+    steps, took = f"{event.steps} step{'' if event.steps == 1 else 's'}", duration(seconds)
+    spending = [f"{steps}, {tokens:,} tokens, {took}"] * bool(tokens) + [f"{steps}, {took}"]
+    did, spent = _receipt_parts(event, spending, columns - width("∙ "))
+    spans: list[tuple[bool, Span]] = [(fact in INSIDE, (_ROLES.get(fact, "dim"), text)) for fact, text in did]
+    # What went beyond the conversation stands first.
+    parts = [*(span for is_in, span in spans if not is_in), ("dim", spent), *(span for is_in, span in spans if is_in)]
     between: list[Span] = [("dim", "∙ "), parts[0]]
     for part in parts[1:]:
         between += [("dim", " · "), part]
     return [*lines, tuple(between)]
+
+
+_Parts: TypeAlias = Sequence[tuple[Fact | None, str]]
+
+
+def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> tuple[_Parts, str]:
+    """Return what the turn did, and what it spent: the longest of these that fit into so many columns together."""
+    if not event.receipt:
+        return [], spending[0]  # a turn of a program that kept none
+    receipt, shorter = Receipt.from_json(event.made), range(_MOST_NAMES, 0, -1)
+    pairs: list[tuple[_Parts, str]]
+    if receipt.is_inside:  # its calls were shown
+        forms: list[_Parts] = [*map(receipt.parts, shorter), [(None, NOTHING_OUTSIDE)], [(None, "nothing outside")]]
+        pairs = [(parts, spent) for spent in spending for parts in forms]
+    else:
+        every = [receipt.parts(most) for most in (*shorter, 0)]
+        outside: list[_Parts] = [[part for part in parts if part[0] not in INSIDE] for parts in every]
+        pairs = [(parts, spent) for parts in (*every[:-1], *outside) for spent in spending]
+    return next((pair for pair in pairs if _wide(*pair) <= columns), pairs[-1])
+
+
+def _wide(parts: _Parts, spent: str) -> int:
+    return width(" · ".join([spent, *(text for _, text in parts)]))
 
 
 def _call_text(call: ShownCall) -> str:

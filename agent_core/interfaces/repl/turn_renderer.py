@@ -160,7 +160,7 @@ class Teller:
             self._said = []
             self._text(event.reply)
             self._finish_text()
-        self._lines([*ended_lines(event, time.monotonic() - self._began), line("")])
+        self._lines([*ended_lines(event, time.monotonic() - self._began, self._columns()), line("")])
 
     def _lines(self, lines: list[Line]) -> None:
         self._screen.lines(lines)

@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from starlette.requests import Request
@@ -182,6 +182,11 @@ class A2aDoor:
         return self._as(place, TaskState.WORKING) if is_there else None
 
     def _ended(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
+        view = self._outcome(place, ended)
+        receipt = {"made": ended.made, "receipt": ended.receipt} if view.state.is_final else {}
+        return replace(view, metadata={"knapper": receipt} if receipt else {})
+
+    def _outcome(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
         match ended.reason:
             case "replied":
                 return TaskView(place.task, place.context, TaskState.COMPLETED, reply=ended.reply)

@@ -5,7 +5,7 @@ Pure: requests are read into values, and values written as JSON.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated, Any, Final
 
@@ -50,13 +50,17 @@ class TaskState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as a client sees it; `reason` is why it waits or failed, `reply` what came of it."""
+    """A task as a client sees it; `reason` is why it waits or failed, `reply` what came of it.
+
+    `metadata` has the receipt of a turn that has ended.
+    """
 
     id: str
     context: str
     state: TaskState
     reason: str = ""
     reply: str = ""
+    metadata: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,7 @@ class TaskDialect:
             "contextId": task.context,
             "status": status,
             "artifacts": artifacts,
+            **self._metadata(task),
         }
 
     def update(self, task: TaskView) -> Json:
@@ -178,7 +183,8 @@ class TaskDialect:
         is_over = task.state.is_final or task.state is TaskState.INPUT_REQUIRED
         last = {} if self._is_v1 else {"final": is_over}
         status = self._status(task)
-        event = {**self._kind("status-update"), "taskId": task.id, "contextId": task.context, "status": status, **last}
+        place = {"taskId": task.id, "contextId": task.context}
+        event = {**self._kind("status-update"), **place, "status": status, **last, **self._metadata(task)}
         return {"statusUpdate": event} if self._is_v1 else event
 
     def piece(self, task: TaskView, piece: ReplyPiece) -> Json:
@@ -195,6 +201,10 @@ class TaskDialect:
 
     def _artifact(self, text: str) -> Json:
         return {"artifactId": REPLY, "name": REPLY, "parts": [self._part(text)]}
+
+    @staticmethod
+    def _metadata(task: TaskView) -> Json:
+        return {"metadata": {**task.metadata}} if task.metadata else {}
 
     def _status(self, task: TaskView) -> Json:
         state = task.state.value

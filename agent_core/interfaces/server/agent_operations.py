@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
+from agent_core.runtime.turn import RECEIPT, receipt_in
 from agent_core.storage import ENDED, BlockRow
 from agent_core.storage.turn_store import SAID
 from agent_core.workspace.portable import ImportOptions
@@ -203,17 +204,20 @@ async def events(asked: Asked) -> object:
 async def messages(asked: Asked) -> object:
     """Return the conversation, oldest first, with numbers; summaries of it are not part of it.
 
-    `ends` are the turns in it that ended otherwise than with a reply, with what the user was told about why.
+    `ends` are the turns in it that ended otherwise than with a reply, with what the user was told about why;
+    `receipts` has what each turn in it did.
     """
     name = await known(asked)
     store, query = asked.rooms.state.store, asked.query
     newest = await store.last_seq(name) if query.last else 0  # also if that is of a turn that left the conversation
     most = -1 if query.last else query.count
-    read = await store.history(name, since=query.after, kinds=(*SAID, ENDED), most=most)
-    entries = [entry for entry in read if entry.seq < query.before and entry.kind != ENDED][-query.last :]
+    lasts = (ENDED, RECEIPT)
+    read = await store.history(name, since=query.after, kinds=(*SAID, *lasts), most=most)
+    entries = [entry for entry in read if entry.seq < query.before and entry.kind not in lasts][-query.last :]
     whys = {entry.turn: entry.payload.get("text", "") for entry in read if entry.kind == ENDED}
     ended = await store.ended_turns(name, entries[0].seq) if entries else []
     turns = {entry.turn for entry in entries}
+    receipts = {entry.turn: receipt_in([entry]) for entry in read if entry.kind == RECEIPT and entry.turn in turns}
     ends = [
         {"seq": row.seq, "turn": row.id, "reason": row.state, "text": whys.get(row.id, "")}
         for row in ended
@@ -222,7 +226,15 @@ async def messages(asked: Asked) -> object:
     rows = [{"seq": row.seq, "turn": row.turn, "kind": row.kind, "at": row.at, **row.payload} for row in entries]
     after = max(entries[-1].seq if entries else query.after, newest)
     is_running = asked.rooms.host.is_running(name)
-    return {"agent": name, "messages": rows, "ends": ends, "running": is_running, "after": after}
+    did = [{"turn": turn, "made": row.to_json(), "receipt": row.text} for turn, row in receipts.items()]
+    return {
+        "agent": name,
+        "messages": rows,
+        "ends": ends,
+        "receipts": did,
+        "running": is_running,
+        "after": after,
+    }
 
 
 async def memory(asked: Asked) -> object:

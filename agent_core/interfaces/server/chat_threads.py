@@ -107,6 +107,8 @@ class ClientReply:
     def shown(self, event: events.Event) -> list[Json]:
         """Return what the vendor's field says of an event: of calls, only those that run here."""
         is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self.is_clients(event)
+        if isinstance(event, events.TurnEnded):  # without the reply, which the client has in its place
+            return [{key: value for key, value in event.to_json().items() if key not in ("reply", "usage")}]
         return [to_json(event)] if isinstance(event, _SHOWN) and not is_theirs else []
 
     def is_clients(self, event: events.CallStarted | events.CallAnswered) -> bool:

@@ -10,10 +10,11 @@ from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.messages import SEND
 from agent_core.runtime.client_calls import CLIENT
+from agent_core.runtime.turn import RECEIPT, receipt_in
 from agent_core.storage import EndedTurn, Entry, TurnStore
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-_KINDS: Final = ("user", "notice", "assistant", "call", "result", CLIENT)
+_KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
 DONE: Final = "done"
 _MOST_EVENTS: Final = 200  # that are kept for all who listen
 _ON_DISK: Final = (
@@ -47,6 +48,7 @@ class JournalReader:
         self._step = 0
         self._turn = ""
         self._reply = ""
+        self._receipt: Entry | None = None
 
     async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
         """Return what has come since the last time; `ends` are known ends of turns, which say more than the journal.
@@ -74,7 +76,7 @@ class JournalReader:
             yield known.get(row.id) or self._ended(row)
             return
         if row.turn != self._turn:
-            self._turn, self._step, self._reply = row.turn, 0, ""
+            self._turn, self._step, self._reply, self._receipt = row.turn, 0, "", None
             self._arguments.clear()
             yield self._began(row)
             if row.kind in ("user", "notice", CLIENT):
@@ -101,6 +103,9 @@ class JournalReader:
                 return events.CallStarted(turn=row.turn, step=self._step, call_id=id, name=name, arguments=arguments)
             case "result":
                 return self._answered(row)
+            case kind if kind == RECEIPT:
+                self._receipt = row
+                return None
             case _:
                 return None
 
@@ -133,7 +138,8 @@ class JournalReader:
         )
 
     def _ended(self, row: EndedTurn) -> Event:
-        is_replied = row.state == DONE
+        is_replied, entry = row.state == DONE, self._receipt
+        receipt = receipt_in([entry]) if entry is not None and entry.turn == row.id else None
         return events.TurnEnded(
             turn=row.id,
             step=self._step,
@@ -141,6 +147,8 @@ class JournalReader:
             reply=self._reply if is_replied or row.state in _WITH_REPLY else "",
             steps=self._step,
             usage={},
+            made=receipt.to_json() if receipt is not None else {},
+            receipt=receipt.text if receipt is not None else "",
         )
 
 

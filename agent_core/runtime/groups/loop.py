@@ -59,13 +59,10 @@ class _Told:
     called: set[str] = field(default_factory=set)
 
     def end(self, event: events.TurnEnded, turn: Turn) -> None:
-        """Take over how the member's turn ended, and add what it used and made to the group's."""
+        """Take over how the member's turn ended, and add what it used to the group's."""
         self.reason, self.reply = event.reason, event.reply
         for key, tokens in event.usage.items():
             turn.tokens[key] = turn.tokens.get(key, 0) + tokens
-        for deed, names in event.made.items():
-            for name in names:
-                turn.note_made(deed, name)
 
 
 class GroupLoop:
@@ -105,7 +102,10 @@ class GroupLoop:
                     await turn.append([Entry("notice", {"text": warning, _UNHEARD: True})])
                     return Ended("failed", warning=warning, fix="Use a token for all its members.")
                 for name in plan.members:  # all of them, so that none begins a turn of its own in between
-                    await self._member(name)
+                    member = await self._member(name)
+                    if member.restored:
+                        turn.note_made(member.receipt)
+                        member.restored = ""
             if plan.problem:
                 turn.warn(plan.problem)
             return await self._rounds(turn, plan)
@@ -164,10 +164,13 @@ class GroupLoop:
         async with turn.interruption:
             member = await self._member(name)
             heard = _heard(name, turn, plan, floor)
-            async with aclosing(
-                member.turn(None, approver=turn.queue.approver, heard=heard, company=turn.company)
-            ) as its_turn:
-                return await _told(name, its_turn, turn)
+            try:
+                async with aclosing(
+                    member.turn(None, approver=turn.queue.approver, heard=heard, company=turn.company)
+                ) as its_turn:
+                    return await _told(name, its_turn, turn)
+            finally:  # where it was interrupted, too
+                turn.note_made(member.receipt)
 
     async def _member(self, name: str) -> Agent:
         if name not in self._members:

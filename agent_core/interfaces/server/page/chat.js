@@ -65,6 +65,7 @@ function heard(state, event) {
       if (event.reply && !entries.some((entry) => entry.key.startsWith(event.turn) && entry.kind === "text" && entry.text.includes(event.reply.trim())))
         put({ key: `${event.turn}:end`, kind: "text", text: event.reply });
       if (event.reason !== "replied") put(endOf(event));
+      if (event.receipt) put(receiptOf(event));
       break;
   }
   return { entries, running, used, first, said, waits, asked, unread, turn: event.turn || state.turn };
@@ -72,7 +73,10 @@ function heard(state, event) {
 
 const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text: `The turn ended: ${reason}.`, reason });
 
-function past({ messages, ends = [] }) {
+// What the program knows that a turn did, whatever its reply says.
+const receiptOf = ({ turn, receipt }) => ({ key: `${turn}:receipt`, kind: "receipt", text: receipt });
+
+function past({ messages, ends = [], receipts = [] }) {
   const entries = new Map();
   const put = (entry) => entries.set(entry.key, { ...entries.get(entry.key), ...entry });
   for (const [at, row] of messages.entries()) {
@@ -83,13 +87,16 @@ function past({ messages, ends = [] }) {
       if (row.text) put({ key, kind: calls.some((call) => call.name === "send_message") ? "thought" : "text", text: row.text });
       for (const call of calls) put({ key: call.id, kind: "call", name: call.name, args: call.arguments, outcome: "" });
     }
-    const end = (messages[at + 1] || {}).turn !== row.turn && ends.find(({ turn }) => turn === row.turn);
+    const isLast = (messages[at + 1] || {}).turn !== row.turn;
+    const end = isLast && ends.find(({ turn }) => turn === row.turn);
     if (row.kind === "result") {
       put({ key: row.call_id, kind: "call", name: row.name, outcome: row.outcome, text: row.text, detail: row.detail, seconds: row.seconds });
       if (row.name === "send_message") try { put({ key: `${row.call_id}:said`, kind: "text", text: String(JSON.parse(entries.get(row.call_id).args).message) }); } catch { /* the answer says what was wrong with it */ }
     }
     if (end && end.text) put({ key: `${row.turn}:warned`, kind: "warning", text: end.text });
     if (end) put(endOf(end));
+    const receipt = isLast && receipts.find(({ turn }) => turn === row.turn);
+    if (receipt) put(receiptOf(receipt));
   }
   return [...entries.values()];
 }
@@ -128,7 +135,7 @@ function sourcesBefore(entries) {
   return before;
 }
 
-const WHO = { user: "You: ", text: "Answer: ", thought: "Thought: ", notice: "", warning: "Warning: " };
+const WHO = { user: "You: ", text: "Answer: ", thought: "Thought: ", notice: "", warning: "Warning: ", receipt: "This turn: " };
 
 function Entry({ entry, before }) {
   if (entry.kind === "call") return html`<${Call} entry=${entry} before=${before} />`;
@@ -170,7 +177,7 @@ export function Chat({ agent, approvals, reload, say }) {
   const stop = () => api(`/agents/${part(agent)}/interrupt`, "POST").catch((error) => setFault(error.message));
   const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
   const retry = () => api(`/agents/${part(agent)}/retry`, "POST").then(() => setFault(""), (error) => setFault(error.message));
-  const last = entries[entries.length - 1], canRetry = !running && !unread.length && last && TRY_AGAIN.includes(last.reason);
+  const last = entries.findLast((entry) => entry.kind !== "receipt"), canRetry = !running && !unread.length && last && TRY_AGAIN.includes(last.reason);
   const typed = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
   };

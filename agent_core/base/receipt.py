@@ -1,0 +1,150 @@
+"""The receipt of a turn: what the program knows that it did, counted from its journal, and nothing that anybody said.
+
+Names come from models, functions and servers: each is one short line, and there is a bound on how many are kept.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
+
+from .untrusted import one_line
+
+Fact: TypeAlias = Literal[
+    "created",
+    "changed",
+    "deleted",
+    "created helper",
+    "changed helper",
+    "deleted helper",
+    "remembered",
+    "lines",
+    "wrote",
+    "removed",
+    "reached",
+    "refused",
+    "unreached",
+    "told",
+    "asked",
+    "called",
+    "failed",
+    "unknown",
+]
+"""The kinds of facts: functions and helpers that were created, changed or deleted; memory that was remembered, in how
+many lines; files that were written or removed; addresses that were reached, refused or did not answer; agents that were
+told something; questions that a person was asked, with the answers; functions that were called, of these the ones that
+did not return, and those whose end nobody saw.
+"""
+
+Made: TypeAlias = dict[str, list[str] | dict[str, int]]
+"""A receipt as JSON: the names of each kind, with how often where that is counted."""
+
+NOTHING_OUTSIDE: Final = "nothing outside this conversation"
+TOUCHED: Final[tuple[Fact, ...]] = get_args(Fact)[:6]
+"""The kinds that are about functions and helpers that are not what they were."""
+_COUNTED: Final[frozenset[Fact]] = frozenset(
+    {"lines", "reached", "refused", "unreached", "told", "called", "failed", "unknown"}
+)
+INSIDE: Final[frozenset[Fact | None]] = frozenset({"called", "failed", None})
+"""The kinds that may be there although nothing reached beyond the conversation; None says so."""
+_PHRASES: Final[Mapping[Fact, str]] = {
+    **{fact: f"{fact} {{}}" for fact in get_args(Fact) if fact != "lines"},
+    "refused": "was refused {}",
+    "unreached": "got no answer from {}",
+    "asked": "asked a person: {}",
+    "told": "sent a message to {}",
+    "failed": "{} failed",
+    "unknown": "{} cut off, with unknown effect",
+}
+_MOST: Final = 100  # names of one kind; what comes after them is counted together
+_OTHERS: Final = "others"
+_LONGEST: Final = 120  # characters of a name
+
+
+@dataclass(slots=True)
+class Receipt:
+    """What was done: of each kind of fact the names, and how often."""
+
+    _facts: dict[Fact, dict[str, int]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Return whether anything is in it."""
+        return bool(self._facts)
+
+    def note(self, fact: Fact, name: str, times: int = 1) -> None:
+        """Add that something was done."""
+        names, name = self._facts.setdefault(fact, {}), one_line(name, _LONGEST)
+        name = name if name in names or len(names) < _MOST else _OTHERS
+        names[name] = names.get(name, 0) + times
+
+    def add(self, other: "Receipt", masked: Callable[[str], str] = str) -> None:
+        """Add all that is in another receipt, with its names `masked`."""
+        for fact, names in other._facts.items():
+            for name, times in names.items():
+                self.note(fact, masked(name), times)
+
+    def names(self, *facts: Fact) -> list[str]:
+        """Return the names of some kinds, each once."""
+        return list(dict.fromkeys(name for fact in facts for name in self._facts.get(fact, ())))
+
+    @property
+    def is_inside(self) -> bool:
+        """True if nothing reached beyond the conversation: functions were called at most, which only computed."""
+        return self._facts.keys() <= INSIDE
+
+    def to_json(self) -> Made:
+        """Return it as JSON, without kinds of which there is nothing."""
+        return {
+            fact: {**self._facts[fact]} if fact in _COUNTED else [*self._facts[fact]]
+            for fact in get_args(Fact)
+            if fact in self._facts
+        }
+
+    @classmethod
+    def from_json(cls, made: Mapping[str, Any]) -> Self:  # Any: JSON, which a file of somebody else may have brought
+        """Build a receipt from JSON; what has no known form is left out."""
+        receipt = cls()
+        for fact in get_args(Fact):
+            match made.get(fact):
+                case dict() as counts:
+                    pairs = [(name, times) for name, times in counts.items() if isinstance(times, int)]
+                case list() as listed:
+                    pairs = [(name, 1) for name in listed if isinstance(name, str)]
+                case _:
+                    continue
+            for name, times in pairs:
+                receipt.note(fact, str(name), times)
+        return receipt
+
+    @property
+    def text(self) -> str:
+        """The whole receipt as one line, for a log and for programs that show text."""
+        return "; ".join(text for _, text in self.parts(_MOST + 1))
+
+    def parts(self, most: int) -> list[tuple[Fact | None, str]]:
+        """Return its phrases, each with its kind of fact, or None where it says that there was nothing.
+
+        Of each kind, `most` names are listed, and the others counted.
+        """
+        parts: list[tuple[Fact | None, str]] = [
+            (fact, phrase.format(_listed(self._counted(fact), most)))
+            for fact, phrase in _PHRASES.items()
+            if fact in self._facts
+        ]
+        return [*parts, (None, NOTHING_OUTSIDE)] if self.is_inside else parts
+
+    def _counted(self, fact: Fact) -> Iterator[str]:
+        """Yield the names of a kind, each with how often."""
+        for name, times in self._facts[fact].items():
+            if fact == "remembered":
+                lines = self._facts.get("lines", {}).get(name, 0)
+                yield f"{name} ({lines} line{'' if lines == 1 else 's'})" if lines else name
+            else:
+                yield f"{name} ×{times}" if times > 1 and fact in _COUNTED else name
+
+
+def _listed(names: Iterator[str], most: int) -> str:
+    every = [*names]
+    rest = len(every) - most
+    if rest <= 0:
+        return ", ".join(every)
+    return f"{', '.join(every[:most])} and {rest} more" if most else str(len(every))

@@ -1,0 +1,103 @@
+"""The receipt of a turn over HTTP, over A2A, for clients of chat completions, and on the page."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit import Say, Stall
+from tests.turn.receipt_work import (
+    ASKED,
+    GROWN,
+    NOTHING,
+    REFUSED,
+    a_site,
+    by_helper,
+    conversation,
+    killed,
+    prepared,
+    reported,
+    reporting,
+)
+
+from .conftest import Serve, Served, end_of
+from .test_page import in_browser, page, send
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[str]:
+    """A site that `report` in this workspace may reach."""
+    with a_site() as place:
+        prepared(tmp_path, place)
+        yield place
+
+
+def texts_of(place: str) -> list[str]:
+    """The receipts of the conversation, as sentences."""
+    beyond = f"wrote out/report.txt; reached {place} ×2; was refused {REFUSED}"
+    grown = "created vowels_of, vowels_in"
+    return [NOTHING, grown, f"{beyond}; called report", f"{beyond}; called report, reporter"]
+
+
+async def receipts(server: Served) -> list[dict[str, Any]]:  # Any: JSON
+    """The receipts next to the messages of the conversation."""
+    answer = await server.client.get("/api/v1/agents/main/messages")
+    found: list[dict[str, Any]] = answer.json()["receipts"]
+    return found
+
+
+async def test_each_turn_over_http_ends_with_its_receipt_and_the_conversation_keeps_it(
+    place: str, served: Serve
+) -> None:
+    server = await served(conversation(place), grants__ask="never")
+    ends = [end_of(await server.said("Go.")) for _ in range(4)]
+    assert [end["made"] for end in ends] == [{}, GROWN, reported(place), by_helper(place)]
+    assert [end["receipt"] for end in ends] == texts_of(place)
+    assert [(row["made"], row["receipt"]) for row in await receipts(server)] == [
+        (end["made"], end["receipt"]) for end in ends
+    ]
+
+
+async def test_a_turn_that_was_killed_has_its_receipt_there_too(place: str, tmp_path: Path, served: Serve) -> None:
+    killed(tmp_path, [reporting(place), Stall(60)])
+    server = await served([Say("Well.")])
+    await server.said("Go on.", turns=2)  # the killed one ends first
+    cut, after = await receipts(server)
+    assert cut["made"] == {**reported(place), "asked": [ASKED]}
+    assert after["made"] == {}
+
+
+async def test_clients_of_chat_completions_get_it_in_the_field_of_the_vendor(place: str, served: Serve) -> None:
+    server = await served([reporting(place), Say("Written.")], grants__ask="never")
+    asked = {"model": "main", "messages": [{"role": "user", "content": "Go."}]}
+    answer = (await server.client.post("/v1/chat/completions", json=asked)).json()
+    end = answer["knapper"]["events"][-1]
+    assert (end["type"], end["made"], end["receipt"]) == ("turn_ended", reported(place), texts_of(place)[2])
+
+
+async def test_a_task_over_a2a_has_it_in_its_metadata(place: str, served: Serve) -> None:
+    server = await served([reporting(place), Say("Written.")], grants__ask="never")
+    message = {"messageId": "1", "parts": [{"text": "Go."}]}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    answer = (await server.client.post("/a2a/main", json=asked)).json()
+    assert answer["result"]["task"]["metadata"] == {"knapper": {"made": reported(place), "receipt": texts_of(place)[2]}}
+
+
+@in_browser
+async def test_the_page_shows_it_below_each_turn_and_again_after_a_reload(
+    place: str, tmp_path: Path, served: Serve
+) -> None:
+    killed(tmp_path, [reporting(place), Stall(60)])
+    server = await served(conversation(place), grants__ask="never")
+    cut = f"wrote out/report.txt; reached {place} ×2; was refused {REFUSED}; asked a person: {ASKED}; called report"
+    expected = [f"This turn: {text}" for text in [cut, *texts_of(place)]]
+    async with page(server) as (view, seen):
+        for number in range(1, 5):
+            await send(view, "Go.")
+            await view.locator(".said.receipt").nth(number).wait_for()
+        assert await view.locator(".said.receipt").all_text_contents() == expected
+        await view.reload()
+        await view.locator(".said.receipt").nth(4).wait_for()
+        assert await view.locator(".said.receipt").all_text_contents() == expected
+        assert seen == []
