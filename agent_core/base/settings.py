@@ -161,11 +161,6 @@ class MemorySettings(SettingsSection):
         "wordllama", description="The embedding that finds texts by meaning; `none`: only by words."
     )
     embedding_model: str | None = Field(None, description='The embedding model, with `embedding = "endpoint"`.')
-    language: Literal["auto", "en", "de", "fr", "es"] = Field(
-        "auto",
-        description="The language of what is kept in blocks, for what is said already, denied or untrue now; `auto`: as"
-        " the words of each line tell.",
-    )
     warn_at: float = Field(0.75, gt=0, lt=1, description="Share of the window at which the model is warned once.")
     compact_at: float = Field(
         0.9, gt=0, le=1, description="Share of the window at which the oldest part is summarized."

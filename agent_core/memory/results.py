@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from agent_core.base.clock import shown_time
+from agent_core.base.language import stem
 from agent_core.base.untrusted import visible
 
 from .search_query import ParsedQuery
-from .stem import stem
 from .words import STOP, content, split, stems
 
 T = TypeVar("T")
