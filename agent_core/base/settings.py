@@ -157,8 +157,10 @@ class MemorySettings(SettingsSection):
     human: str | None = Field(
         None, description="The human of a new agent: a text about you, or the name of a file in `humans/`."
     )
-    embedding: Literal["wordllama", "minilm", "endpoint", "none"] = Field(
-        "wordllama", description="The embedding that finds texts by meaning; `none`: only by words."
+    embedding: Literal["wordllama", "e5", "minilm", "endpoint", "none"] = Field(
+        "wordllama",
+        description="The embedding that finds texts by meaning: `e5` for many languages and `minilm` for English, both"
+        " with the extra `embeddings`; `none`: only by words.",
     )
     embedding_model: str | None = Field(None, description='The embedding model, with `embedding = "endpoint"`.')
     warn_at: float = Field(0.75, gt=0, lt=1, description="Share of the window at which the model is warned once.")
