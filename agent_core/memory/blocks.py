@@ -158,7 +158,13 @@ class Blocks:
         return self._vectors
 
     async def write(
-        self, label: str, value: str | list[str], author: EditAuthor, version: int | None = None
+        self,
+        label: str,
+        value: str | list[str],
+        author: EditAuthor,
+        version: int | None = None,
+        *,
+        action: str = "write",
     ) -> PlannedEdit:
         """Plan to replace a block's whole value; with a `version`, only if the block is still as it was then.
 
@@ -176,7 +182,7 @@ class Blocks:
             else:
                 block.value = value
 
-        return await self._plan(put, author, "write")
+        return await self._plan(put, author, action)
 
     async def add(self, block: Block, author: EditAuthor) -> PlannedEdit:
         """Plan to add a block."""

@@ -84,7 +84,7 @@ def _span(phrase: str, now: float, language: str) -> TimeMention | None:
         if match := _ISO.fullmatch(phrase.strip()):
             start, end = _iso([int(part or 0) for part in match.groups()])
             return TimeMention(start.timestamp(), end.timestamp(), phrase)
-        parser = DateDataParser(languages=[language] if language else None, settings=_settings(now))
+        parser: Any = DateDataParser(languages=[language] if language else None, settings=_settings(now))
         data = parser.get_date_data(phrase)
         if data.date_obj is None:
             return None
