@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.clock import local
@@ -37,6 +38,10 @@ class TimeMention:
         return moment.month == self.month if moment else not self.month and self.start <= at < self.end
 
 
+def _day(day: datetime) -> Days:
+    return day, day + timedelta(days=1)
+
+
 def _month(day: datetime) -> Days:
     start = day.replace(day=1)
     return start, (start + timedelta(days=32)).replace(day=1)
@@ -56,8 +61,7 @@ _SPANS: Final[dict[str, Callable[[datetime], Days]]] = {
 
 def mentions(text: str, now: float) -> list[TimeMention]:
     """Return the times that a question names, in order."""
-    from dateparser.search import search_dates  # noqa: PLC0415 - it reads the words of its languages
-
+    search_dates = import_module("dateparser.search").search_dates
     language = language_of(text) or ("en" if text.isascii() else "")
     found = search_dates(text, languages=[language] if language else None, settings=_settings(now)) or []
     spans = (_span(phrase, now, language) for phrase, _ in found[:_MOST])
@@ -78,18 +82,16 @@ def read(text: str, now: float) -> tuple[float, float]:
 
 def _span(phrase: str, now: float, language: str) -> TimeMention | None:
     """Return the whole day, week, month or year that a phrase means; of a minute, that minute."""
-    from dateparser.date import DateDataParser  # noqa: PLC0415 - as above
-
     try:
         if match := _ISO.fullmatch(phrase.strip()):
             start, end = _iso([int(part or 0) for part in match.groups()])
             return TimeMention(start.timestamp(), end.timestamp(), phrase)
-        parser: Any = DateDataParser(languages=[language] if language else None, settings=_settings(now))
-        data = parser.get_date_data(phrase)
+        parser = import_module("dateparser.date").DateDataParser
+        data = parser([language] if language else None, settings=_settings(now)).get_date_data(phrase)
         if data.date_obj is None:
             return None
         day = data.date_obj.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
-        start, end = _SPANS.get(data.period, lambda day: (day, day + timedelta(days=1)))(day)
+        start, end = _SPANS.get(data.period, _day)(day)
         any_year = data.period == "month" and not _YEAR.search(phrase) and not any(map(str.isdigit, phrase))
         return TimeMention(start.timestamp(), end.timestamp(), phrase, start.month if any_year else 0)
     except (ValueError, OverflowError, OSError):  # the year 0
