@@ -85,7 +85,7 @@ def table(figures: dict[str, Any]) -> str:  # Any: JSON
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.confusables", description=__doc__)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--embedding", choices=("wordllama", "minilm"), default="wordllama")
+    parser.add_argument("--embedding", choices=("wordllama", "e5", "minilm"), default="wordllama")
     parser.add_argument("--json", action="store_true")
     parsed = parser.parse_args(sys.argv[1:])
     figures = ran_with(f"--embedding {parsed.embedding}", measure(parsed.path, parsed.embedding))

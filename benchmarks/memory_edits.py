@@ -22,9 +22,10 @@ from typing import Any, Final
 from agent_core import Agent, Settings, Workspace
 from agent_core.base.events import CallAnswered, TurnEnded
 from agent_core.base.settings import ModelSettings, TurnSettings
-from agent_core.memory import repeated
+from agent_core.memory import words
 from agent_core.memory.archival import Piece
 from agent_core.memory.classes import ChatMemory
+from agent_core.memory.edits import normalized
 from agent_core.model.local.server import open_local
 from tests.kit import scripted
 from tests.kit.steps import Repeat
@@ -186,13 +187,13 @@ async def _turn(agent: Agent, message: str, *, trace: bool = False) -> str:
 
 def _holds(lines: Iterable[str], fact: str) -> bool:
     """Check whether most of a fact's words are in the lines."""
-    wanted = repeated.read(fact).core
-    there = {word for line in lines for word in repeated.read(line).core}
+    wanted = {*words.stems(words.content(fact))}
+    there = {word for line in lines for word in words.stems(words.content(line))}
     return len(wanted & there) >= _ENOUGH * len(wanted)
 
 
 def _says(lines: Iterable[str], fact: str) -> bool:
-    return any(repeated.same(repeated.read(line), repeated.read(fact)) for line in lines)
+    return any(normalized(line) == normalized(fact) for line in lines)
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from agent_core.storage import Entry, MemoryStore, Post, Store, open_store
 from tests.kit.postgres import Server
 
 AGENT: Final = "reader"
-MODELS: Final = ("wordllama", "minilm", "none")
+MODELS: Final = ("wordllama", "e5", "minilm", "none")
 _DATE: Final = "%I:%M %p on %d %B, %Y"
 _DAY: Final = 86_400.0
 _ENOUGH: Final = 0.8
@@ -67,7 +67,7 @@ def load(path: Path) -> list[dict[str, Any]]:  # Any: JSON
     return read
 
 
-async def model_named(name: Literal["wordllama", "minilm", "none"]) -> Embedder | None:
+async def model_named(name: Literal["wordllama", "e5", "minilm", "none"]) -> Embedder | None:
     """Return the model of that name, loaded: search goes on without one, but no figures may bear its name then.
 
     Raises:

@@ -103,7 +103,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return what the command line says."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tool_search", description=__doc__)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--embedding", choices=("wordllama", "minilm", "none"), default="wordllama")
+    parser.add_argument("--embedding", choices=("wordllama", "e5", "minilm", "none"), default="wordllama")
     parser.add_argument("--remembered", type=int, default=0, help="how many requests per tool were served before")
     parser.add_argument("--most", type=int, default=0, help="only so many queries of each set, drawn by their hash")
     parser.add_argument("--json", action="store_true")

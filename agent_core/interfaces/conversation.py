@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 
-from agent_core.base.errors import KnapperError, LostLease, UsageError
+from agent_core.base.errors import KnapperError, LostLease, ModelError, UsageError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
@@ -287,10 +287,19 @@ class Conversation:
         self.voice.lines(fault_lines(error.message, error.fix))
 
     async def keep_unsaved(self) -> None:
-        """Show what the model keeps of what was said, at the end of a conversation."""
+        """Show what the model keeps of what was said, and what it tidied, at the end of a conversation."""
         if texts := await self.agent.keep_unsaved(self.waiting):
             kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
             self.voice.lines([*kept, line(("dim", "  /undo, or knapper memory undo human, takes it back"))])
+        full = self.agent.memory.full_blocks() if self.workspace.settings.memory.tidy else []
+        for label in full if not self.busy else []:
+            try:
+                with self.waiting(f"tidying the block {one_line(label)}"):
+                    edit = await self.agent.tidy(label, self.agent.author)
+            except ModelError:  # nobody asked for it: the block stays as it is until it is written again
+                return
+            tidied = line(("ok" if edit.outcome == "returned" else "dim", "✓ "), edit.text.partition("\n")[0])
+            self.voice.lines([tidied, line(("dim", f"  knapper memory undo {one_line(label)} takes it back"))])
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:

@@ -10,8 +10,10 @@ from .archival import Archival
 from .block import Sections
 from .blocks import Blocks
 from .journal_messages import KINDS, lines
+from .planned_edit import EditAuthor, PlannedEdit, refused
 from .recall import Recall
 from .source_catalog import Sources
+from .tidying import NEARLY_FULL, AsksModel, asked
 
 _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
 
@@ -67,10 +69,12 @@ class AgentMemory:
     archival: Archival
     sources: Sources
     _unindexed: _Unindexed = field(default_factory=_Unindexed)
+    _versions: dict[str, int] = field(default_factory=dict)  # of the blocks, as they were when it was last tidied
 
     async def load(self) -> None:
         """Read what is always in the context."""
         await self.blocks.load()
+        self._versions.update((row.id, row.version) for row in self.blocks.rows)
 
     async def remember(self) -> None:
         """Index and embed what is new; for long-running hosts, when nothing else is to be done."""
@@ -89,6 +93,33 @@ class AgentMemory:
         text = "\n".join(filter(None, [self.blocks.memory[KEPT_IN].text, *lines]))
         edit = await self.blocks.commit(await self.blocks.write(KEPT_IN, text, KeptFor(self.agent, turn)))
         return tuple(lines) if edit.outcome == "returned" else ()
+
+    def full_blocks(self) -> list[str]:
+        """Return the labels of the blocks that are nearly full and were written since this was last asked."""
+        written = [row for row in self.blocks.rows if self._versions.get(row.id) != row.version]
+        self._versions.update((row.id, row.version) for row in written)
+        blocks = [self.blocks.memory[row.label] for row in written if row.writable]
+        return [block.label for block in blocks if len(block.text) >= NEARLY_FULL * block.limit]
+
+    async def tidy(self, label: str, ask: AsksModel, author: EditAuthor) -> PlannedEdit:
+        """Have a model plan how to tidy a block, and do it in one edit; lines that became untrue go to archival memory.
+
+        Raises:
+            ModelError: there is no model, or its plan cannot be read.
+            UsageError: there is no such block.
+        """
+        block = self.blocks.memory[label]
+        row = next(row for row in self.blocks.rows if row.label == block.label)
+        if block.read_only or not row.writable:
+            return refused(f"`{block.label}` cannot be changed by this agent.", author.by)
+        plan = await asked(block.lines, ask)
+        if not plan.done:
+            return PlannedEdit(f"`{block.label}`: {plan}", by=author.by)
+        for line in plan.archived:  # first, so that a crash between the two loses nothing
+            await self.blocks.commit(await self.archival.insert(line, ("was in a block",)))
+        text = "\n".join(plan.lines)
+        edit = await self.blocks.commit(await self.blocks.write(label, text, author, row.version, action="tidy"))
+        return edit if edit.outcome == "refused" else replace(edit, text=f"`{block.label}`: {plan}\n{edit.text}")
 
     def render_blocks(self) -> str:
         """Return the blocks as the model reads them."""

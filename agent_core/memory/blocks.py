@@ -4,19 +4,23 @@ An edit is planned on a copy and comes out as writes; it counts once they are on
 names from MemGPT and argument names from Letta are accepted in calls and never shown.
 """
 
+import asyncio
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from agent_core.base.clock import Clock
-from agent_core.base.language import spoken
+from agent_core.base.errors import KnapperError
+from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
 from agent_core.storage import AGENT, AttachBlock, BlockChange, BlockRow, DetachBlock, LimitBlock, MemoryStore
 
-from .block import Block
+from .block import Block, from_row
 from .classes import Memory, UnknownBlock, methods_of
+from .edits import beginning, shown
+from .embedding import Embedder
 from .planned_edit import (
     BlockDifference,
     Deed,
@@ -34,6 +38,13 @@ from .planned_edit import (
     undo_of,
 )
 
+_MOST_COMPARED = 400  # lines of a block, the newest
+_MOST_WRITTEN = 3  # more lines at once are a block written anew, which its writer has just read
+_MOST_EMBEDDED = 500  # characters of a line
+_MOST_VECTORS = 2_000
+_SHOWN_BYTES = 72  # of each line: some 20 tokens in most languages
+_WAIT_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class _Class:
@@ -47,12 +58,15 @@ class _Class:
 class Blocks:
     """The blocks of one agent; call `load` first."""
 
-    def __init__(self, store: MemoryStore, agent: str, memory: Memory, clock: Clock, language: str = "") -> None:
-        """Make the blocks of an agent; where no language is set, the words of each line tell it."""
+    def __init__(
+        self, store: MemoryStore, agent: str, memory: Memory, clock: Clock, embedder: Embedder | None = None
+    ) -> None:
+        """Make the blocks of an agent; without an embedder, lines are near each other by their words alone."""
         self._store = store
         self._agent = agent
         self._clock = clock
-        self._language = language
+        self._embedder = embedder
+        self._vectors: dict[str, bytes] = {}
         self._first = memory
         self._now = StoredMemory(memory, {})
         self._told: dict[str, BlockRow] = {}  # what the model knows, by id
@@ -98,12 +112,59 @@ class Blocks:
         return EditRequest(deed, author, action, self.with_differences(held))
 
     async def plan(self, request: EditRequest, held: Sequence[BlockDifference] = ()) -> PlannedEdit:
-        """Plan an edit on top of differences that are not on disk, by applying it to a copy of the memory."""
-        with spoken(self._language):
-            return await plan(request, self.with_differences(held), self._agent, self._clock)
+        """Plan an edit on top of differences that are not on disk, by applying it to a copy of the memory.
+
+        An agent is told which lines stand nearest to those that it wrote.
+        """
+        edit = await plan(request, self.with_differences(held), self._agent, self._clock)
+        if request.author.by != "agent" or request.is_plain:
+            return edit
+        near = [line for change in edit.changed if (line := await self._near(change))]
+        return replace(edit, text="\n".join([edit.text, *near]))
+
+    async def _near(self, change: BlockDifference) -> str:
+        """Return the lines of a block that stand nearest to those that are new in it, as a line for the model."""
+        before, after = (from_row(row).lines if row else [] for row in (change.before, change.after))
+        known = {*before}
+        written = [line for line in after if line.strip() and line not in known]
+        others = [number for number, line in enumerate(after) if line.strip() and line in known][-_MOST_COMPARED:]
+        if not others or not 0 < len(written) <= _MOST_WRITTEN:
+            return ""
+        lines = [after[number] for number in others]
+        vectors = await self._vectors_of([*lines, *written])
+        from .nearest import MOST, nearest  # noqa: PLC0415 - numpy is loaded with the first edit
+
+        found = list[list[int]]()
+        for line in written:
+            of_both = [vectors[text] for text in (*lines, line)] if vectors else []
+            found.append(await aside(sum(map(len, lines)), nearest, lines, line, of_both))
+        ranked = dict.fromkeys(places[rank] for rank in range(MOST) for places in found if rank < len(places))
+        shown_lines = (f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in [*ranked][:MOST])
+        return f"Nearest to what was written: {'; '.join(shown_lines)}" if ranked else ""
+
+    async def _vectors_of(self, texts: Sequence[str]) -> dict[str, bytes]:
+        """Return a vector for each text, or nothing if the model cannot be had soon: then words alone decide."""
+        if self._embedder is None:
+            return {}
+        if len(self._vectors) > _MOST_VECTORS:
+            self._vectors = {}
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                made = await self._embedder.embed([text[:_MOST_EMBEDDED] for text in missing])
+        except (KnapperError, TimeoutError):
+            return {}
+        self._vectors.update(zip(missing, made, strict=True))
+        return self._vectors
 
     async def write(
-        self, label: str, value: str | list[str], author: EditAuthor, version: int | None = None
+        self,
+        label: str,
+        value: str | list[str],
+        author: EditAuthor,
+        version: int | None = None,
+        *,
+        action: str = "write",
     ) -> PlannedEdit:
         """Plan to replace a block's whole value; with a `version`, only if the block is still as it was then.
 
@@ -121,7 +182,7 @@ class Blocks:
             else:
                 block.value = value
 
-        return await self._plan(put, author, "write")
+        return await self._plan(put, author, action)
 
     async def add(self, block: Block, author: EditAuthor) -> PlannedEdit:
         """Plan to add a block."""

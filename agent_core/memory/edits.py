@@ -1,26 +1,24 @@
 """Edits of a block's lines: append, replace, remove. Pure: lines in, lines and a sentence out.
 
-What is there already is not added again; what denies a line takes its place; what cannot be found is
-answered with the lines that it may have meant.
+What is there already is not added again; what cannot be found is answered with the lines that it may have meant.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
 
-from . import repeated
-from .contradictions import Contradiction, contradicted
-
 ALREADY = "Already there"  # so begins what is said where nothing is left to be done
 _WORD = re.compile(r"\w+")
-_LIST = re.compile(r"(?<![\w,])[\w-]+(?:, [\w-]+)*,? (?:and|und|et|y|e|or) [\w-]+(?=\W*$)|[\w-]+(?:, [\w-]+)+(?=\W*$)")
-_BETWEEN = re.compile(r",? (?:and|und|et|y|e|or) |, ")
+_INVISIBLE = re.compile("[\xad\u200b-\u200f\u2060-\u2064\ufeff]")
+_LIST_MARK = re.compile(r"^[-*•–] ")
+_NUMBERED = re.compile(r"line (\d{1,5})", re.IGNORECASE)
 _SHOWN = 160
-_MOST_PAIRS = 50_000
-_MOST_ADVISED = 20  # lines of one edit for which those that they make untrue are looked for
+_MOST_SUMMARIES = 20  # of the lines of one edit
 _MOST_TRIES = 1_000  # at places where a text stands, but within a word
+_PIECE = 500  # marks over one letter are sorted by exchanging neighbors, so a text is normalized by pieces
 _Span = tuple[int, int]
 
 
@@ -39,111 +37,32 @@ class Edited:
 
 
 def append(lines: Sequence[str], content: str) -> Edited:
-    """Add each line of the content that is not there already. A line that denies another replaces it."""
+    """Add each line of the content that is not there already."""
     new = [line.strip() for line in content.split("\n") if line.strip()]
     if not new:
         raise EditRefused("`content` is empty, so there is nothing to add.")
-    if _is_too_many(new, lines):
-        existing_lines = {line.strip() for line in lines}
-        fresh = [line for line in dict.fromkeys(new) if line not in existing_lines]
-        return Edited([*lines, *fresh], f"Added {len(fresh)} lines.")
-    now, summaries = list(lines), []
-    for number, line in enumerate(new):
-        added = _add(now, line, advise=number < _MOST_ADVISED)
-        now = added.lines
-        summaries.append(added.edit_summary)
-    return Edited(now, "\n".join(summaries))
+    now, places, summaries = list(lines), _places(lines), list[str]()
+    for line in new:
+        place = places.setdefault(normalized(line), len(now))
+        if place < len(now):
+            summaries.append(f"{ALREADY}, line {place + 1}: {shown(now[place])}")
+        else:
+            now.append(line)
+            summaries.append(f"Added as line {len(now)}.")
+    many = len(now) - len(lines)
+    return Edited(now, "\n".join(summaries) if len(summaries) <= _MOST_SUMMARIES else f"Added {many} lines.")
 
 
-def _add(lines: list[str], line: str, *, advise: bool) -> Edited:
-    # Only a denial speaks of each alone: "A and B are friends" is more than that A is one, and B.
-    parts = repeated.apart(line) if repeated.read(line).denied else [line]
-    line_numbers = [_holding(lines, part) for part in parts]
-    whole = line_numbers[0] if len(parts) == 1 or None not in line_numbers else _holding(lines, line)
-    if whole is not None:
-        return Edited(lines, f"{ALREADY}, line {whole + 1}: {shown(lines[whole])}")
-    missing = [part for part, number in zip(parts, line_numbers, strict=True) if number is None]
-    if len(missing) < len(parts):
-        return append(lines, "\n".join(missing))
-    facts = [repeated.read(part) for part in parts]
-    rests = {n: denial for n, old in enumerate(lines) if (denial := _denied(old, facts)) is not None}
-    if rests:
-        now = _put(lines, rests, line, parts)
-        hint = _conflict_hint(now, line, but=min(rests)) if advise else ""
-        return Edited(now, f"It took the place of {listed(lines, [*rests])}, which says otherwise.{hint}")
-    hint = _conflict_hint(lines, line) if advise else ""
-    return Edited([*lines, line], f"Added as line {len(lines) + 1}.{hint}")
+def normalized(line: str) -> str:
+    """Return the text of a line in one spelling: letters, case, spaces, list mark and the stop at its end set aside."""
+    pieces = (line[start : start + _PIECE] for start in range(0, len(line), _PIECE))
+    text = _INVISIBLE.sub("", "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)).casefold()
+    return _LIST_MARK.sub("", " ".join(text.split())).rstrip(".!;,。 ") or text.strip()
 
 
-def _is_too_many(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Check whether there are too many pairs of lines to compare their meaning."""
-    return len(some) * len(others) > _MOST_PAIRS
-
-
-def _holding(lines: Sequence[str], line: str) -> int | None:
-    """Return the line that already says this, alone or before something else."""
-    fact = repeated.read(line)
-    numbers = (
-        n for n, old in enumerate(lines) if any(repeated.same(clause, fact) for clause, _ in repeated.clauses(old))
-    )
-    return next(numbers, None)
-
-
-def _denied(old: str, facts: Sequence[repeated.Fact]) -> tuple[int, str] | None:
-    """Return which of these facts denies the first clause of a line, and the rest of the line; None if none does."""
-    for first, remainder in repeated.clauses(old):
-        for number, fact in enumerate(facts):
-            # "A and B are no friends" may mean of each other, where the line names the friend of A.
-            if repeated.opposite(first, fact) and (len(facts) < 2 or fact.whom or not first.whom):
-                return number, remainder
-    return None
-
-
-def _put(lines: Sequence[str], rests: Mapping[int, tuple[int, str]], line: str, parts: Sequence[str]) -> list[str]:
-    """Return the lines with a new one in place of several, or with a part of it before each rest of those."""
-    if len(rests) > 1 and any(rest for _, rest in rests.values()):
-        return [_joined(parts[rests[n][0]], rests[n][1]) if n in rests else old for n, old in enumerate(lines)]
-    where, (_, rest) = min(rests.items())
-    remaining = [(n, old) for n, old in enumerate(lines) if n == where or n not in rests]
-    return [_joined(line, rest) if n == where else old for n, old in remaining]
-
-
-def _joined(line: str, rest: str) -> str:
-    """Return a line and the rest of another, which begins with a comma or a semicolon, as one sentence."""
-    return line.rstrip(" .!;,") + rest if rest else line
-
-
-def _conflict_hint(lines: Sequence[str], line: str, but: int = -1) -> str:
-    """Return which lines the new one makes untrue, with the call that takes each out: small models add where they
-    should replace.
-    """
-    return "".join(
-        _advice(lines[untrue.line], line, untrue) for untrue in contradicted(lines, line) if untrue.line != but
-    )
-
-
-def _advice(old: str, new: str, untrue: Contradiction) -> str:
-    if not untrue.reason:
-        doubt = f" Line {untrue.line + 1} may be untrue now: {shown(old)}. If the new line takes its place, call"
-        return f"{doubt} core_memory_replace; if both hold, leave it."
-    rest = _without(old, untrue.words)
-    content = f"new_content {_quoted(new if rest == old else rest)}"
-    if rest == old and repeated.clauses(old)[1:]:
-        content = "new_content with what still holds of it"
-    call = f"core_memory_replace with old_content {_quoted(old)} and {content}"
-    return f" Line {untrue.line + 1} no longer fits, {untrue.reason}: {shown(old)}. Correct it: {call}."
-
-
-def _without(line: str, words: frozenset[str]) -> str:
-    """Return a list without a member, in the words of the line; the line itself if it is no list."""
-    listing = _LIST.search(line)
-    if listing is None:
-        return line
-    members = _BETWEEN.split(listing[0])
-    remaining = [member for member in members if not words & repeated.subjects(member)]
-    if len(remaining) in (0, len(members)):
-        return line
-    return line[: listing.start()] + ", ".join(remaining) + line[listing.end() :]
+def _places(lines: Sequence[str]) -> dict[str, int]:
+    """Return the first line of each normalized text."""
+    return {normalized(line): number for number, line in reversed([*enumerate(lines)])}
 
 
 def replace(lines: Sequence[str], old: str, new: str) -> Edited:
@@ -171,16 +90,14 @@ def remove(lines: Sequence[str], content: str) -> Edited:
 
 
 def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
-    """Return the spans meant by the text: as a whole line, as words, as letters, in other spelling, or as the same
-    fact.
-    """
+    """Return the spans meant by the text: as a whole line, as words, as letters, in other spelling, or by number."""
     whole = _lines_where(lines, [line.strip() == old.strip() for line in lines])
     if whole:
         return whole[:1]
     if spans := _whole_words(text, old) or [*_stretches(text, old)] or _same_words(text, old):
         return spans
-    sought = repeated.read(old)
-    return _lines_where(lines, [repeated.same(repeated.read(line), sought) for line in lines])
+    number = int(match[1]) if (match := _NUMBERED.fullmatch(old.strip())) else 0
+    return _lines_where(lines, [place == number for place in range(1, len(lines) + 1)])
 
 
 def _stretches(text: str, sought: str) -> Iterator[_Span]:
@@ -258,17 +175,14 @@ def _replaced(text: str, span: _Span, new: str) -> Edited:
     if old == "\n".join(new_lines) or _reads_so(text, span, new):
         return _unchanged(text.split("\n"), number, old)
     others = [*before, *after]
-    if _is_too_many(new_lines, others):
-        return Edited([*before, *new_lines, *after], _change_summary(number, old, new_lines, new_lines))
-    facts = [repeated.read(line) for line in others]
-    fresh = [line for line in new_lines if not any(repeated.same(repeated.read(line), fact) for fact in facts)]
-    return Edited([*before, *fresh, *after], _change_summary(number, old, new_lines, fresh) + _otherwise(others, fresh))
+    known = _places(others)
+    fresh = [line for line in new_lines if normalized(line) not in known]
+    return Edited([*before, *fresh, *after], _change_summary(number, old, new_lines, fresh))
 
 
 def _unchanged(lines: list[str], number: int, old: str) -> Edited:
-    """Return a replacement that changes nothing: perhaps the new line was named where an older one was meant."""
-    hint = _conflict_hint(lines, old, but=number - 1) or " What is to change in it has to be in new_content."
-    return Edited(lines, f"Line {number} reads so already: {shown(old)}.{hint}")
+    hint = "What is to change in it has to be in new_content."
+    return Edited(lines, f"Line {number} reads so already: {shown(old)}. {hint}")
 
 
 def _reads_so(text: str, span: _Span, new: str) -> bool:
@@ -287,38 +201,28 @@ def _change_summary(number: int, old: str, new_lines: list[str], fresh: list[str
     return f"Line {number} was {shown(old)} and is {shown(' / '.join(fresh))}."
 
 
-def _otherwise(others: Sequence[str], fresh: Sequence[str]) -> str:
-    facts = [repeated.read(part) for line in fresh for part in repeated.apart(line)]
-    opposite = [
-        n for n, line in enumerate(others) if any(repeated.opposite(repeated.read(line), fact) for fact in facts)
-    ]
-    untrue = {place.line for line in fresh[:_MOST_ADVISED] for place in contradicted(others, line) if place.reason}
-    numbers = sorted({*opposite, *untrue})
-    return f" But {listed(others, numbers)} says otherwise: take it out, or what is untrue of it." if numbers else ""
-
-
 def _tidied(line: str) -> list[str]:
-    """Return what is left of a line that lost a part; nothing if no fact is left in it."""
+    """Return what is left of a line that lost a part; nothing if no word is left in it."""
     line = re.sub(r"\s{2,}|\t", " ", line)
-    line = re.sub(r"([:,;(])\s*(?:,|;|\band\b)\s*", r"\1 ", line)
-    line = re.sub(r"(?:\s*[,;]|\s+and)\s*([.]?)\s*$", r"\1", line.rstrip())
-    words = repeated.read(line).words
-    return [line] if words and not line.rstrip().endswith(":") else []
+    line = re.sub(r"([:,;(])\s*[,;]\s*", r"\1 ", line)
+    line = re.sub(r"\s*[,;]\s*([.]?)\s*$", r"\1", line.rstrip())
+    return [line] if _WORD.search(line) and not line.rstrip().endswith(":") else []
 
 
 def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
-    fact = repeated.read(new)
-    for number, line in enumerate(lines):
-        if repeated.same(repeated.read(line), fact):
-            return Edited(list(lines), f"{ALREADY}, line {number + 1}: {shown(line)}")
+    place = _places(lines).get(normalized(new)) if new.strip() else None
+    if place is not None:
+        return Edited(list(lines), f"{ALREADY}, line {place + 1}: {shown(lines[place])}")
     if not lines:
         raise EditRefused("The block is empty. To add a line, call core_memory_append.")
-    close = repeated.nearest(old, lines) or [*range(min(len(lines), 5))]
-    first = (repeated.close(old, lines, 1) or close)[0]
+    from .nearest import nearest  # noqa: PLC0415 - numpy is loaded with the first line that is looked for
+
+    close = nearest(lines, old) or [*range(min(len(lines), 5))]
     # A small model asked only for the exact text sends it as the new text too: it is given the call whole.
     raise EditRefused(
-        f"{_quoted(old)} does not stand there. There is {listed(lines, close)}. If it is line {first + 1}, repeat with "
-        f"old_content {_quoted(lines[first])} and new_content {_quoted(new)}. Call core_memory_append for a new fact."
+        f"{_quoted(old)} does not stand there. There is {listed(lines, sorted(close))}. If it is line {close[0] + 1}, "
+        f"repeat with old_content {_quoted(lines[close[0]])} and new_content {_quoted(new)}. Call core_memory_append "
+        "for a new fact."
     )
 
 
@@ -330,6 +234,12 @@ def listed(lines: Sequence[str], numbers: Sequence[int]) -> str:
 def shown(text: str) -> str:
     """Return a line in quotation marks, shortened if it is long."""
     return _quoted(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+
+
+def beginning(text: str, most_bytes: int) -> str:
+    """Return as much of a text as its encoding has room for, with a sign if it is cut: tokens grow with the bytes."""
+    encoded = text.encode("utf-8", "replace")
+    return text if len(encoded) <= most_bytes else f"{encoded[:most_bytes].decode('utf-8', 'ignore')}…"
 
 
 def _quoted(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from agent_core.storage import RecallMessage
 from sandbox.wire.foreign import read_toml
@@ -15,21 +15,15 @@ from sandbox.wire.foreign import read_toml
 from .search_query import ParsedQuery
 from .words import counted_stems
 
-_SELF: Final = frozenset("i i'm i've i'd i'll my me mine we we're we've our us".split())  # noqa: SIM905
-_OTHER: Final = frozenset("you you're you've you'll your yours ya".split())  # noqa: SIM905
-_MOST: Final = 3
-
 
 @dataclass(frozen=True, slots=True)
 class CountedMessage:
-    """A message with its words and counted stems, and how much it refers to its speaker and to the listener."""
+    """A message with its words and counted stems."""
 
     utterance: RecallMessage
     words: tuple[str, ...]
     counts: Mapping[str, int]
     size: int
-    self_told: float
-    addressed: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +43,7 @@ def row(utterance: RecallMessage) -> CountedMessage:
     """Return a message prepared for scoring."""
     words = utterance.words.split()
     counts = counted_stems(utterance.words)
-    spoken = utterance.text.lower().replace("’", "'").split()
-    self_reference, addressed = (min(sum(map(own.__contains__, spoken)), _MOST) / _MOST for own in (_SELF, _OTHER))
-    return CountedMessage(utterance, tuple(dict.fromkeys(words)), counts, len(words), self_reference, addressed)
+    return CountedMessage(utterance, tuple(dict.fromkeys(words)), counts, len(words))
 
 
 Weights: TypeAlias = Mapping[str, float]

@@ -1,22 +1,20 @@
 """Search results as the model reads them: counted, paged, with times, speakers and sources.
 
-Below them stand suggestions for a better question: parts of it that the results do not contain, and names that they
-bring up.
+Below them stands what the results do not contain of the question.
 """
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from agent_core.base.clock import shown_time
+from agent_core.base.language import stem
 from agent_core.base.untrusted import visible
 
 from .search_query import ParsedQuery
-from .stem import stem
-from .words import STOP, content, split, stems
+from .words import split, stems
 
 T = TypeVar("T")
 
@@ -109,12 +107,6 @@ def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:
     return f"{'… ' * (best > 0)}{text[best : best + limit].strip()}{' …' * (best + limit < len(text))}"
 
 
-_PARTS: Final = re.compile(r"[?;]+|,?\s+\b(?:and(?: also)?|as well as|or|then)\b\s+|,\s+", re.IGNORECASE)
-_NAME: Final = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+)*")
-_MANY: Final = re.compile(
-    r"\b(both|all|each|every|list|which|compare|how many|how often|what (kinds?|types?|[a-z]+s)\b|in common)\b", re.I
-)
-_FEWEST: Final = 2
 _READ_FOR_HINTS: Final = 20_000  # characters of each result
 _SHOWN: Final = 4
 
@@ -128,11 +120,6 @@ def hints(question: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[st
         return (*notes, "Try other words, or fewer.")
     if missing := _lacking(question, texts):
         notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
-    parts = _parts(question.text)
-    if len(parts) >= _FEWEST:
-        notes.append(f"The question has parts; search for each alone: {'; '.join(parts)}.")
-    elif (_MANY.search(question.text) or missing) and (names := _names(question, texts)):
-        notes.append(f"To follow up, search again with what was found, such as: {', '.join(names)}.")
     return tuple(notes)
 
 
@@ -152,16 +139,3 @@ def _lacking(question: ParsedQuery, texts: Iterable[str]) -> list[str]:
         name.lower() for time in question.times for name in split(time.text)
     }
     return [word for word in question.words if stem(word) not in result_terms and word not in named][:_SHOWN]
-
-
-def _parts(text: str) -> list[str]:
-    parts = [part.strip(" .") for part in _PARTS.split(text)]
-    return [part for part in parts if len(content(part)) >= _FEWEST][:_SHOWN] if len(parts) > 1 else []
-
-
-def _names(question: ParsedQuery, texts: Sequence[str]) -> list[str]:
-    spoken = set(split(question.text)) | STOP
-    name_counts = Counter(
-        name for text in texts for name in set(_NAME.findall(text[:_READ_FOR_HINTS])) if not spoken & set(split(name))
-    )
-    return [name for name, _ in name_counts.most_common(_SHOWN)]

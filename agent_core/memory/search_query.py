@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from agent_core.base.language import stem
+
 from . import dates
-from .stem import stem
 from .words import STOP, content, forms, split
 
 _WHEN: Final = re.compile(

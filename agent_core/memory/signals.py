@@ -4,7 +4,6 @@ Messages come in the order of the conversation. What belongs to neighbors counts
 not gathered counts nothing. Scores of words are shares of the best row's. A passage has words, meaning and neighbors.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -12,9 +11,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from agent_core.storage import PassageRow, RecallMessage
+from agent_core.storage import PassageRow
 
-from . import dates
 from .evidence import Evidence
 from .lexicon import Array, bm25, counted, rarity, top
 from .search_query import ParsedQuery
@@ -24,14 +22,6 @@ Signals: TypeAlias = dict[str, Array]
 """By name, a number for each row."""
 
 AROUND: Final = 3
-_NAMING: Final = re.compile(
-    r"\b(who|where|which|name|city|country|place|book|movie|film|game|author|band|song|title|called)\b", re.IGNORECASE
-)
-_NAME: Final = re.compile(r"[a-z,;:\"] \"?[A-Z][a-z]")
-_NUMBER: Final = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twice|once|few|couple)\b", re.IGNORECASE
-)
-_COUNTING: Final = re.compile(r"\bhow (many|much|old|long|often)\b", re.IGNORECASE)
 
 
 class _Beside:
@@ -96,7 +86,6 @@ def _by_words(evidence: Evidence, neighbors: _Beside, counts: Array, rare: Array
     return {
         "own": own,
         "before": neighbors.at(own, -1),
-        "after": neighbors.at(own, 1),
         "window": top(bm25(around, breadth, rare)),
         "session_best": neighbors.best_of_session(own),
         "session": whole[neighbors.session],
@@ -107,57 +96,15 @@ def _by_form(evidence: Evidence, neighbors: _Beside) -> Signals:
     rows, question = evidence.rows, evidence.question
     asks = np.array([float(row.utterance.asks) for row in rows])
     timed = np.array([float(row.utterance.timed) for row in rows])
-    speaker = np.array([float(row.utterance.speaker in question.named) for row in rows])
-    self_reference = np.array([row.self_told for row in rows])
-    addressed = np.array([row.addressed for row in rows])
+    dated = [float(any(time.holds(row.utterance.at) for time in question.times)) for row in rows]
     return {
         "length": np.log1p([row.utterance.length for row in rows]) / 3,
         "asks": asks,
         "asked_before": neighbors.at(asks, -1),
-        "timed": timed,
         "timed_when": timed * question.is_when,
-        "speaker": speaker,
-        "told": self_reference,
-        "told_speaker": self_reference * speaker,
-        "addressed": addressed,
-        "addressed_speaker": addressed * speaker,
-        "name_asked": _holding(_NAME, evidence, is_asked=_NAMING.search(question.text) is not None),
-        "number_asked": _holding(_NUMBER, evidence, is_asked=_COUNTING.search(question.text) is not None),
-        "dated": _dated(evidence),
-        "names_time": _names_time(evidence),
+        "speaker": np.array([float(row.utterance.speaker in question.named) for row in rows]),
+        "dated": np.array(dated),
     }
-
-
-def _holding(pattern: re.Pattern[str], evidence: Evidence, *, is_asked: bool) -> Array:
-    """Return whether each message contains what a question asks for."""
-    if not is_asked:
-        return np.zeros(len(evidence.rows))
-    return np.array([float(pattern.search(row.utterance.text) is not None) for row in evidence.rows])
-
-
-def _dated(evidence: Evidence) -> Array:
-    """Return whether each message is from a time that the question names."""
-    times = evidence.question.times
-    if not times:
-        return np.zeros(len(evidence.rows))
-    return np.array([float(any(time.holds(row.utterance.at) for time in times)) for row in evidence.rows])
-
-
-def _names_time(evidence: Evidence) -> Array:
-    """Return whether each message mentions a time that the question names; "last week" counts from its own date."""
-    times = evidence.question.times
-    if not times:
-        return np.zeros(len(evidence.rows))
-    return np.array([float(row.utterance.timed and _meets(row.utterance, times)) for row in evidence.rows])
-
-
-def _meets(utterance: RecallMessage, times: tuple[dates.TimeMention, ...]) -> bool:
-    return any(time.meets(mention) for time in times for mention in _spoken(utterance.text, utterance.at))
-
-
-@lru_cache(maxsize=4096)
-def _spoken(text: str, at: float) -> tuple[dates.TimeMention, ...]:
-    return tuple(dates.mentions(text, at))
 
 
 def _by_meaning(evidence: Evidence, neighbors: _Beside) -> Signals:

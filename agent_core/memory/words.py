@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agent_core.base.clock import local
-from agent_core.base.language import OTHERS, foreign, marked
-
-from .stem import stem
+from agent_core.base.language import OTHERS, foreign, marked, stem
 
 _STOP: Final = """
 a an the of to in on for and or but if so is are was were be been being am do does did done what which who whom whose

@@ -26,6 +26,7 @@ from agent_core.functions.debug import Debugger
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.functions.service.function_facts import matches
 from agent_core.memory.agent_memory import AgentMemory
+from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
 from agent_core.model.request import Tell
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
@@ -357,6 +358,15 @@ class Agent:
         if self._turns.one_at_a_time.locked():
             return ()
         return await self._loop.asker.keep_unsaved(self._history, None, waiting)
+
+    async def tidy(self, label: str, author: EditAuthor) -> PlannedEdit:
+        """Ask the model to tidy a block of memory, outside of a turn, and do what loses nothing.
+
+        Raises:
+            ModelError: the model cannot be had, is too small for it, or its plan cannot be read.
+        """
+        self._must_be_idle()
+        return await self.memory.tidy(label, self._loop.asker.ask_sure, author)
 
     async def summarize(self) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.

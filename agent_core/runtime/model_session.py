@@ -285,6 +285,23 @@ class ModelSession:
         """
         return await self._reply_to(request, await (self._models.other(name) if name else self.model()), turn)
 
+    async def ask_sure(self, request: Request) -> Reply:
+        """Return the reply of the agent's model to a request apart from the conversation, if it is no small one.
+
+        Raises:
+            ModelError: there is no usable answer, or the model is one that is only asked under a schema.
+        """
+        for _ in range(2):
+            try:
+                if (await self.model()).mode == "constrained":
+                    raise ModelError(
+                        f"`{self.model_name}` is too small for that.", fix="Choose another model: /model NAME"
+                    )
+                return await self.reply_alone(request, None)
+            except ModeChanged:
+                continue
+        raise ModelError(f"`{self.model_name}` gave no reply.", fix="Try again.")
+
     def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
         """Return what the request showed, if it differs from the previous one: with the messages it can be
         reproduced.

@@ -309,12 +309,12 @@ def memory_of(deps: WorkspaceDeps, name: str) -> AgentMemory:
 
 def _memory(deps: WorkspaceDeps, name: str, first: Memory) -> AgentMemory:
     store, clock = deps.store, deps.clock
-    gap, language = deps.settings.memory.session_gap_minutes, deps.settings.memory.language
+    gap = deps.settings.memory.session_gap_minutes
     archival = Archival(store, name, deps.embedder, clock)
     return AgentMemory(
         name,
         store,
-        Blocks(store, name, first, clock, language="" if language == "auto" else language),
+        Blocks(store, name, first, clock, deps.embedder),
         Sections(store, name, clock),
         Recall(store, name, deps.embedder, clock, gap_minutes=gap),
         archival,

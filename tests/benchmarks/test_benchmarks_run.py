@@ -132,7 +132,7 @@ def test_a_name_that_is_no_bench_is_refused_with_those_that_are(capsys: pytest.C
 
 @pytest.mark.parametrize("is_buffered", [True, False])
 def test_a_bench_whose_reader_went_away_ends_quietly(is_buffered: bool) -> None:
-    command = [sys.executable, *([] if is_buffered else ["-u"]), "-m", "benchmarks.contradictions", "--language", "de"]
+    command = [sys.executable, *([] if is_buffered else ["-u"]), "-m", "benchmarks.nearest", "--embedding", "none"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stderr is not None

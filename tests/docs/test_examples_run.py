@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit import Ask, Say, Script, Wanted, scripted
+from tests.kit import Ask, Repeat, Say, Script, Wanted, scripted
 from tests.kit.program import python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -49,3 +49,22 @@ def test_a_helper_is_called_like_a_function(tmp_path: Path) -> None:
     assert "vowel_finder -> list[str]: Say which words" in output
     assert "[vowel_finder: returned, 1 steps of helper--vowel_finder-" in output
     assert "It is queueing. (replied after 2 steps)" in output
+
+
+def test_memory_that_edits_itself_keeps_each_fact_once_and_drops_the_untrue_one(tmp_path: Path) -> None:
+    output = run("self_editing_memory.py", ".", cwd=tmp_path, model={})
+    assert 'Nearest to what was written: line 1: "Bob\'s best friends are Alex and Mitua."' in output
+    assert output.partition("Remembered:")[2].strip().split("\n- ") == [
+        "- Bob's best friend is Alex.",
+        "Bob's friend Karl lives in York.",
+        "Mitua is not Bob's best friend.",
+        "Bob lives in Leeds.",
+        "Bob plays the cello.",
+        "Bob has a dog, Rex.",
+    ]
+
+
+def test_memory_that_edits_itself_goes_with_another_model_too(tmp_path: Path) -> None:
+    with scripted([Repeat(Say("Good day."))]) as server:
+        output = run("self_editing_memory.py", ".", "--real", cwd=tmp_path, model=server.environment)
+    assert output.count("Good day.") == 6

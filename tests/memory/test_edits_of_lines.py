@@ -18,13 +18,10 @@ LINES = [
     ("there", "added"),
     [
         pytest.param("Name: Chad", "name:  chad.", id="case-and-punctuation"),
-        pytest.param("Name: Chad", "The user's name is Chad", id="another-form"),
-        pytest.param("Likes cherry pies", "User also likes cherry pie", id="also-and-plural"),
-        pytest.param("Favourite food: pie", "Favorite food: pie", id="another-spelling"),
         pytest.param("- Lives in Rome", "Lives in Rome", id="list-mark"),
         pytest.param("Lives in Rome", "Lives in Ro\u200bme", id="a-character-that-is-not-seen"),
+        pytest.param("喜欢咖啡", "喜欢咖啡。", id="a-stop-of-another-script"),
         pytest.param("Likes caf\u00e9s", "Likes cafe\u0301s", id="another-way-to-write-the-same-letter"),
-        pytest.param("User doesn't eat meat", "User does not eat meat", id="short-form"),
     ],
 )
 def test_a_fact_that_is_there_is_not_added_twice(there: str, added: str) -> None:
@@ -42,6 +39,8 @@ def test_a_fact_that_is_there_is_not_added_twice(there: str, added: str) -> None
         pytest.param("Lives in Rome", "Lived in Rome", id="tense"),
         pytest.param("I like pie", "User likes pie", id="who"),
         pytest.param("Is an employer of note", "Is an employee of note", id="words-that-look-alike"),
+        pytest.param("Owes 5 euros", "Owes -5 euros", id="a-sign"),
+        pytest.param("Writes C", "Writes C++", id="signs-of-a-name"),
         pytest.param("Trusted by banks", "Untrusted by banks", id="prefix"),
     ],
 )
@@ -50,45 +49,12 @@ def test_a_fact_that_only_looks_like_another_is_added(there: str, added: str) ->
 
 
 @pytest.mark.parametrize(
-    ("there", "added"),
-    [
-        pytest.param("Mitya is the user's best friend", "Mitya is not my best friend", id="not"),
-        pytest.param("User is married", "The user isn't married any more", id="short-form"),
-        pytest.param("User does not like tea", "User likes tea now", id="affirmed-after-all"),
-        pytest.param("Mitua is a best friend", "Mitua and Mitya for sure are not best friends", id="two-at-once"),
-    ],
-)
-def test_a_line_that_denies_another_takes_its_place(there: str, added: str) -> None:
-    edited = append(["Name: Chad", there, "Owns a boat"], added)
-    assert edited.lines == ["Name: Chad", added, "Owns a boat"]
-    assert there in edited.edit_summary
-
-
-@pytest.mark.parametrize(
-    ("lines", "added"),
-    [
-        pytest.param(["Ann is a friend", "Bob is a friend"], "Ann and Bob are friends", id="of-each-other"),
-        pytest.param(["Ann is married"], "Ann and Bob are married", id="to-each-other"),
-        pytest.param(["Ann is a friend of the user"], "Ann and Bob are not friends", id="no-friends-of-each-other"),
-    ],
-)
-def test_what_two_are_together_is_more_than_what_each_is(lines: list[str], added: str) -> None:
-    assert append(lines, added).lines == [*lines, added]
-
-
-def test_a_new_line_near_an_old_one_names_the_call_that_takes_the_old_one_out() -> None:
-    edited = append(LINES, "Favourite food: sushi")
-    assert edited.lines == [*LINES, "Favourite food: sushi"]
-    assert 'old_content "Favourite food: cherry pie"' in edited.edit_summary
-
-
-@pytest.mark.parametrize(
     ("old", "new", "line"),
     [
         pytest.param("Name: Chad", "Name: Bob", "Name: Bob", id="whole-line"),
         pytest.param("Chad", "Bob", "Name: Bob", id="word"),
         pytest.param("name: chad", "Name: Bob", "Name: Bob", id="another-case"),
-        pytest.param("The user's name is Chad", "Name: Bob", "Name: Bob", id="the-same-fact"),
+        pytest.param("line 1", "Name: Bob", "Name: Bob", id="number"),
         pytest.param("bakery in Lyon", "mill in Nice", "Works at a mill in Nice", id="part-of-a-line"),
     ],
 )
@@ -124,16 +90,7 @@ def test_a_replacement_made_already_is_answered_and_not_refused() -> None:
 
 
 def test_a_replacement_by_what_another_line_says_leaves_it_once() -> None:
-    assert replace(["Likes pie", "Likes tea"], "Likes tea", "User likes pie").lines == ["Likes pie"]
-
-
-def test_a_replacement_says_which_line_it_contradicts() -> None:
-    assert (
-        'line 1: "Mitya is a best friend"'
-        in replace(
-            ["Mitya is a best friend", "Lives in Rome"], "Lives in Rome", "Mitya is not a best friend"
-        ).edit_summary
-    )
+    assert replace(["Likes pie", "Likes tea"], "Likes tea", "likes pie.").lines == ["Likes pie"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +98,6 @@ def test_a_replacement_says_which_line_it_contradicts() -> None:
     [
         pytest.param("Friends: Ann, Bob, Cid", "Bob", ["Friends: Ann, Cid"], id="in-the-middle"),
         pytest.param("Friends: Ann, Bob", "Ann", ["Friends: Bob"], id="at-the-beginning"),
-        pytest.param("Friends: Ann and Bob", "Bob", ["Friends: Ann"], id="at-the-end"),
         pytest.param("Best friend: Ann", "Ann", [], id="nothing-is-left"),
         pytest.param("Name: Chad", "Name: Chad", [], id="the-whole-line"),
     ],
@@ -182,25 +138,3 @@ def test_the_history_tells_a_change_by_its_lines() -> None:
 def test_a_part_that_is_replaced_by_more_of_itself_is_replaced_once() -> None:
     once = replace(["Ann is a cook"], "Ann is", "Ann is not").lines
     assert replace(once, "Ann is", "Ann is not").lines == once == ["Ann is not a cook"]
-
-
-def test_a_first_clause_that_is_denied_keeps_what_follows_it() -> None:
-    assert (
-        append(LINES, "Mitya is not my best friend").lines[2]
-        == "Mitya is not my best friend, who also loves cherry pies"
-    )
-
-
-def test_of_two_said_at_once_only_the_one_that_is_new_is_added() -> None:
-    assert append(["Ann is no doctor"], "Ann and Bob are no doctors").lines == [
-        "Ann is no doctor",
-        "Bob is no doctors",
-    ]
-
-
-def test_a_replacement_of_the_new_line_by_itself_names_the_older_one_that_was_meant() -> None:
-    lines = [*LINES, "Favourite food: sushi"]
-    edited = replace(lines, "Favourite food: sushi", "Favourite food: sushi")
-    assert edited.lines == lines
-    assert 'reads so already: "Favourite food: sushi". Line' in edited.edit_summary
-    assert 'old_content "Favourite food: cherry pie" and new_content "Favourite food: sushi"' in edited.edit_summary

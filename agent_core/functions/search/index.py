@@ -33,10 +33,14 @@ _DISTRUST = 0.15
 """What a function loses whose description is a list of words: about as much as all words in common are worth."""
 
 _WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4
-_VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {"wordllama": (0.5, 0.5, 0.0), "minilm": (0.35, 0.3, 0.35)}
+_VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {
+    "wordllama": (0.5, 0.5, 0.0),
+    "minilm": (0.35, 0.3, 0.35),
+    "e5": (0.35, 0.3, 0.35),
+}
 """How much the name with the description, the description alone, and both with the parameters count, by model."""
 
-_MEANT: Final = {"wordllama": 0.16, "minilm": 0.3}
+_MEANT: Final = {"wordllama": 0.16, "minilm": 0.3, "e5": 0.8}
 """The score from which a function may be meant, by model; without one, any word in common is enough."""
 
 _BATCH: Final = 256

@@ -108,6 +108,27 @@ async def undo(door: Door, label: str, agent: str) -> Result:
 
 
 @verb()
+@click.argument("label", default="")
+@_agent
+async def tidy(door: Door, label: str, agent: str) -> Result:
+    """Have the model tidy a block. LABEL, or every block: lines that are repeated or untrue go, others are joined.
+
+    A line that became untrue is kept in archival memory; undo takes it all back.
+    """
+    from ..manual_edits import HUMAN
+    from ..render.memory_view import edit_shown
+
+    owner = await door.agent(agent)
+    blocks = owner.memory.blocks.memory
+    labels = [blocks[label].label] if label else [row.label for row in owner.memory.blocks.rows if row.value]
+    results = [edit_shown(name, await owner.tidy(name, HUMAN)) for name in labels]
+    document = {"blocks": [result.document for result in results]}
+    lines = [shown for result in results for shown in result.lines]
+    code = max((result.code for result in results), default=0)
+    return Result(document, lines, "" if results else "There is nothing to tidy.", code)
+
+
+@verb()
 @click.argument("label")
 @click.option("--value", default="", metavar="TEXT", help="The initial value.")
 @click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="The limit, in characters.")
@@ -257,5 +278,5 @@ async def _agrees(door: Door, report: "ForgetReport") -> bool:
     return agreed(question, is_final=True)
 
 
-for _command in (show, history, edit, undo, add, share, *map(_handed, _HANDED), search, forget):
+for _command in (show, history, edit, undo, tidy, add, share, *map(_handed, _HANDED), search, forget):
     memory.add_command(_command)

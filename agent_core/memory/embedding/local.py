@@ -1,11 +1,13 @@
 """A model in this process: loaded once, at the first text, in a thread, and run there too."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from agent_core.base.errors import IntegrityError
 from agent_core.base.offload import LARGE
 from agent_core.base.own_installation import add_extra, reinstall
 from agent_core.base.untrusted import whole_characters
@@ -54,6 +56,24 @@ class LocalEmbedder:
 
 def _rows(matrix: Any) -> list[bytes]:  # Any: a numpy matrix
     return [row.tobytes() for row in matrix.astype("<f4")]
+
+
+def checked(path: Path, sha256: str, extra: str) -> bytes:
+    """Return the content of a file that matches its hash.
+
+    Raises:
+        IntegrityError: it is another, or not there.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise IntegrityError(f"`{path.name}` of the embedding model cannot be read: {error.strerror}.") from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise IntegrityError(
+            f"`{path}` is not the file that was chosen: its hash differs.",
+            fix=f"Remove its package, then type: {add_extra(extra)}",
+        )
+    return content
 
 
 def folder_of(package: str, extra: str = "") -> Path:

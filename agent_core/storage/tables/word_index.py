@@ -4,14 +4,10 @@ A stem carries the number of its lane, so that the postings of one agent are a l
 makes its searches neither slower nor different.
 """
 
-import re
 from collections.abc import Iterable, Sequence
-from threading import local
 from typing import Final
 
-import apsw
-
-from agent_core.base.language import OTHERS, foreign, marked
+from agent_core.base.language import OTHERS, english_stems, foreign, marked
 
 from .lanes import Lane, advance, grow, lane
 from .session import Key, SqlSession
@@ -19,41 +15,17 @@ from .session import Key, SqlSession
 ROWS: Final = {"recall": "said", "archival": "passage"}
 LONGEST: Final = 500  # characters of a stem: an index of PostgreSQL has no place for a pasted file in one word
 BATCH: Final = 2_000  # rows that one transaction indexes, some 20 ms
-_SHORT = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
-
-_OF_THREAD = local()
 
 
 def sought(query_words: Sequence[str]) -> set[str]:
     """Return the stems of what is searched for, in every language: a question may be too short to tell its own."""
     words = [word.lower() for word in query_words if len(word) > 1]
-    return stems(" ".join(query_words).lower()).union(*(marked(words, language) for language in OTHERS))
+    return english_stems(" ".join(query_words).lower()).union(*(marked(words, language) for language in OTHERS))
 
 
 def _indexed(text: str) -> set[str]:
     language = foreign(text)
-    return stems(text).union(marked(text.split(), language) if language else ())
-
-
-def stems(text: str) -> set[str]:
-    """Return the words of a text, each without its English ending, as they are compared."""
-    found = _tokenizer()(
-        _SHORT.sub(r"\1ie", text).encode(),
-        apsw.FTS5_TOKENIZE_DOCUMENT,
-        None,
-        include_offsets=False,
-        include_colocated=False,
-    )
-    return {str(stem) for stem in found}
-
-
-def _tokenizer() -> apsw.FTS5Tokenizer:
-    """Return SQLite's, whatever the database: the words of both are the same."""
-    if not hasattr(_OF_THREAD, "tokenizer"):  # a connection is of one thread
-        _OF_THREAD.db = apsw.Connection(":memory:")
-        _OF_THREAD.tokenizer = _OF_THREAD.db.fts5_tokenizer("porter", ["unicode61"])
-    found: apsw.FTS5Tokenizer = _OF_THREAD.tokenizer
-    return found
+    return english_stems(text).union(marked(text.split(), language) if language else ())
 
 
 def token(lane: Lane, stem: str) -> str:

@@ -33,7 +33,7 @@ CONVERSATION = {
     "My best friend is Mitya, he also loves cherry pies.": Ask(_append(MITYA)),
     "Mitua and Ann are my best friends too.": Ask(_append(MITUA), _append("Best friend: Ann")),
     "Mitya is not my best friend.": Ask(_replace("Best friend: Mitya", "Mitya is not a best friend")),
-    "Mitua and Mitya for sure are not my best friends.": Ask(_append("Mitua and Mitya are not best friends")),
+    "Mitua and Mitya for sure are not my best friends.": Ask(_replace("line 4", "Mitua is not a best friend")),
 }
 
 
@@ -50,7 +50,7 @@ async def test_a_known_conversation_leaves_each_fact_once_and_no_contradiction(a
     assert sorted(human) == [
         "Best friend: Ann",
         "Favourite food: cherry pie",
-        "Mitua is not best friends",
+        "Mitua is not a best friend",
         "Mitya is not a best friend, who also loves cherry pies",
         "Name: Chad",
     ]

@@ -1,0 +1,119 @@
+"""A block is tidied by a model: at a command, and at the end of a conversation that filled it; nothing is lost."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.base.errors import ModelError
+from agent_core.functions.service import Author
+from agent_core.memory.classes import ChatMemory
+from agent_core.memory.tidying import planned
+from agent_core.runtime.agent import Agent
+from tests.cli.support import run
+from tests.conftest import OpenDesk
+from tests.interfaces.support import leave, prompt
+from tests.kit.steps import Ask, Expect, Say, Script, Wanted, contains
+
+LINES = [
+    "Mia lives in Berlin",
+    "Mia was born on 3 May 2019",
+    "mia's birthday is 3 May 2019 and Mia was born in Kiel",
+    "Mia moved to Porto",
+    "Likes tea",
+    "Likes cake",
+]
+TIDY = [
+    {"why": "untrue", "lines": [1], "by": 4, "becomes": ""},
+    {"why": "repeated", "lines": [2], "by": 0, "becomes": ""},
+    {"why": "joined", "lines": [5, 6], "by": 0, "becomes": "Likes tea and cake"},
+]
+TIDIED = [LINES[2], "Mia moved to Porto", "Likes tea and cake"]
+HUMAN = Author("human")
+
+
+def _plan(*changes: dict[str, Any]) -> Ask:
+    return Ask(Wanted("tidy_lines", {"changes": [*changes]}))
+
+
+async def _agent(at_desk: OpenDesk, *script: Any, **settings: Any) -> Agent:
+    desk = await at_desk([*script], **settings)
+    return await desk.workspace.agent("blank", memory=ChatMemory(human="\n".join(LINES)))
+
+
+async def test_what_is_repeated_untrue_or_can_be_joined_goes_and_one_undo_brings_it_back(at_desk: OpenDesk) -> None:
+    agent = await _agent(at_desk, Expect(_plan(*TIDY), contains("4. Mia moved to Porto")))
+    edit = await agent.tidy("human", HUMAN)
+    assert "1 repeated, 1 untrue, 1 joined; 1 in archival memory" in edit.text
+    assert agent.memory.blocks.memory["human"].lines == TIDIED
+    assert [item.text for item in (await agent.memory.archival.search("Berlin")).items] == ["Mia lives in Berlin"]
+    assert (await agent.memory.blocks.history("human"))[-1].action.startswith("tidy")
+    await agent.memory.blocks.commit(await agent.memory.blocks.undo("human", HUMAN))
+    assert agent.memory.blocks.memory["human"].lines == LINES
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"why": "repeated", "lines": [4], "by": 0, "becomes": ""}, id="a name that no other line has"),
+        pytest.param({"why": "joined", "lines": [1, 2], "by": 0, "becomes": "Mia: Berlin, 3 May"}, id="a lost year"),
+        pytest.param({"why": "untrue", "lines": [4], "by": 1, "becomes": ""}, id="by an earlier line"),
+        pytest.param({"why": "untrue", "lines": [1], "by": 0, "becomes": ""}, id="by none"),
+        pytest.param({"why": "joined", "lines": [5, 9], "by": 0, "becomes": "Likes tea"}, id="no such line"),
+        pytest.param({"why": "repeated", "lines": [], "by": 0, "becomes": ""}, id="no line"),
+        pytest.param({"why": "tired", "lines": [5], "by": 0, "becomes": ""}, id="another reason"),
+        pytest.param({"lines": "5"}, id="another shape"),
+        pytest.param("5", id="no object"),
+    ],
+)
+def test_a_change_that_would_lose_something_is_not_made(change: Any) -> None:
+    plan = planned(LINES, [change])
+    assert (plan.lines, plan.done, plan.refused) == (tuple(LINES), (), 1)
+
+
+@pytest.mark.parametrize(
+    ("becomes", "is_made"),
+    [
+        pytest.param("安娜住在柏林，喜欢茶。", True, id="all"),
+        pytest.param("安娜住在柏林。", False, id="without the tea"),
+    ],
+)
+def test_of_a_script_without_capitals_every_letter_stays(becomes: str, is_made: bool) -> None:
+    rows = [{"why": "joined", "lines": [1, 2], "by": 0, "becomes": becomes}]
+    assert bool(planned(["安娜住在柏林。", "安娜喜欢茶。"], rows).done) == is_made
+
+
+@pytest.mark.parametrize(
+    ("script", "settings", "says"),
+    [
+        pytest.param([], {"model__mode": "constrained", "model__context_tokens": 4_000}, "too small", id="small"),
+        pytest.param([Say("I would rather not.")], {}, "cannot be read", id="no-plan"),
+        pytest.param([Ask(Wanted("tidy_lines", '{"changes": 3}'))], {}, "cannot be read", id="another-plan"),
+    ],
+)
+async def test_a_model_that_cannot_do_it_changes_nothing(
+    at_desk: OpenDesk, script: list[Any], settings: dict[str, Any], says: str
+) -> None:
+    agent = await _agent(at_desk, *script, **settings)
+    with pytest.raises(ModelError, match=says):
+        await agent.tidy("human", HUMAN)
+    assert agent.memory.blocks.memory["human"].lines == LINES
+
+
+def test_a_block_that_a_conversation_filled_is_tidied_at_its_end_and_on_request(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").touch()
+    long = "\n".join(["Likes tea", f"Likes cake {'x' * 1_600}", "Likes tea, of course"])
+    fills = Ask(Wanted("core_memory_append", {"name": "human", "content": long}))
+    joined = {"why": "joined", "lines": [1, 2], "by": 0, "becomes": "Likes tea and cake"}
+    repeated = {"why": "repeated", "lines": [3], "by": 0, "becomes": ""}
+    script: Script = [fills, Say("Noted."), Expect(_plan(repeated), contains("3. Likes tea, of course")), _plan(joined)]
+    with prompt(script, tmp_path, columns=110) as (screen, _):
+        screen.line("I like tea and cake.")
+        screen.wait_for("Noted.")
+        screen.line("/new")
+        screen.wait_for("✓ `human`: Tidied: 1 repeated.")
+        screen.wait_for("A new conversation.")
+        screen.line("/memory tidy human")
+        screen.wait_for("Tidied: 1 joined.")
+        assert leave(screen) == 0
+    assert run(tmp_path, "memory", "show", "human")["blocks"][0]["value"] == "Likes tea and cake"
