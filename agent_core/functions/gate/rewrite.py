@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+from agent_core.base.problem import Evidence
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.code import Modules
@@ -184,4 +185,9 @@ def _finding(draft: Draft, existing: Function) -> Finding:
     name = draft.candidate.name
     message = f"`{name}` gives the same results as a function that is there, on the examples of both and on other calls"
     line = draft.function.lineno if draft.function else 0
-    return Finding("rewrite", f"{message}: {shown_function(existing)}", fix_of_copy(draft, existing), line)
+    evidence = tuple(
+        Evidence(call=example.call, returned=example.expected.strip(), expected=example.expected.strip())
+        for example in existing.examples[:_EXAMPLES]
+    )
+    fix = fix_of_copy(draft, existing)
+    return Finding("rewrite", f"{message}: {shown_function(existing)}", fix, line, evidence=evidence)

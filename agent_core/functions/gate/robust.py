@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from agent_core.base.problem import Evidence
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
@@ -20,6 +21,7 @@ from .arguments.failed_call import (
     FailedCall,
     described,
     fix_of,
+    how,
     is_much,
     is_right,
     line_of,
@@ -37,7 +39,6 @@ from .proof import lacks_grant
 from .substance import HOLLOW
 from .tree import is_bare_call, nodes_of
 from .trial import TrialTools
-from .verdict import Doubt
 
 STAGE = "robust"
 _MOST = 3  # failures that are reported
@@ -72,10 +73,9 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
     idle = await trial.idle([*zip(calls, outcomes, strict=True)])
     failures = await trial.smallest(trial.failures(calls, outcomes))
     findings = [
-        *(Finding(doubt.code, doubt.message, _USE, function.line) for doubt in idle),
+        *idle,
         *map(trial.told, failures),
     ]
-    draft = replace(draft, doubts=(*draft.doubts, *idle))
     late = (
         f"{reached} of {len(calls)} calls tried: time was up"
         if reached < len(calls)
@@ -146,14 +146,14 @@ class Trial:
         most_s = min(remaining_s, self._bench.limits.wall_s)
         return await self._bench.attempt(self._modules, self._function.module, work, most_s)
 
-    async def idle(self, calls: Sequence[EndedCall]) -> list[Doubt]:
+    async def idle(self, calls: Sequence[EndedCall]) -> list[Finding]:
         """Return the doubts about parameters that change nothing, with calls that should show a difference."""
         function = self._function
         names = [name for name in function.parameters["properties"] if name not in (function.rest, function.extra)]
         doubtful = without_effect(calls, names) if len(names) > 1 and not self._by_chance else []
         return [doubt for name in doubtful if (doubt := await self._doubt(calls, name))]
 
-    async def _doubt(self, calls: Sequence[EndedCall], name: str) -> Doubt | None:
+    async def _doubt(self, calls: Sequence[EndedCall], name: str) -> Finding | None:
         own, schema = self._function, self._function.parameters
         assert self._draft.tree is not None
         shown_values = [example[name] for example in self._examples if name in example]
@@ -169,7 +169,8 @@ class Trial:
             if isinstance(outcome, Returned) and call not in self._examples
         }
         message = f"`{name}` changes nothing in what `{own.name}` returns: calls that differ in it alone gave the same"
-        return Doubt("doubt-parameter", message, tuple(telling.items())[:_MOST])
+        evidence = tuple(Evidence(call=call, returned=result) for call, result in [*telling.items()][:_MOST])
+        return Finding("doubt-parameter", message, _USE, own.line, evidence=evidence)
 
     def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[FailedCall]:
         """Yield the calls that failed."""
@@ -258,7 +259,8 @@ class Trial:
         own = self._function
         call = written(own.name, failure.call, list(own.parameters["properties"]), own.rest, own.extra)
         code = "fails-on" if failure.code == "not-json" and self._may_send_nothing else failure.code
-        return Finding(code, described(failure, call), fix_of(failure), self._line(failure))
+        evidence = (Evidence(call=call, returned=how(failure.outcome)),)
+        return Finding(code, described(failure, call), fix_of(failure), self._line(failure), evidence=evidence)
 
     def _line(self, failure: FailedCall) -> int:
         """Return the line in the candidate's text, which may be further down in the module."""

@@ -114,10 +114,11 @@ def described(failure: FailedCall, call: str) -> str:
     if failure.code == "slow-on" and isinstance(failure.outcome, TimedOut):
         taken = f"takes longer than {failure.outcome.limit_s:g} s"
         return f"{fence(call, 160)} {taken}; the limit of a call is {failure.allowed_s:g} s"
-    return f"{fence(call, 160)} {_how(failure.outcome)}{unseen}"
+    return f"{fence(call, 160)} {how(failure.outcome)}{unseen}"
 
 
-def _how(outcome: Raised | TimedOut | Killed) -> str:
+def how(outcome: Raised | TimedOut | Killed) -> str:
+    """Return how a call failed."""
     match outcome:
         case Raised(failure=failure):
             at = f" at {fence(failure.frames[-1].source.strip(), 120)}" if failure.frames else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
+from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
@@ -284,12 +285,14 @@ def findings(outcome: MutationResult, name: str, line: int) -> Iterator[Finding]
         fix = f"add an example with a result other than {fence(value, 80)}"
         if value.isidentifier() and value not in _EMPTY:
             fix += ", or one that looks at what else the function did, such as a file that it wrote"
-        yield Finding("stub-passes", message, fix, line)
+        yield Finding("stub-passes", message, fix, line, evidence=(Evidence(f"return {value}"),))
     for value in outcome.weak_stubs[: 0 if outcome.stubs else 1]:
         message = f"all examples of `{name}` but those of one result would also pass if its body were only"
         fix = f"add an example with another result, which is not {fence(value, 80)}"
-        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line)
+        stub = Evidence(f"return {value}")
+        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,))
     for survivor in outcome.survivors[:MOST_SHOWN]:
         was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
         message = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
-        yield Finding("weak-examples", message, f"add {survivor.notices}", line + survivor.line)
+        fix, change = f"add {survivor.notices}", Evidence(survivor.diff)
+        yield Finding("weak-examples", message, fix, line + survivor.line, evidence=(change,))
