@@ -116,9 +116,9 @@ async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate:
 @pytest.mark.parametrize(
     ("call", "body", "offered"),
     [
-        pytest.param("f('abba')", "return a == a[::-1]", "f('abbax')", id="text"),
+        pytest.param("f('abba')", "return a == a[::-1]", "f('abb')", id="text"),
         pytest.param("f([1, 2])", "return bool(a)", "f([])", id="list"),
-        pytest.param("f(a=7)", "return a > 0", "f(a=0)", id="by-name"),
+        pytest.param("f(a=7)", "return a > 0", "f(0)", id="by-name"),
     ],
 )
 async def test_a_call_that_gives_the_missing_side_is_offered(gate: Gate, call: str, body: str, offered: str) -> None:

@@ -15,8 +15,7 @@ from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
-from .arguments.generation import Arguments, shown, written
-from .arguments.recombined import recombined
+from .call_arguments import Arguments, recombined, shown, written
 from .draft import Draft, Finding
 from .rewrite import check_rewrite
 from .substance import HOLLOW

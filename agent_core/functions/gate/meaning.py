@@ -26,15 +26,14 @@ from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
-from .arguments.failed_call import is_right, named
-from .arguments.generation import Arguments, shown, written
-from .arguments.recombined import recombined
+from .call_arguments import Arguments, recombined, shown, written
 from .candidate import GivenExample
 from .capability import reach
 from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, same
 from .examples.prediction import predictions
 from .examples.sufficiency import is_unproven
+from .failures import is_right, named
 from .fitted import docstring_of
 from .proof import run
 from .reader import ExpectedCall, ReaderAnswer, described

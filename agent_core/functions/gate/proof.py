@@ -221,11 +221,9 @@ async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: Tri
     """Return a call with another result than the examples that agree, or than they return if none agrees."""
     known_results = {result.returned for result in results if result.agreed}
     known_results = known_results or {disagreement.returned for disagreement in _disagreements(results)}
-    if not known_results or draft.trial is None:
+    if not known_results or draft.trial is None or draft.loaded is None:
         return None
-    return await other_call(
-        [result.call for result in results], known_results, draft.candidate.module, draft.trial, bench
-    )
+    return await other_call([result.call for result in results], known_results, draft.loaded, draft.trial, bench)
 
 
 def _offering(finding: Finding, offered: Disagreement | None) -> Finding:

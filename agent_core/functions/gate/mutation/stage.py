@@ -17,7 +17,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
-from ..arguments.generation import shown
+from ..call_arguments import shown
 from ..candidate import GivenExample
 from ..draft import Draft, Finding
 from ..examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
