@@ -20,7 +20,7 @@ from sandbox.wire.lines import lines_of
 
 from .candidate import Candidate, Policy
 from .grants import Way
-from .mutation.splice import Mutant
+from .mutants import Mutant
 from .reader import ReaderAnswer
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse

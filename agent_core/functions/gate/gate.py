@@ -31,7 +31,7 @@ from .duplicate import duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
 from .meaning import DISPUTED, REACHES_NOTHING, judge_meaning
-from .mutation.stage import check_mutants
+from .mutation import check_mutants
 from .neighbours import neighbours
 from .proof import ExampleResult, prove, rerun
 from .read import read

@@ -17,18 +17,17 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
-from ..call_arguments import shown
-from ..candidate import GivenExample
-from ..draft import Draft, Finding
-from ..examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
-from ..examples.sufficiency import is_unproven
-from ..proof import MOST
-from ..rules import Rules
-from ..substance import HOLLOW
-from ..trial import TrialTools
-from ..verdict import TOO_FEW, Survivor
-from .mutants import OPERATORS, mutants, stubs
-from .splice import Mutant
+from .call_arguments import shown
+from .candidate import GivenExample
+from .draft import Draft, Finding
+from .examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
+from .examples.sufficiency import is_unproven
+from .mutants import OPERATORS, Mutant, mutants, stubs
+from .proof import MOST
+from .rules import Rules
+from .substance import HOLLOW
+from .trial import TrialTools
+from .verdict import TOO_FEW, Survivor
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
