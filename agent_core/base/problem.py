@@ -5,7 +5,7 @@ is a contract: fields may be added, never changed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Severity = Literal["refuses", "warns"]
@@ -27,6 +27,23 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a reader of a finding can check: a `call` with its results, or a `fact`, such as the line that is meant.
+
+    `expected` is the result that was promised of the call; empty if none was.
+    """
+
+    fact: str = ""
+    call: str = ""
+    returned: str = ""
+    expected: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the published shape: the parts that are there."""
+        return {key: text for key, text in asdict(self).items() if text}
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One finding: `code` is stable; `message` and `fix` are sentences for the user and the model."""
 
@@ -35,6 +52,7 @@ class Problem:
     where: Place
     fix: str | None = None
     severity: Severity = "refuses"
+    evidence: tuple[Evidence, ...] = ()
 
     def __str__(self) -> str:
         advice = f" — {self.fix}" if self.fix else ""
@@ -44,9 +62,10 @@ class Problem:
     def from_json(cls, data: Mapping[str, Any]) -> "Problem":  # Any: JSON
         """Return the problem in its published shape."""
         where = Place(data["path"], data.get("line") or 0, data.get("column") or 0)
-        return cls(data["code"], data["message"], where, data.get("fix"), data.get("severity", "refuses"))
+        evidence = tuple(Evidence(**row) for row in data.get("evidence") or ())
+        return cls(data["code"], data["message"], where, data.get("fix"), data.get("severity", "refuses"), evidence)
 
-    def to_json(self) -> dict[str, str | int | None]:
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape of a problem."""
         return {
             "code": self.code,
@@ -56,4 +75,5 @@ class Problem:
             "line": self.where.line,
             "column": self.where.column,
             "severity": self.severity,
+            **({"evidence": [row.to_json() for row in self.evidence]} if self.evidence else {}),
         }

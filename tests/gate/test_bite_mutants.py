@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.functions.gate.mutation.mutants import OPERATORS, mutants, stubs
-from agent_core.functions.gate.mutation.splice import Mutant
+from agent_core.functions.gate.mutants import OPERATORS, Mutant, mutants, stubs
 from agent_core.functions.gate.tree import find
 from tests.kit.drawing import drawn
 

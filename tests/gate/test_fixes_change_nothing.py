@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,13 @@ import pytest
 
 from agent_core.functions.gate import Candidate, GivenExample, Rules
 from agent_core.functions.gate.autofix import fix
+from agent_core.functions.gate.call_arguments import recombined, shown, written
 from agent_core.functions.gate.draft import Draft
-from agent_core.functions.gate.examples.suggestions import changed
 from agent_core.functions.gate.read import read
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from agent_core.registry.typenames import Schema
 from sandbox import Attempt, Attempts, Evaluation, Job, Limits, Outcome, Raised, Returned, Sandbox
 from tests.kit.levels import start
 
@@ -62,7 +62,10 @@ def test_fixing_every_published_function_twice_changes_nothing() -> None:
 def calls(row: Row) -> list[str]:
     """The examples' calls, and others with an argument changed a little."""
     given = [one["call"] for one in row["examples"]]
-    return [*given, *islice(chain.from_iterable(map(changed, given)), 6)]
+    functions = read_module(ModuleSource.of("lib", row["code"])).functions
+    schema: Schema = next((one.parameters for one in functions if one.name == row["name"]), {"properties": {}})
+    made = recombined(shown(given, row["name"], schema), schema)
+    return [*given, *(written(row["name"], call, [*schema["properties"]]) for call, _changed in made[:6])]
 
 
 def said(outcomes: tuple[Outcome | None, ...]) -> Iterator[object]:

@@ -49,6 +49,23 @@ async def test_a_finding_names_the_line_of_the_candidates_text_not_of_the_module
     assert {problem.where.line for problem in verdict.problems} == {1}
 
 
+@pytest.mark.parametrize(
+    ("code", "evidence"),
+    [
+        (ADD.replace("        4\n", "        5\n"), {"call": "add(2, 2)", "returned": "4", "expected": "5"}),
+        (ADD.replace("return a + b", "return 3"), {"fact": "line 17: return 3"}),
+        (ADD.replace("a + b", "a + c"), {"fact": "line 17: return a + c"}),
+        ("def other(): ...\n", {"fact": "line 1: def other(): ..."}),
+        ("", {"fact": "the text is empty there"}),
+    ],
+    ids=["a call", "a line", "a name", "no such function", "nothing"],
+)
+async def test_each_finding_has_what_a_reader_can_check(gate: Gate, code: str, evidence: dict[str, str]) -> None:
+    problems = (await judge(gate, code, "add")).to_json()["problems"]
+    assert all(problem["evidence"] for problem in problems)
+    assert evidence in [row for problem in problems for row in problem["evidence"]]
+
+
 async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gate: Gate) -> None:
     verdict = await judge(gate, ADD.replace("        4\n", "        5\n"), "add")
     (problem,) = verdict.problems
@@ -99,9 +116,9 @@ async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate:
 @pytest.mark.parametrize(
     ("call", "body", "offered"),
     [
-        pytest.param("f('abba')", "return a == a[::-1]", "f('abbax')", id="text"),
+        pytest.param("f('abba')", "return a == a[::-1]", "f('abb')", id="text"),
         pytest.param("f([1, 2])", "return bool(a)", "f([])", id="list"),
-        pytest.param("f(a=7)", "return a > 0", "f(a=0)", id="by-name"),
+        pytest.param("f(a=7)", "return a > 0", "f(0)", id="by-name"),
     ],
 )
 async def test_a_call_that_gives_the_missing_side_is_offered(gate: Gate, call: str, body: str, offered: str) -> None:

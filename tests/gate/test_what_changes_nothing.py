@@ -65,7 +65,8 @@ CHECKS = [
 async def test_the_author_is_asked_for_calls_that_a_parameter_should_change(gate: Gate, code: str) -> None:
     verdict = await judge(gate, code, name_of(code), is_asking=True)
     assert codes(verdict) == {"challenged"}, verdict.problems
-    assert "doubt-parameter" in {doubt.code for doubt in verdict.doubts}
+    (doubt,) = [problem for problem in verdict.problems if problem.code == "doubt-parameter"]
+    assert all(row.call and row.returned for row in doubt.evidence)
     assert verdict.challenges
 
 

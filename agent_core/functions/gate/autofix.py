@@ -14,7 +14,6 @@ from agent_core.registry.examples import find as find_examples
 
 from .draft import Draft
 from .fixes import (
-    OLD_MARKS,
     STYLE_MARKS,
     View,
     add_description,
@@ -25,7 +24,6 @@ from .fixes import (
     hint_from_docstring,
     hint_none,
     import_from_workspace,
-    modernize,
     to_google,
     uses_workspace,
     write_prompts,
@@ -84,7 +82,6 @@ REPAIRS: tuple[Repair, ...] = (
         lambda view: view.node.returns is None,
         hint_none,
     ),
-    Repair("modern-hints", "wrote its hints in the modern form, as its file does", _has(*OLD_MARKS), modernize),
     Repair(
         "workspace-import",
         "added the imports of the functions of the workspace that it calls",

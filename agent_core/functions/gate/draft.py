@@ -12,29 +12,36 @@ from typing import Self, TypeVar
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Evidence, Place, Problem
+from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
 from sandbox.wire.lines import lines_of
 
 from .candidate import Candidate, Policy
 from .grants import Way
-from .mutation.splice import Mutant
+from .mutants import Mutant
 from .reader import ReaderAnswer
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
-from .verdict import Disagreement, Doubt, Fix, Survivor
+from .verdict import Disagreement, Fix, Survivor
+
+_QUOTED = 160  # characters of a line that is shown as evidence
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem before the policy is applied: code, message, fix and place in the text."""
+    """A problem before the policy is applied: code, message, fix and place in the text.
+
+    Without any other `evidence`, the line at that place is what can be checked.
+    """
 
     code: str
     message: str
     fix: str | None = None
     line: int = 0
     column: int = 0
+    evidence: tuple[Evidence, ...] = ()
 
 
 TOO_DEEP = Finding(
@@ -74,7 +81,6 @@ class Draft:
     trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
     trials: ExampleTrials = ExampleTrials()
     survivors: tuple[Survivor, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
     unnoticed: tuple[Mutant, ...] = ()  # the changes of the body that no example noticed, of those that were tried
     mutants_tried: int = 0
     challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
@@ -139,10 +145,11 @@ class Draft:
                 where=Place(self.candidate.path, self.authors_line(finding.line), finding.column),
                 fix=finding.fix,
                 severity=severity(self.policy, stage, finding.code),
+                evidence=finding.evidence or self._line(self.text, finding.line),
             )
             for finding in findings
         )
-        return replace(self, problems=self.problems + problems) if problems else self
+        return self.with_problems(problems)
 
     def authors_line(self, line: int) -> int:
         """Return the line of a file for one of the text, which may have been fixed; the same line without a file."""
@@ -152,9 +159,20 @@ class Draft:
         return lines[min(line, len(lines)) - 1] if lines else line
 
     def with_problems(self, problems: Iterable[Problem]) -> Self:
-        """Return the draft with these problems unchanged."""
-        added = tuple(problems)
+        """Return the draft with these problems; one without evidence gets the line at its place."""
+        written = self.candidate.code if self.candidate.file else self.text
+        added = tuple(
+            replace(problem, evidence=problem.evidence or self._line(written, problem.where.line))
+            for problem in problems
+        )
         return replace(self, problems=self.problems + added) if added else self
+
+    def _line(self, text: str, line: int) -> tuple[Evidence, ...]:
+        """Return a line of a text as evidence; without a number the one on which the function, or the text, begins."""
+        lines = lines_of(text)
+        number = line or (self.function.lineno if self.function else 1)
+        quoted = lines[number - 1].strip()[:_QUOTED] if 0 < number <= len(lines) else ""
+        return (Evidence(f"line {number}: {one_line(quoted, _QUOTED)}" if quoted else "the text is empty there"),)
 
     def skip(self, reason: str) -> Self:
         """Return the draft unchanged, with the reason why a stage could not run."""

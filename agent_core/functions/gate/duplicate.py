@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_core.base.offload import aside
+from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
 
@@ -73,7 +74,8 @@ async def _confusion(draft: Draft, finder: FunctionSearch) -> list[Finding]:
     is_own = pair.request == first_sentence(asked.description)
     what = f"“{one_line(pair.request, _REQUEST)}”" if is_own else f"a request that `{asked.name}` has served"
     message = f"{what} finds `{other.name}` before `{asked.name}`: {shown_function(other)}"
-    return [Finding("confusable", message, f"of `{asked.name}`, {told_apart(asked, other)}", line)]
+    facts = (Evidence(shown_function(asked)), Evidence(shown_function(other)))
+    return [Finding("confusable", message, f"of `{asked.name}`, {told_apart(asked, other)}", line, evidence=facts)]
 
 
 def _compared(draft: Draft, own_sketch: Sketch, bench: TrialTools) -> Draft:
@@ -115,22 +117,27 @@ def _like(draft: Draft, existing: Function, nearest: Similarity) -> Iterator[Fin
     name = draft.candidate.name
     if nearest.words >= SAME_WORDS and nearest.body >= SAME_BODY:
         message = f"`{name}` is described as `{existing.name}` is, and does nearly the same: {shown_function(existing)}"
-        yield Finding("copy", message, fix_of_copy(draft, existing), draft.function.lineno if draft.function else 0)
+        yield _finding("copy", message, fix_of_copy(draft, existing), draft, existing)
     elif nearest.score >= NEAR and not draft.candidate.replaces:
         message = f"`{name}` is much like {shown_function(existing)}"
         fix = f"if `{existing.name}` does what is needed, call it; if it nearly does, change it with edit_function"
-        yield Finding("near-copy", message, fix, draft.function.lineno if draft.function else 0)
+        yield _finding("near-copy", message, fix, draft, existing)
 
 
 def _copy(draft: Draft, existing: Function) -> Finding:
     message = f"`{draft.candidate.name}` computes the same as a function that is there: {shown_function(existing)}"
-    return Finding("copy", message, fix_of_copy(draft, existing), draft.function.lineno if draft.function else 0)
+    return _finding("copy", message, fix_of_copy(draft, existing), draft, existing)
 
 
 def _other_types(draft: Draft, existing: Function) -> Finding:
     message = f"`{draft.candidate.name}` computes the same as {shown_function(existing)}, for arguments of other types"
     fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
-    return Finding("near-copy", message, fix, draft.function.lineno if draft.function else 0)
+    return _finding("near-copy", message, fix, draft, existing)
+
+
+def _finding(code: str, message: str, fix: str, draft: Draft, existing: Function) -> Finding:
+    line = draft.function.lineno if draft.function else 0
+    return Finding(code, message, fix, line, evidence=(Evidence(shown_function(existing)),))
 
 
 def fix_of_copy(draft: Draft, existing: Function) -> str:

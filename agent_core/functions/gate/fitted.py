@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from agent_core.base.problem import Evidence
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
-from .arguments.generation import Arguments, shown, written
-from .arguments.recombined import recombined
+from .call_arguments import Arguments, recombined, shown, written
 from .draft import Draft, Finding
 from .rewrite import check_rewrite
 from .substance import HOLLOW
@@ -26,6 +26,7 @@ STAGE: Final = "fitted"
 _EACH_S = 0.25
 _MOST = 40  # calls
 _LEAST = 5  # calls that ended: fewer tell nothing
+_SHOWN = 3  # calls that are evidence
 _MORE = 2  # selectors beyond the examples: from here on it is a table of its own
 _FIX = "compute the result from the arguments; a table must cover what the description promises"
 
@@ -91,11 +92,12 @@ def _judged(
     results = {_shown(*case) for case in special if not isinstance(case[1], bool)}
     shown_call = written(name, calls[0][0], [*calls[0][0]])
     message = f"gives every other call one answer (`{shown_call}`: {answers[0]}), and its code names the examples'"
+    others = [(call, answer) for call, answer in ended if not links(call, constants)]
+    evidence = tuple(Evidence(call=written(name, call, [*call]), returned=answer) for call, answer in others[:_SHOWN])
     if len(results) > 1:
-        return Finding("hard-coded", f"`{name}` {message} arguments", _FIX, line)
-    return Finding(
-        "doubt-examples", f"`{name}` {message}", "add an example with arguments that the code does not name", line
-    )
+        return Finding("hard-coded", f"`{name}` {message} arguments", _FIX, line, evidence=evidence)
+    fix = "add an example with arguments that the code does not name"
+    return Finding("doubt-examples", f"`{name}` {message}", fix, line, evidence=evidence)
 
 
 def _answer(arguments: Arguments, outcome: Returned | Raised) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias
 
 from agent_core.base.offload import aside
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -31,7 +31,7 @@ from .duplicate import duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
 from .meaning import DISPUTED, REACHES_NOTHING, judge_meaning
-from .mutation.stage import check_mutants
+from .mutation import check_mutants
 from .neighbours import neighbours
 from .proof import ExampleResult, prove, rerun
 from .read import read
@@ -214,7 +214,8 @@ class Gate:
         if not verdict.can_be_confirmed:
             message = "there is nothing to confirm: more than a written result stands against this candidate"
             fix = "fix the problems that are listed, with edit_function"
-            problem = Problem("cannot-confirm", message, Place(candidate.path), fix)
+            evidence = (Evidence(", ".join(refusal.code for refusal in verdict.refusals) or "it was not refused"),)
+            problem = Problem("cannot-confirm", message, Place(candidate.path), fix, evidence=evidence)
             return replace(verdict, problems=(*verdict.problems, problem))
         settled = verdict.to_confirm
         confirmed = tuple(disagreement.call for disagreement in settled)
@@ -225,11 +226,9 @@ class Gate:
         if verdict.agreed or not after.admitted:
             return after
         message = f"no example of `{after.name}` agreed before its results were confirmed, so it is added as a draft"
-        return replace(
-            after,
-            standing="draft",
-            problems=(*after.problems, Problem("unproven", message, Place(candidate.path), None, "warns")),
-        )
+        calls = tuple(Evidence(call=row.call, returned=row.returned, expected=row.expected) for row in settled)
+        problem = Problem("unproven", message, Place(candidate.path), None, "warns", calls)
+        return replace(after, standing="draft", problems=(*after.problems, problem))
 
     async def run_examples(
         self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
@@ -243,8 +242,8 @@ class Gate:
 
 
 async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> tuple[D, list[StageReport]]:
-    """Run stages at the same time and return the draft with their findings and doubts; only the first may change the
-    draft otherwise.
+    """Run stages at the same time and return the draft with their findings; only the first may change the draft
+    otherwise.
     """
     if len(stages) == 1:
         after, report = await _ask(stages[0], draft, bench)
@@ -254,9 +253,8 @@ async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> t
         after, report = await _ask(stages[0], draft, bench)
     results = [task.result() for task in tasks]
     more = [problem for sibling, _ in results for problem in sibling.problems[len(draft.problems) :]]
-    doubts = [doubt for sibling, _ in results for doubt in sibling.doubts[len(draft.doubts) :]]
     reports = [report, *(replace(other_report, beside=True) for _, other_report in results)]
-    return replace(after.with_problems(more), doubts=(*after.doubts, *doubts)), reports
+    return after.with_problems(more), reports
 
 
 async def _ask(stage: Stage[D], draft: D, bench: TrialTools) -> tuple[D, StageReport]:
@@ -315,7 +313,6 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         needs=draft.needs,
         reach=reach_in(source.text if source else draft.text, draft.candidate.name, draft.needs),
         asking=tuple(_lines(draft)),
-        doubts=draft.doubts,
     )
 
 

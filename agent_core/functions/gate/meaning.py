@@ -19,22 +19,21 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
-from .arguments.failed_call import is_right, named
-from .arguments.generation import Arguments, shown, written
-from .arguments.recombined import recombined
+from .call_arguments import Arguments, recombined, shown, written
 from .candidate import GivenExample
 from .capability import reach
 from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, same
 from .examples.prediction import predictions
 from .examples.sufficiency import is_unproven
+from .failures import is_right, named
 from .fitted import docstring_of
 from .proof import run
 from .reader import ExpectedCall, ReaderAnswer, described
@@ -105,7 +104,9 @@ async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
     message = f"the examples of `{function.name}` leave open what it does with other arguments"
     fix = f"say what {' and '.join(f'`{call}`' for call in calls)} must return"
     draft = replace(draft, challenges=calls, note=f"{count} to predict")
-    return draft.with_findings(STAGE, [Finding(CHALLENGE, message, fix, line)])
+    return draft.with_findings(
+        STAGE, [Finding(CHALLENGE, message, fix, line, evidence=tuple(Evidence(call=call) for call in calls))]
+    )
 
 
 def _note(draft: Draft, bench: TrialTools) -> str:
@@ -131,7 +132,10 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
             back = fence(returned[example.call].returned)
             message = f"`{example.call}` must return {fence(example.expected)}, as its author and a reader of its"
             message = f"{message} description say, and the body returns {back}"
-            yield example.call, Finding(WRONG_BODY, message, "fix the body", line)
+            shown_call = Evidence(
+                call=example.call, returned=returned[example.call].returned, expected=example.expected
+            )
+            yield example.call, Finding(WRONG_BODY, message, "fix the body", line, evidence=(shown_call,))
 
 
 def _beyond(draft: Draft) -> Iterator[Finding]:
@@ -142,7 +146,13 @@ def _beyond(draft: Draft) -> Iterator[Finding]:
     what, means = _MEANS[answer.reach]
     message = f"by its description `{name}` has to reach {what}, and its code only computes"
     fix = f'do it: {means}; or say in the docstring what it really does, as in "Word the confirmation of an order"'
-    yield Finding(REACHES_NOTHING, message, fix, draft.function.lineno if draft.function else 0)
+    yield Finding(REACHES_NOTHING, message, fix, draft.function.lineno if draft.function else 0, 0, _facts(answer))
+
+
+def _facts(answer: ReaderAnswer) -> tuple[Evidence, ...]:
+    """Return what a reader said of the reach, and what the code says."""
+    said = f"a reader of its description: {answer.reach}" + (f" ({answer.thought})" if answer.thought else "")
+    return Evidence(said), Evidence("its code: computes only")
 
 
 def _is_beyond(answer: ReaderAnswer) -> bool:
@@ -157,10 +167,11 @@ def _settled(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
     if draft.candidate.insists and answer is not None and _is_beyond(answer):
         what = _MEANS[answer.reach][0]
         message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code only computes"
-        problems.append(Problem(REACHES_NOTHING, message, where, None, "warns"))
+        problems.append(Problem(REACHES_NOTHING, message, where, None, "warns", _facts(answer)))
     for call in disputed:
         message = f"`{call.call}` returns {fence(call.returned)}; a reader of its description expects"
-        problems.append(Problem(DISPUTED, f"{message} {fence(call.expected)}", where, None, "warns"))
+        shown_call = Evidence(call=call.call, returned=call.returned, expected=call.expected)
+        problems.append(Problem(DISPUTED, f"{message} {fence(call.expected)}", where, None, "warns", (shown_call,)))
     return draft.with_problems(problems)
 
 
@@ -240,7 +251,8 @@ async def _chosen(draft: Draft, function: Function, bench: TrialTools) -> list[s
         [call for call, _ in islice(recombined(given, function.parameters, _numbers(draft)), _TRIED)],
         bench,
     )
-    told = [call for doubt in draft.doubts for call, _result in doubt.calls if _is_clear(call)][:_FEW]
+    doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
+    told = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
     return [*told, *_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
 
 

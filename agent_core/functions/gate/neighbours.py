@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
@@ -107,7 +108,8 @@ def caller_finding(broken: BrokenCaller, name: str) -> Finding:
     user = broken.caller
     message = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
     fix = f"keep what `{user.name}` relies on, or give the new behavior a function of its own"
-    return Finding("breaks-caller", message, fix)
+    evidence = (Evidence(call=broken.now.call, returned=broken.now.returned, expected=broken.before.returned),)
+    return Finding("breaks-caller", message, fix, evidence=evidence)
 
 
 def differs(broken: BrokenCaller) -> str:
@@ -132,7 +134,8 @@ def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
                 f"`{user.name}` ({user.path}:{call.lineno}) calls `{ast.unparse(call)[:120]}`, but {misfit(call, node)}"
             )
             fix = f"keep the signature, with a default for what is new in `{name}`"
-            yield user.name, Finding("breaks-caller", message, fix)
+            fact = Evidence(f"{user.path}:{call.lineno}: {ast.unparse(call)[:120]}")
+            yield user.name, Finding("breaks-caller", message, fix, evidence=(fact,))
 
 
 def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:

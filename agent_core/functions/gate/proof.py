@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_core.access.grants import Grants
+from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
@@ -220,11 +221,9 @@ async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: Tri
     """Return a call with another result than the examples that agree, or than they return if none agrees."""
     known_results = {result.returned for result in results if result.agreed}
     known_results = known_results or {disagreement.returned for disagreement in _disagreements(results)}
-    if not known_results or draft.trial is None:
+    if not known_results or draft.trial is None or draft.loaded is None:
         return None
-    return await other_call(
-        [result.call for result in results], known_results, draft.candidate.module, draft.trial, bench
-    )
+    return await other_call([result.call for result in results], known_results, draft.loaded, draft.trial, bench)
 
 
 def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
@@ -309,6 +308,7 @@ def _example_findings(results: Sequence[ExampleResult], name: str) -> Iterator[F
 
 def example_finding(result: ExampleResult, name: str) -> Finding:
     """Return the finding about an example that does not agree."""
+    evidence = (Evidence(call=result.call, returned=result.returned, expected=result.expected),)
     wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
     match result.outcome:
         case Returned():
@@ -318,15 +318,19 @@ def example_finding(result: ExampleResult, name: str) -> Finding:
             if result.printed and result.value != "None":
                 came = f"it printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
                 fix = f"an example shows both: write {back} there if that is right; if not, fix the body"
-            return Finding("example-disagrees", f"{wrote}, {came}", fix, result.line)
+            return Finding("example-disagrees", f"{wrote}, {came}", fix, result.line, 0, evidence)
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None
             at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
             fix = "fix that line; an error that is meant is written as a `Traceback (most recent call last):`"
-            return Finding("example-raises", f"{wrote}, it raised {fence(result.returned)}{at}", fix, result.line)
+            return Finding(
+                "example-raises", f"{wrote}, it raised {fence(result.returned)}{at}", fix, result.line, 0, evidence
+            )
         case TimedOut():
             fix = "look for a loop that never ends, or give the example less to do"
-            return Finding("example-hangs", f"{wrote}, there was {result.returned}", fix, result.line)
+            return Finding("example-hangs", f"{wrote}, there was {result.returned}", fix, result.line, 0, evidence)
         case Killed() | Refused():
             fix = "fix the call, or the body where it asks for too much"
-            return Finding("example-stopped", f"{wrote}, it was stopped: {fence(result.returned)}", fix, result.line)
+            return Finding(
+                "example-stopped", f"{wrote}, it was stopped: {fence(result.returned)}", fix, result.line, 0, evidence
+            )

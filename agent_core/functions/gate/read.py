@@ -15,9 +15,9 @@ from agent_core.registry.source import check_module_name
 from sandbox.wire.lines import bare_lines, lines_of
 
 from .draft import Draft, Finding
-from .reading.text_fixes import UNWRAPPINGS, make_private, write_escapes
-from .reading.tryouts import strip_tryouts, write_asserts
+from .text_fixes import UNWRAPPINGS, make_private, write_escapes
 from .tree import BUILTINS, Unparsable, functions, parse
+from .tryouts import strip_tryouts, write_asserts
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"

@@ -14,13 +14,12 @@ from pathlib import PurePath
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+from agent_core.base.problem import Evidence
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.code import Modules
 
-from .arguments.domain import domain
-from .arguments.generation import Arguments, generate, shown
-from .arguments.recombined import recombined
+from .call_arguments import Arguments, edge_calls, recombined, shown
 from .draft import Draft, Finding
 from .duplicate import STAGE, fix_of_copy, is_apart, shown_function
 from .examples.agreement import literal_value, same
@@ -157,9 +156,8 @@ async def _agrees(own: Function, other: Function, mine: Sequence[_Known], draft:
 def _others(own: Function, other: Function, draft: Draft) -> list[Arguments]:
     """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
     calls = shown([example.call for example in own.examples], own.name, own.parameters)
-    seen = domain(calls, own.parameters["properties"])
     more = [arguments for arguments, _name in recombined(calls, own.parameters)]
-    more += generate(own.parameters, calls, seen, own.body_hash, _OTHERS)
+    more += islice(edge_calls(own.parameters, calls), _OTHERS)
     trees = (draft.tree, parse(draft.snapshot.modules[other.module].text))
     written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
     names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
@@ -184,4 +182,9 @@ def _finding(draft: Draft, existing: Function) -> Finding:
     name = draft.candidate.name
     message = f"`{name}` gives the same results as a function that is there, on the examples of both and on other calls"
     line = draft.function.lineno if draft.function else 0
-    return Finding("rewrite", f"{message}: {shown_function(existing)}", fix_of_copy(draft, existing), line)
+    evidence = tuple(
+        Evidence(call=example.call, returned=example.expected.strip(), expected=example.expected.strip())
+        for example in existing.examples[:_EXAMPLES]
+    )
+    fix = fix_of_copy(draft, existing)
+    return Finding("rewrite", f"{message}: {shown_function(existing)}", fix, line, evidence=evidence)

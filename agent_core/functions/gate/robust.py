@@ -9,35 +9,22 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, islice
 
+from agent_core.base.problem import Evidence
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from .arguments.dependence import EndedCall, is_idle, variations, without_effect
-from .arguments.domain import Domain, domain, unlike
-from .arguments.failed_call import (
-    FailedCall,
-    described,
-    fix_of,
-    is_much,
-    is_right,
-    line_of,
-    may_loop,
-    named,
-    takes_apart,
-)
-from .arguments.generation import Arguments, generate, shown, written
-from .arguments.likeness import CallDifference, Weight
-from .arguments.schema_fit import fits
-from .arguments.shrink import shrink
+from .call_arguments import Arguments, edge_calls, recombined, shown, unlike, written
+from .dependence import EndedCall, is_idle, variations, without_effect
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
+from .failures import FailedCall, described, fix_of, how, is_much, is_right, line_of, may_loop, named
 from .proof import lacks_grant
+from .schema_fit import fits
 from .substance import HOLLOW
 from .tree import is_bare_call, nodes_of
 from .trial import TrialTools
-from .verdict import Doubt
 
 STAGE = "robust"
 _MOST = 3  # failures that are reported
@@ -45,6 +32,7 @@ _USE = "use it in the body, or leave it out of the parameters and of `Args:`"
 _ALONE_S = 1.0  # for a call that seems to hang
 _FIRST = 0.5  # the part of the time in which all calls are tried once
 _LONG = 3600.0
+_LARGEST = 20_000  # characters of one call
 _PATIENT_S = 4.0  # for one that had little of a processor meanwhile
 _BUSY_S = 0.5  # on a processor: who had less of it waits for something, or for the processor
 _WAITING_S = 0.05
@@ -72,10 +60,9 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
     idle = await trial.idle([*zip(calls, outcomes, strict=True)])
     failures = await trial.smallest(trial.failures(calls, outcomes))
     findings = [
-        *(Finding(doubt.code, doubt.message, _USE, function.line) for doubt in idle),
+        *idle,
         *map(trial.told, failures),
     ]
-    draft = replace(draft, doubts=(*draft.doubts, *idle))
     late = (
         f"{reached} of {len(calls)} calls tried: time was up"
         if reached < len(calls)
@@ -100,7 +87,7 @@ def _not_for(draft: Draft, function: Function | None) -> str:
 
 
 class Trial:
-    """One function, the domain that its examples show, and the workers in which calls are tried."""
+    """One function, the calls of its examples, and the workers in which others are tried."""
 
     def __init__(self, draft: Draft, function: Function, bench: TrialTools) -> None:
         assert draft.tree is not None
@@ -113,9 +100,7 @@ class Trial:
             *(example.call for example in draft.candidate.examples),
         ]
         self._examples = shown(examples, function.name, function.parameters, function.rest, function.extra)
-        self._domain: Domain = domain(self._examples, function.parameters["properties"])
         self._right = named(draft.tree, draft.function, function.examples)
-        self._takes_apart = bool(function.description) and takes_apart(draft.tree)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
         # What a library returns for some arguments may be of no use here; for others it is.
         is_sent = any(is_bare_call(call, function.name) for call, _ in draft.trials.values)
@@ -123,9 +108,12 @@ class Trial:
         self._until = time.monotonic() + draft.rules.robust_s
 
     def calls(self) -> Iterator[Arguments]:
-        """Yield the calls to try."""
-        function, most = self._function, self._draft.rules.robust_calls
-        return generate(function.parameters, self._examples, self._domain, function.body_hash, most)
+        """Yield the calls to try: those of the examples' values put together anew, then those at edges of the types."""
+        schema, most = self._function.parameters, self._draft.rules.robust_calls
+        anew = (call for call, _name in recombined(self._examples, schema))
+        calls = {repr(call): call for call in (*islice(anew, most // 2), *edge_calls(schema, self._examples))}
+        known = {*map(repr, self._examples)}
+        yield from islice((call for text, call in calls.items() if text not in known and len(text) <= _LARGEST), most)
 
     async def first(self, calls: Sequence[Arguments]) -> tuple[Outcome | None, ...]:
         """Return how calls end, with enough time left over to look at failures."""
@@ -146,14 +134,14 @@ class Trial:
         most_s = min(remaining_s, self._bench.limits.wall_s)
         return await self._bench.attempt(self._modules, self._function.module, work, most_s)
 
-    async def idle(self, calls: Sequence[EndedCall]) -> list[Doubt]:
+    async def idle(self, calls: Sequence[EndedCall]) -> list[Finding]:
         """Return the doubts about parameters that change nothing, with calls that should show a difference."""
         function = self._function
         names = [name for name in function.parameters["properties"] if name not in (function.rest, function.extra)]
         doubtful = without_effect(calls, names) if len(names) > 1 and not self._by_chance else []
         return [doubt for name in doubtful if (doubt := await self._doubt(calls, name))]
 
-    async def _doubt(self, calls: Sequence[EndedCall], name: str) -> Doubt | None:
+    async def _doubt(self, calls: Sequence[EndedCall], name: str) -> Finding | None:
         own, schema = self._function, self._function.parameters
         assert self._draft.tree is not None
         shown_values = [example[name] for example in self._examples if name in example]
@@ -169,14 +157,15 @@ class Trial:
             if isinstance(outcome, Returned) and call not in self._examples
         }
         message = f"`{name}` changes nothing in what `{own.name}` returns: calls that differ in it alone gave the same"
-        return Doubt("doubt-parameter", message, tuple(telling.items())[:_MOST])
+        evidence = tuple(Evidence(call=call, returned=result) for call, result in [*telling.items()][:_MOST])
+        return Finding("doubt-parameter", message, _USE, own.line, evidence=evidence)
 
     def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[FailedCall]:
         """Yield the calls that failed."""
         for call, outcome in zip(calls, outcomes, strict=True):
             if isinstance(outcome, Raised | TimedOut | Killed) and not self._is_right(outcome):
-                failure = FailedCall(call, outcome, self._outside(call), self._reads_a_format(call))
-                if failure.is_told and not (self._by_chance and failure.code == "fails-on"):
+                failure = FailedCall(call, outcome, tuple(unlike(call, self._examples)))
+                if not (self._by_chance and failure.code == "fails-on"):
                     yield failure
 
     def _is_right(self, outcome: Raised | TimedOut | Killed) -> bool:
@@ -184,17 +173,8 @@ class Trial:
             is_right(outcome, self._right) or lacks_grant(outcome, self._draft.needs)  # the examples say so already
         )
 
-    def _reads_a_format(self, call: Arguments) -> bool:
-        """Check whether the call has another text than the examples where the body takes texts apart."""
-        texts = {name: value for name, value in call.items() if isinstance(value, str)}
-        is_shown = any(texts.items() <= example.items() for example in self._examples)
-        return self._takes_apart and not is_shown
-
-    def _outside(self, call: Arguments) -> tuple[CallDifference, ...]:
-        return (*self._domain.outside(call), *unlike(call, self._examples))
-
     async def smallest(self, failures: Iterator[FailedCall]) -> list[FailedCall]:
-        """Return one failure of each kind, shrunk and confirmed alone."""
+        """Return one failure of each kind, the shortest, confirmed alone."""
         by_kind = sorted(failures, key=lambda failure: (failure.kind, failure.rank))
         first = [next(group) for _kind, group in groupby(by_kind, key=lambda failure: failure.kind)]
         selection = sorted(first, key=lambda failure: failure.rank)[:_MOST]
@@ -203,17 +183,11 @@ class Trial:
         return [failure for task in tasks if (failure := task.result())]
 
     async def _confirmed(self, failure: FailedCall) -> FailedCall | None:
-        small = failure
-        if isinstance(failure.outcome, Raised):
-            small = replace(failure, call=await shrink(failure.call, lambda calls: self._still(failure, calls)))
-            small = replace(small, outside=self._outside(small.call))
-        for attempt in (small, failure):
-            outcome = await self._alone(attempt.call)
-            repeat = next(self.failures([attempt.call], [outcome]), None)
-            if repeat is not None and repeat.is_like(failure):  # what only shrinking brought about is no excuse
-                repeat = replace(repeat, outside=tuple(how for how in repeat.outside if how in failure.outside))
-                return replace(repeat, allowed_s=self._bench.limits.wall_s) if self._is_slow(repeat) else repeat
-        return None
+        """Return a failure as it repeats itself in a worker of its own; None if it does not."""
+        repeat = next(self.failures([failure.call], [await self._alone(failure.call)]), None)
+        if repeat is None or not repeat.is_like(failure):
+            return None
+        return replace(repeat, allowed_s=self._bench.limits.wall_s) if self._is_slow(repeat) else repeat
 
     async def _alone(self, call: Arguments) -> Outcome | None:
         """Return how a call ends by itself, with more time if the machine was busy."""
@@ -237,28 +211,13 @@ class Trial:
         assert self._draft.tree is not None
         return may_loop(self._draft.tree, self._function.name)
 
-    async def _still(self, failure: FailedCall, calls: Sequence[Arguments]) -> list[bool]:
-        """Return which of these calls fail in the same way, and are about as close to the examples."""
-        tried = [call for call in calls if self._is_near(failure, call)]
-        outcomes = await self._outcomes(tried)
-        repeated_ids = {
-            id(repeat.call)
-            for repeat in self.failures(tried, outcomes)
-            if (repeat.kind, repeat.code) == (failure.kind, failure.code)
-        }
-        return [id(call) in repeated_ids for call in calls]
-
-    def _is_near(self, failure: FailedCall, call: Arguments) -> bool:
-        schema = self._function.parameters
-        weighty = {difference for difference in self._outside(call) if difference.weight > Weight.SLIGHT}
-        return weighty <= set(failure.outside) and fits(call, schema, schema)
-
     def told(self, failure: FailedCall) -> Finding:
         """Return the finding about a call that fails."""
         own = self._function
         call = written(own.name, failure.call, list(own.parameters["properties"]), own.rest, own.extra)
         code = "fails-on" if failure.code == "not-json" and self._may_send_nothing else failure.code
-        return Finding(code, described(failure, call), fix_of(failure), self._line(failure))
+        evidence = (Evidence(call=call, returned=how(failure.outcome)),)
+        return Finding(code, described(failure, call), fix_of(failure), self._line(failure), evidence=evidence)
 
     def _line(self, failure: FailedCall) -> int:
         """Return the line in the candidate's text, which may be further down in the module."""

@@ -71,17 +71,6 @@ class Survivor:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """Weak evidence that a function is hollow: the code and text of its warning, and calls unlike its examples, each
-    with what it returned.
-    """
-
-    code: str
-    message: str
-    calls: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """The gate's answer about one candidate. If the candidate is rejected, `standing` is empty."""
 
@@ -103,7 +92,6 @@ class Verdict:
     offered: Disagreement | None = None
     needs: Grants = NOTHING
     asking: tuple[tuple[int, str], ...] = ()  # the lines that need what is not granted
-    doubts: tuple[Doubt, ...] = ()
     challenges: tuple[str, ...] = ()  # the calls whose results its author has yet to predict
     predicted: tuple[str, ...] = ()  # those whose results its author has predicted
     answer: ReaderAnswer | None = None
@@ -154,7 +142,6 @@ class Verdict:
             "reach": list(self.reach),
             "survivors": to_json(self.survivors),
             "disagreements": to_json(self.disagreements),
-            "doubts": to_json(self.doubts),
             **{key: calls for key, calls in asked.items() if calls},
             **({"reader": to_json(self.answer)} if self.answer else {}),
         }

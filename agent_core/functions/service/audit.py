@@ -11,7 +11,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import KindRow, RecordedRow, Stats
 
 from ..gate import Gate
-from ..gate.arguments.generation import written
+from ..gate.call_arguments import written
 from ..search import FunctionSearch
 from ..search.confusion import Confusion, confusions, told_apart
 from . import function_facts

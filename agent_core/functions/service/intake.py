@@ -16,7 +16,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import check_module_name, path_of
 
 from ..gate import Candidate, Policy
-from ..gate.reading.text_fixes import write_escapes
+from ..gate.text_fixes import write_escapes
 from ..gate.verdict import Fix
 from .archive import read_library
 from .closure import ModuleParts

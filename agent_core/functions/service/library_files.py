@@ -16,7 +16,7 @@ from agent_core.registry.source import FOLDER, check_module_name, path_of
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
-from ..gate.reading.text_fixes import write_escapes
+from ..gate.text_fixes import write_escapes
 from .archive import Library
 from .closure import ModuleParts
 from .foreign import Adapted, adapt, counterparts

@@ -1,25 +1,23 @@
 """Suggestions for stage 8: a call whose result differs from those of the examples.
 
-The calls are those of the examples with one argument changed a little, tried if all results are alike.
+The calls are made of the examples' values, or stand at the edges of the types; they are tried if all results are alike.
 """
 
 import ast
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, islice, zip_longest
+from itertools import islice
 
-from agent_core.base import syntax
 from agent_core.base.problem import Problem
-from agent_core.registry.function import ModuleReading
+from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Evaluation, Outcome, Returned
 
-from ..arguments.variants import variants
+from ..call_arguments import edge_calls, recombined, shown, written
 from ..draft import Draft
-from ..tree import literal
 from ..trial import TrialTools, placed
 from ..verdict import Disagreement
 from .agreement import doctest_form
@@ -29,12 +27,18 @@ _LONGEST = 200  # characters of a result that is worth writing down
 
 
 async def other_call(
-    calls: Sequence[str], known_results: set[str], module: str, snapshot: Snapshot, bench: TrialTools
+    calls: Sequence[str], known_results: set[str], function: Function, snapshot: Snapshot, bench: TrialTools
 ) -> Disagreement | None:
     """Return a call with a result that is not among the known ones, and that result; None if none was found."""
-    tried = list(islice(dict.fromkeys(chain.from_iterable(zip(*map(changed, calls), strict=False))), _MOST))
+    own, schema = function, function.parameters
+    given, names = shown(calls, own.name, schema, own.rest, own.extra), [*schema["properties"]]
+    anew = (arguments for arguments, _name in recombined(given, schema))
+    made = (
+        written(own.name, arguments, names, own.rest, own.extra) for arguments in (*anew, *edge_calls(schema, given))
+    )
+    tried = list(islice(dict.fromkeys(made), _MOST))
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(bench.run(snapshot.modules, module, Evaluation((), call))) for call in tried]
+        tasks = [group.create_task(bench.run(snapshot.modules, own.module, Evaluation((), call))) for call in tried]
     outcomes = zip(tried, (task.result() for task in tasks), strict=True)
     returned = ((call, _result(outcome)) for call, outcome in outcomes)
     return next(
@@ -46,30 +50,6 @@ def _result(outcome: Outcome) -> str:
     """Return what an example would show of an outcome, if it fits on a line."""
     text = doctest_form(outcome).text.strip() if isinstance(outcome, Returned) else ""
     return text if len(text) <= _LONGEST and "\n" not in text else ""
-
-
-def changed(call: str) -> Iterator[str]:
-    """Yield the call with one of its literal arguments changed, the gentlest change of each argument first."""
-    try:
-        node = syntax.parse(call, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    if not isinstance(node, ast.Call):
-        return
-    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    others = [[(place, variant) for variant in _others(argument)] for place, argument in enumerate(arguments)]
-    for place, variant in filter(None, chain.from_iterable(zip_longest(*others))):
-        new_arguments = [ast.Constant(variant) if n == place else argument for n, argument in enumerate(arguments)]
-        keywords = [
-            ast.keyword(keyword.arg, value)
-            for keyword, value in zip(node.keywords, new_arguments[len(node.args) :], strict=True)
-        ]
-        yield ast.unparse(ast.Call(node.func, new_arguments[: len(node.args)], keywords))
-
-
-def _others(argument: ast.expr) -> Iterator[object]:
-    is_literal, value = literal(argument)
-    return variants(value) if is_literal else iter(())
 
 
 def with_docstring(draft: Draft, text: str) -> Draft | None:

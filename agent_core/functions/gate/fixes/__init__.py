@@ -1,6 +1,6 @@
 """The gate's fixes: text to text, certain from the text and its examples, with no change of what is computed."""
 
-from .hints import OLD_MARKS, hint_from_docstring, hint_none, modernize
+from .hints import hint_from_docstring, hint_none
 from .imports import add_imports, import_from_workspace, uses_workspace
 from .prompts import has_other_examples, write_prompts
 from .prose import add_description
@@ -8,7 +8,6 @@ from .sections import STYLE_MARKS, describe_parameters, to_google
 from .view import View, add_self
 
 __all__ = [
-    "OLD_MARKS",
     "STYLE_MARKS",
     "View",
     "add_description",
@@ -19,7 +18,6 @@ __all__ = [
     "hint_from_docstring",
     "hint_none",
     "import_from_workspace",
-    "modernize",
     "to_google",
     "uses_workspace",
     "write_prompts",

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from sandbox import Outcome, Raised, Returned
 
-from .generation import Arguments
-from .variants import Value
+from .call_arguments import Arguments
+from .schema_fit import Value
 
 EndedCall: TypeAlias = tuple[Arguments, Outcome | None]
 _PAIRS, _RESULTS, _KINDS = 10, 2, 2

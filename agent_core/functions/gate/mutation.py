@@ -10,24 +10,24 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
+from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
-from ..arguments.generation import shown
-from ..candidate import GivenExample
-from ..draft import Draft, Finding
-from ..examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
-from ..examples.sufficiency import is_unproven
-from ..proof import MOST
-from ..rules import Rules
-from ..substance import HOLLOW
-from ..trial import TrialTools
-from ..verdict import TOO_FEW, Survivor
-from .mutants import OPERATORS, mutants, stubs
-from .splice import Mutant
+from .call_arguments import shown
+from .candidate import GivenExample
+from .draft import Draft, Finding
+from .examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
+from .examples.sufficiency import is_unproven
+from .mutants import OPERATORS, Mutant, mutants, stubs
+from .proof import MOST
+from .rules import Rules
+from .substance import HOLLOW
+from .trial import TrialTools
+from .verdict import TOO_FEW, Survivor
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
@@ -284,12 +284,14 @@ def findings(outcome: MutationResult, name: str, line: int) -> Iterator[Finding]
         fix = f"add an example with a result other than {fence(value, 80)}"
         if value.isidentifier() and value not in _EMPTY:
             fix += ", or one that looks at what else the function did, such as a file that it wrote"
-        yield Finding("stub-passes", message, fix, line)
+        yield Finding("stub-passes", message, fix, line, evidence=(Evidence(f"return {value}"),))
     for value in outcome.weak_stubs[: 0 if outcome.stubs else 1]:
         message = f"all examples of `{name}` but those of one result would also pass if its body were only"
         fix = f"add an example with another result, which is not {fence(value, 80)}"
-        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line)
+        stub = Evidence(f"return {value}")
+        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,))
     for survivor in outcome.survivors[:MOST_SHOWN]:
         was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
         message = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
-        yield Finding("weak-examples", message, f"add {survivor.notices}", line + survivor.line)
+        fix, change = f"add {survivor.notices}", Evidence(survivor.diff)
+        yield Finding("weak-examples", message, fix, line + survivor.line, evidence=(change,))

@@ -1,4 +1,4 @@
-"""A failing call: whether the function may raise that, how far it is excused, and how it is described. Pure.
+"""A failing call: whether the function may raise that, what excuses it, and how it is described. Pure.
 
 A function may raise what its docstring, an example or a `raise` names. What an exception is a kind of is known for the
 builtins and a few more; a class by another name is itself.
@@ -15,31 +15,27 @@ from agent_core.registry import docstring
 from agent_core.registry.examples import Example
 from sandbox import Killed, Outcome, Raised, TimedOut
 
-from ..tree import FunctionNode
-from .generation import Arguments
-from .likeness import CallDifference, Weight
-from .shrink import measure
+from .call_arguments import Arguments
+from .tree import FunctionNode
 
-CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
-_OF_NOTHING = frozenset({"TypeError", "AttributeError", "ReturnTypeError"})
-_NONE = re.compile(r"NoneType|got None|'(?:str|int|float|bool|list)' object has no attribute")
-_APART = frozenset({"match", "search", "fullmatch", "group", "loads", "DictReader"})  # give something else, or nothing
-UNDEFINED = frozenset({"NameError", "UnboundLocalError"})
+_CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
+_CODES = {"TimedOut": "hangs-on", "Unsendable": "not-json", "UnboundLocalError": "crashes"}
 _NAME = re.compile(r"name '(\w{1,100})'")
 _MUCH = 1000
 _ENDLESS = frozenset({"count", "cycle", "repeat", "iter", "append", "extend", "add", "update", "insert"})
-_TOO_MUCH = frozenset({"ResultTooLarge", "MemoryError", "OverflowError", "Unsendable", "TimedOut"})
 
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """A failing call, how it failed, and how it differs from the examples."""
+    """A failing call and how it failed; `unlike` names the parameters of which no example has such a value.
+
+    `allowed_s` is the time limit of a call, if this one may only be slow; 0 if it looks endless.
+    """
 
     call: Arguments
     outcome: Raised | TimedOut | Killed
-    outside: tuple[CallDifference, ...]
-    is_other_text: bool = False  # where the body takes texts apart, which may be of one format only
-    allowed_s: float = 0.0  # the time limit of a call, if this one may only be slow; 0 if it looks endless
+    unlike: tuple[str, ...] = ()
+    allowed_s: float = 0.0
 
     @property
     def kind(self) -> tuple[str, int]:
@@ -58,39 +54,21 @@ class FailedCall:
         return not isinstance(self.outcome, Raised) or self.outcome.failure.type == "MemoryError"
 
     @property
-    def rank(self) -> tuple[Weight, int, tuple[int, str]]:
-        """The sort key: failures most like the examples first, then the shortest."""
-        return self.weight, len(self.outside), measure(self.call)
-
-    @property
-    def weight(self) -> Weight:
-        """The degree to which the call's difference from the examples excuses the failure."""
-        return max((difference.weight for difference in self.outside), default=Weight.SLIGHT)
-
-    @property
-    def is_told(self) -> bool:
-        """True if the failure is worth reporting: large arguments may take long and produce much."""
-        is_large = any(difference.words.endswith(("that large", "that long")) for difference in self.outside)
-        return self.weight < Weight.FOREIGN and not (is_large and self.kind[0] in _TOO_MUCH)
+    def rank(self) -> tuple[bool, int]:
+        """The sort key: failures with arguments like those of the examples first, then the shortest."""
+        return bool(self.unlike), len(repr(self.call))
 
     @property
     def code(self) -> str:
-        """The code of the problem: a crash or a hang if nothing excuses it."""
+        """The code of the problem: only a warning if no example has such arguments, and not of an undefined name."""
         kind = self.kind[0]
-        is_excused = self.weight > Weight.SLIGHT or (self.outside and kind == "RecursionError")
-        if (is_excused or self._is_of_no_format) and not self._lacks_a_name:
+        if self._lacks_a_name:
+            return "crashes"
+        if self.unlike:
             return "fails-on"
         if kind == "TimedOut" and self.allowed_s:
             return "slow-on"
-        if kind in CRASHES or kind in UNDEFINED:
-            return "crashes"
-        return {"TimedOut": "hangs-on", "Unsendable": "not-json"}.get(kind, "fails-on")
-
-    @property
-    def _is_of_no_format(self) -> bool:
-        """True if nothing, or something else, was in a text that may not have the format that the body takes apart."""
-        is_missing = isinstance(self.outcome, Raised) and _NONE.search(self.outcome.failure.message) is not None
-        return self.is_other_text and is_missing and self.kind[0] in _OF_NOTHING
+        return _CODES.get(kind, "crashes" if kind in _CRASHES else "fails-on")
 
     @property
     def _lacks_a_name(self) -> bool:
@@ -108,16 +86,17 @@ def line_of(outcome: Outcome) -> int:
 
 
 def described(failure: FailedCall, call: str) -> str:
-    """Return what happens, where, and how the call differs from every example."""
-    excuses = [difference.words for difference in failure.outside if difference.weight == failure.weight][:2]
-    unseen = f"; there is no example in which {' and '.join(excuses)}" if excuses and failure.code == "fails-on" else ""
+    """Return what happens, where, and which of its arguments no example has."""
+    names = " and ".join(f"`{name}`" for name in failure.unlike[:2])
+    unseen = f"; no example has such a value of {names}" if names and failure.code == "fails-on" else ""
     if failure.code == "slow-on" and isinstance(failure.outcome, TimedOut):
         taken = f"takes longer than {failure.outcome.limit_s:g} s"
         return f"{fence(call, 160)} {taken}; the limit of a call is {failure.allowed_s:g} s"
-    return f"{fence(call, 160)} {_how(failure.outcome)}{unseen}"
+    return f"{fence(call, 160)} {how(failure.outcome)}{unseen}"
 
 
-def _how(outcome: Raised | TimedOut | Killed) -> str:
+def how(outcome: Raised | TimedOut | Killed) -> str:
+    """Return how a call failed."""
     match outcome:
         case Raised(failure=failure):
             at = f" at {fence(failure.frames[-1].source.strip(), 120)}" if failure.frames else ""
@@ -182,12 +161,6 @@ def is_right(raised: Raised, names: frozenset[str]) -> bool:
         return True
     kind = raised.failure.type.rpartition(".")[2]
     return kind in names or any(issubclass(_class(kind), _class(name)) for name in names if name in _BUILTIN)
-
-
-def takes_apart(tree: ast.Module) -> bool:
-    """Check whether code matches texts in ways that give None for another format."""
-    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return any((part.attr if isinstance(part, ast.Attribute) else "") in _APART for part in calls)
 
 
 def may_loop(tree: ast.Module, name: str) -> bool:

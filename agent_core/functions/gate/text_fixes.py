@@ -17,7 +17,7 @@ from agent_core.base import syntax
 from agent_core.base.characters import escaped, stray_characters
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
-from ..tree import FunctionNode, bound_names, calls_of, functions, literal, parse
+from .tree import FunctionNode, bound_names, calls_of, functions, literal, parse
 
 _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
 _RAW = re.compile(r"[A-Za-z]*[rR]")

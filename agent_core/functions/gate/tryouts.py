@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from agent_core.base import syntax
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..fixes.prose import prose
-from ..fixes.view import offset
-from ..tree import FunctionNode, find, first_line, literal, nodes_of, parse
+from .fixes.prose import prose
+from .fixes.view import offset
+from .tree import FunctionNode, find, first_line, literal, nodes_of, parse
 
 _DRIVERS = frozenset(["print", "main", "unittest.main", "doctest.testmod", "pytest.main"])
 _TEST = re.compile(r"^(main|check|demo|tests?|run_tests?|test_\w+|_?tests?_\w+|example_usage|\w+_test)$")

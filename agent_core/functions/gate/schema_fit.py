@@ -9,11 +9,11 @@ import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import PurePosixPath
+from typing import Any, TypeAlias
 
 from agent_core.registry.typenames import Schema
 
-from .variants import Value
-
+Value: TypeAlias = Any  # what crosses to a worker
 NUMBERED = "^-?[0-9]+$"  # the pattern of names that are whole numbers
 _DEEPEST = 40
 

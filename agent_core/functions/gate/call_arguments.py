@@ -1,0 +1,326 @@
+"""The arguments of calls: read from examples, written as an author would write them, and put together anew.
+
+Calls that nobody wrote are made of two things: the values of the examples in another combination, and the edges of
+the declared types. Pure: the same function gives the same calls.
+"""
+
+import ast
+import datetime
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain, islice, zip_longest
+from pathlib import PurePosixPath
+from typing import Any, TypeAlias
+
+from agent_core.base import syntax
+from agent_core.registry.typenames import Schema
+
+from .schema_fit import Value, fits, referred
+from .tree import literal
+
+Arguments: TypeAlias = dict[str, Value]
+_MOST_BITS = 10_000
+_BASES, _MOST, _LONGEST = 3, 10, 2_000
+_DAY = datetime.timedelta(days=1)
+_DEEPEST = 5
+
+
+def shown(calls: Sequence[str], name: str, parameters: Schema, rest: str = "", extra: str = "") -> list[Arguments]:
+    """Return the arguments that examples pass to a function, if they are literal and valid.
+
+    `rest` and `extra` are the names of its `*args` and `**kwargs`.
+    """
+    nodes = chain.from_iterable(_calls_in(call, name) for call in calls)
+    read = (_arguments(node, list(parameters["properties"]), rest, extra) for node in nodes)
+    return [arguments for arguments in read if arguments is not None and fits(arguments, parameters, parameters)]
+
+
+def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
+    try:
+        tree = syntax.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            yield node
+
+
+def _arguments(node: ast.Call, names: list[str], rest: str, extra: str) -> Arguments | None:
+    placed = names[: names.index(rest)] if rest else names
+    if (len(node.args) > len(placed) and not rest) or any(keyword.arg is None for keyword in node.keywords):
+        return None
+    try:
+        values = {name: _value(argument) for name, argument in zip(placed, node.args, strict=False)}
+        named = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+        more = [_value(argument) for argument in node.args[len(placed) :]]
+    except (ValueError, TypeError, ArithmeticError, RecursionError):
+        return None
+    others = {name: value for name, value in named.items() if name not in names} if extra else {}
+    values |= {name: value for name, value in named.items() if name not in others}
+    return values | ({rest: more} if more else {}) | ({extra: others} if others else {})
+
+
+def _value(node: ast.expr) -> Value:
+    """Return the value of a literal, or of one of the few constructors that are as good as one."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=named) if name in _MAKERS:
+            constructed = _MAKERS[name](
+                *map(_value, args), **{str(keyword.arg): _value(keyword.value) for keyword in named}
+            )
+            if isinstance(constructed, Decimal) and constructed.is_snan():  # it cannot even be compared
+                raise ValueError
+            return constructed
+        case ast.List(elts=parts):
+            return [_value(part) for part in parts]
+        case ast.Tuple(elts=parts):
+            return tuple(_value(part) for part in parts)
+    is_literal, value = literal(node)
+    if not is_literal or (isinstance(value, int) and value.bit_length() > _MOST_BITS):
+        raise ValueError
+    return value
+
+
+_MAKERS: dict[str, Callable[..., Value]] = {
+    "date": datetime.date,
+    "datetime": datetime.datetime,
+    "time": datetime.time,
+    "timedelta": datetime.timedelta,
+    "Decimal": Decimal,
+    "UUID": uuid.UUID,
+    "Path": PurePosixPath,
+    "frozenset": frozenset,
+}
+
+
+def written(
+    name: str, arguments: Mapping[str, Value], parameters: Sequence[str], rest: str = "", extra: str = ""
+) -> str:
+    """Return the call as its author would write it: positional until an argument is omitted."""
+    parts, by_name = list[str](), False
+    for parameter in parameters:
+        value = arguments.get(parameter)
+        if parameter == rest:
+            parts += [f"*{_shown(value)}"] if by_name and value else map(_shown, value or ())
+        elif parameter == extra:
+            parts += [f"{key}={_shown(item)}" for key, item in (value or {}).items()]
+        elif parameter in arguments:
+            parts.append(f"{parameter}=" * by_name + _shown(value))
+        by_name = by_name or parameter not in arguments or parameter == rest
+    return f"{name}({', '.join(parts)})"
+
+
+def _shown(value: Value) -> str:
+    match value:
+        case list():
+            return f"[{', '.join(map(_shown, value))}]"
+        case tuple():
+            return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
+        case dict():
+            return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in value.items())}}}"
+        case PurePosixPath():
+            return f"Path({str(value)!r})"
+        case _:
+            return repr(value).removeprefix(f"{type(value).__module__}.")
+
+
+def recombined(
+    examples: Sequence[Arguments], schema: Schema, numbers: Sequence[float] = ()
+) -> list[tuple[Arguments, str]]:
+    """Return the examples with one argument changed, and which; then with all of them changed, and no name.
+
+    `numbers` are those of the code, where its answers may change; what no example gives takes another value than its
+    default.
+    """
+    calls: list[tuple[Arguments, str]] = []
+    for base in examples[:_BASES]:
+        others = {name: [*islice(_others(name, value, examples, numbers), _MOST)] for name, value in base.items()}
+        rest = {name: rule for name, rule in schema["properties"].items() if name not in base and "default" in rule}
+        others |= {name: [*_undefaulted(rule)] for name, rule in rest.items()}
+        columns = [[(base | {name: value}, name) for value in values] for name, values in others.items()]
+        calls += [call for row in zip_longest(*columns) for call in row if call is not None]
+        if len(others) > 1:
+            for row in islice(zip_longest(*others.values()), _MOST):
+                changed = {name: new for name, new in zip(others, row, strict=True) if new is not None}
+                calls.append((base | changed, ""))
+    unlike = {repr(call): (call, name) for call, name in calls}
+    return [(call, name) for call, name in unlike.values() if call not in examples and fits(call, schema, schema)]
+
+
+def _undefaulted(rule: Schema) -> Iterator[Value]:
+    """Yield other values of an argument than the one that it has by default."""
+    yield from (value for value in rule.get("enum", ()) if value != rule["default"])
+    if isinstance(rule["default"], bool):
+        yield not rule["default"]
+
+
+def _others(name: str, value: Value, examples: Sequence[Arguments], numbers: Sequence[float]) -> Iterator[Value]:
+    """Yield the values of other examples, and those that are made of the pieces of this one, in turn."""
+    seen = [example[name] for example in examples if name in example and type(example[name]) is type(value)]
+    seen += [type(value)(number) for number in numbers] if type(value) in (int, float) else []
+    for pair in zip_longest((other for other in seen if other != value), _pieced(value, seen)):
+        yield from (new for new in pair if new is not None and new != value)
+
+
+def _pieced(value: Value, seen: Sequence[Value]) -> Iterator[Value]:
+    match value:
+        case bool():
+            yield not value
+        case int() | float():
+            yield from (value + 1, value * 2, value - 1, *(value + other for other in seen[:2]))
+        case str() if len(value) <= _LONGEST:
+            yield from _texts(value, seen)
+        case list() | tuple():
+            yield from map(type(value), _rows([*value], seen))
+        case dict() if value:
+            yield from _mappings(value, seen)
+        case datetime.date():
+            yield from (value + _DAY, value - _DAY, value + 30 * _DAY)
+
+
+def _texts(value: str, seen: Sequence[str]) -> Iterator[str]:
+    """Yield texts of the same lines or words, and of those of the examples."""
+    between = "\n" if "\n" in value.strip() else " " if " " in value.strip() else ""
+    if not between:
+        yield from (value[:-1], value + value, value[::-1])
+        return
+    pieces = value.split(between)
+    others = [piece for other in seen for piece in other.split(between) if piece not in pieces]
+    yield from (between.join(row) for row in _rows(pieces, [others[:2]]))
+
+
+def _rows(row: list[Any], seen: Sequence[Any]) -> Iterator[list[Any]]:
+    """Yield rows of the same items: one less, turned around, one twice, those of another row at the end."""
+    kinds = {*map(type, row)}
+    more = next(([*other] for other in seen if [*other] != row and kinds == {*map(type, other)}), [])
+    yield from (row[1:], row[::-1], [*row, *row[:1]], [*row, *more], row[:-1], [*more, *row[:1]])
+
+
+def _mappings(value: dict[Any, Any], seen: Sequence[dict[Any, Any]]) -> Iterator[dict[Any, Any]]:
+    """Yield mappings with a key less, with the values of another one, and with one value changed."""
+    keys = [*value]
+    yield from ({key: part for key, part in value.items() if key != left} for left in keys[:2])
+    for other in seen:
+        yield value | other
+    for key in keys[:3]:
+        parts = [other[key] for other in seen if key in other]
+        yield from ({**value, key: new} for new in islice(_pieced(value[key], parts), 2))
+
+
+# What stands at the edge of each type, and of each format of a text.
+_EDGES: dict[str, tuple[Value, ...]] = {
+    "null": (None,),
+    "boolean": (True, False),
+    "integer": (0, 1, -1, 2, 10),
+    "number": (0.0, 1.0, -1.5, 2, 100.25),
+    "string": ("", "a", " ", "Größe", "0", "a b"),
+    "date": (datetime.date(2024, 2, 29), datetime.date(1970, 1, 1)),
+    "date-time": (datetime.datetime(2024, 2, 29, 12, 30), datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)),
+    "time": (datetime.time(12, 30), datetime.time(0, 0)),
+    "duration": (datetime.timedelta(hours=1), datetime.timedelta(0)),
+    "decimal": (Decimal("1.50"), Decimal(0), Decimal(-2)),
+    "uuid": (uuid.UUID(int=1),),
+    "path": (PurePosixPath("a.txt"), PurePosixPath("a/b.tar.gz")),
+    "base64": (b"", b"a"),
+}
+
+_KINDS: dict[type, str] = {int: "integer", float: "number", str: "string"}
+
+
+def edge_calls(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Arguments]:
+    """Yield calls that are valid under the schema: what has a default left out, then one argument at an edge of its
+    type, the others as in the first example, or at an edge themselves if there is none.
+    """
+    required = set(parameters.get("required", ()))
+    for example in examples:
+        yield from ({key: value for key, value in example.items() if key != name} for name in example.keys() - required)
+    edges = {name: [*edge_values(schema, parameters)] for name, schema in parameters["properties"].items()}
+    for name in [name for name, values in edges.items() if not values and any(name in example for example in examples)]:
+        kind = type(next(example[name] for example in examples if name in example))
+        edges[name] = [*_EDGES.get(_KINDS.get(kind, ""), ())]  # where nothing is declared, the examples tell
+    base = examples[0] if examples else {name: edges[name][0] for name in required if edges.get(name)}
+    if base.keys() >= required:
+        for row in zip_longest(*edges.values(), fillvalue=_NOTHING):
+            yield from (base | {name: value} for name, value in zip(edges, row, strict=True) if value is not _NOTHING)
+
+
+_NOTHING = object()
+
+
+def edge_values(schema: Schema, root: Schema, depth: int = 0) -> Iterator[Value]:
+    """Yield valid values at the edges of a schema; none if it does not say the type."""
+    yield from (value for value in _edges(schema, root, depth) if fits(value, schema, root))
+
+
+def _edges(schema: Schema, root: Schema, depth: int) -> Iterator[Value]:
+    if depth > _DEEPEST:
+        return
+    yield from (schema[key] for key in ("default", "const") if key in schema)
+    match schema:
+        case {"enum": list(values)}:
+            yield from values
+        case {"$ref": _}:
+            yield from _edges(referred(schema, root), root, depth + 1)
+        case {"anyOf": list(members)}:
+            columns = [edge_values(member, root, depth + 1) for member in members]
+            yield from (
+                value for row in zip_longest(*columns, fillvalue=_NOTHING) for value in row if value is not _NOTHING
+            )
+        case {"type": "array", "prefixItems": list(parts)}:
+            yield from zip(*(edge_values(part, root, depth + 1) for part in parts), strict=False)
+        case {"type": "array", "items": dict(items)}:
+            row = [*islice(edge_values(items, root, depth + 1), 3)]
+            kind = _as_set if schema.get("uniqueItems") else list
+            yield from map(kind, ([], row[:1], row, row * 2))
+        case {"type": "object", "properties": dict(fields)}:
+            filled = {name: next(edge_values(part, root, depth + 1), _NOTHING) for name, part in fields.items()}
+            yield {name: value for name, value in filled.items() if value is not _NOTHING}
+        case {"type": "object", "additionalProperties": dict(values)}:
+            yield from ({}, *({"a": value} for value in islice(edge_values(values, root, depth + 1), 3)))
+        case _:
+            kind_of = schema.get("format") or schema.get("contentEncoding") or schema.get("type")
+            yield from _EDGES.get(str(kind_of), ())
+    if isinstance(schema.get("minimum"), int):
+        yield from (schema["minimum"], schema["minimum"] + 1)
+
+
+def _as_set(row: list[Value]) -> Value:
+    try:
+        return set(row)
+    except TypeError:
+        return []
+
+
+def unlike(call: Arguments, examples: Sequence[Arguments]) -> list[str]:
+    """Return the parameters of which no example has such a value: for all else the author must answer."""
+    seen = {name: [example[name] for example in examples if name in example] for name in call}
+    return [name for name, value in call.items() if not _is_within(value, seen[name])]
+
+
+def _is_within(value: Value, seen: Sequence[Value]) -> bool:
+    """Check whether a value is of the types, sizes and ranges that were seen. A text that no example has may be of
+    another format.
+    """
+    same = [other for other in seen if type(other) is type(value)]
+    match value:
+        case bool():
+            return bool(same)
+        case int() | float():
+            return bool(same) and min(same) <= value <= max(same)
+        case list() | tuple() | set() | frozenset():
+            inner = [item for other in same for item in other]
+            return _is_of_size(value, same) and all(_is_within(item, inner) for item in value)
+        case dict():
+            parts = {key: [other[key] for other in same if key in other] for key in value}
+            anywhere = [item for other in same for item in other.values()]
+            is_known = all(key in other for other in same for key in value)
+            return _is_of_size(value, same) and all(
+                _is_within(item, parts[key] if is_known else anywhere) for key, item in value.items()
+            )
+        case _:
+            return value in same
+
+
+def _is_of_size(value: Value, same: Sequence[Value]) -> bool:
+    sizes = [len(other) for other in same]
+    return bool(sizes) and (len(value) in sizes or 0 < len(value) < max(sizes))

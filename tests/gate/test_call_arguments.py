@@ -1,0 +1,108 @@
+"""Calls that nobody wrote: valid under the schema, and of every declared type."""
+
+import itertools
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_core.functions.gate.call_arguments import Arguments, edge_calls, recombined, shown, unlike, written
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
+from tests.kit.drawing import drawn
+
+HINTS = (
+    *("int", "float", "str", "bool", "None", "bytes", "object", "list", "dict", "tuple", "set"),
+    *("list[int]", "list[list[float]]", "dict[str, int]", "dict[int, str]", "set[str]", "frozenset[int]"),
+    *(
+        "tuple[int, str]",
+        "tuple[float, ...]",
+        "int | None",
+        "Optional[str]",
+        "Literal['a', 'b', 3]",
+        "list[str | None]",
+    ),
+    *("datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "Decimal", "uuid.UUID", "Path"),
+    *("Annotated[int, Field(ge=3, le=5)]", "Annotated[str, Field(min_length=2)]", "Annotated[float, Field(gt=0)]"),
+    *("Annotated[list[int], Field(min_length=1, max_length=2)]", "Annotated[int, Field(multiple_of=4)]"),
+    *("Point", "Tree", "Colour", "list[Point]", "dict[str, list[Point]]"),
+)
+WORLD = """
+import datetime, uuid, enum
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+from pydantic import Field
+@dataclass
+class Point:
+    x: int
+    y: float = 0.5
+@dataclass
+class Tree:
+    value: int
+    below: "list[Tree]"
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = 2
+"""
+
+
+def schema_of(*parameters: str, default: str = "") -> dict[str, Any]:
+    signature = ", ".join(f"p{at}: {hint}{default}" for at, hint in enumerate(parameters))
+    (function,) = read_module(ModuleSource.of("m", f"{WORLD}\ndef f({signature}):\n    return 1\n")).functions
+    assert not function.unresolved
+    return function.parameters
+
+
+def as_json(value: Any) -> Any:
+    match value:
+        case list() | tuple() | set() | frozenset():
+            return [as_json(one) for one in value]
+        case dict():
+            return {key if isinstance(key, str) else str(key): as_json(one) for key, one in value.items()}
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return str(value)
+
+
+def calls(schema: dict[str, Any], *examples: Arguments) -> list[Arguments]:
+    return [*(call for call, _name in recombined(examples, schema)), *edge_calls(schema, examples)]
+
+
+@settings(max_examples=drawn(40))
+@given(st.lists(st.sampled_from(HINTS), min_size=1, max_size=3), st.booleans())
+def test_only_what_is_valid_under_the_schema_is_made(hints: list[str], optional: bool) -> None:
+    schema = schema_of(*hints, default=" = None" if optional else "")
+    validator = jsonschema.Draft202012Validator(schema)
+    bare = list(itertools.islice(calls(schema), 60))
+    for call in bare + list(itertools.islice(calls(schema, *bare[:2]), 60)):
+        assert not [error.message for error in validator.iter_errors(as_json(call))], call
+
+
+@pytest.mark.parametrize("hint", [one for one in HINTS if one not in ("object", "list", "dict", "tuple", "set")])
+def test_every_declared_type_has_values_without_any_example(hint: str) -> None:
+    assert calls(schema_of(hint))
+
+
+@pytest.mark.parametrize("hint", ["object", "list", "dict", "tuple", "set"])
+def test_nothing_is_made_up_where_the_type_says_nothing_of_what_is_inside(hint: str) -> None:
+    assert calls(schema_of(hint)) == []
+
+
+@pytest.mark.parametrize("hints", [("int", "str"), ("list[int]", "dict[str, int]"), ("tuple[int, str]", "float")])
+def test_a_call_reads_as_it_is_written(hints: tuple[str, ...]) -> None:
+    schema = schema_of(*hints)
+    for call in calls(schema):
+        assert shown([written("f", call, [*schema["properties"]])], "f", schema) == [call]
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [({"p0": 4}, []), ({"p0": 9}, ["p0"]), ({"p0": 2, "p1": [2]}, []), ({"p0": 2, "p1": [], "p2": "x"}, ["p1", "p2"])],
+)
+def test_a_value_like_those_of_the_examples_is_in_their_range(call: Arguments, found: list[str]) -> None:
+    assert unlike(call, [{"p0": 1, "p1": [1, 3]}, {"p0": 5, "p1": [2, 2, 2]}]) == found
