@@ -87,9 +87,7 @@ async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: Func
     assert places(bad) == [("example-disagrees", file.as_posix(), 29)]
 
 
-@pytest.mark.parametrize(
-    ("policy", "refused"), [("human", set()), ("agent", {"copy"}), ("import", {"copy"})]
-)
+@pytest.mark.parametrize(("policy", "refused"), [("human", set()), ("agent", {"copy"}), ("import", {"copy"})])
 async def test_functions_of_one_file_are_held_against_their_examples_and_one_another(
     shop: FunctionService, tmp_path: Path, policy: Policy, refused: set[str]
 ) -> None:
