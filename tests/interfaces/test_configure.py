@@ -105,8 +105,10 @@ def test_options_say_which_agent_and_how_new_ones_begin(tmp_path: Path) -> None:
     written = (tmp_path / "knapper.toml").read_text()
     for text in ('agent = "sam"', 'preset = "memgpt"', 'persona = "I am terse."', 'human = "My name is Sam."'):
         assert text in written
-    missing = knapper("configure", "--yes", "--preset", "memgtp", cwd=tmp_path)
-    assert (missing.returncode, "memgtp" in missing.stderr) == (2, True)
+    for option in ("--preset", "--persona", "--human"):
+        missing = knapper("configure", "--yes", option, "memgtp", cwd=tmp_path)
+        assert (missing.returncode, "memgtp" in missing.stderr) == (2, True)
+    assert (tmp_path / "knapper.toml").read_text() == written
 
 
 def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_cannot_be(tmp_path: Path) -> None:

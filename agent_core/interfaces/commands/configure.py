@@ -199,10 +199,14 @@ def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
 
 
 def _check_beginning(root: Path, settings: Any) -> None:  # Any: Settings, which only bodies import
-    """Raise if the preset of new agents is not there."""
-    from agent_core.workspace.presets import preset
+    """Raise if the preset, the persona or the human of new agents is not there."""
+    from agent_core.workspace.presets import preset, text_of
 
     preset(root, settings.memory.preset)
+    if settings.memory.persona:
+        text_of(root, "persona", settings.memory.persona)
+    if settings.memory.human:
+        text_of(root, "human", settings.memory.human)
 
 
 def _settings_lines(document: dict[str, Any]) -> list[Line]:
