@@ -39,6 +39,7 @@ from .client_calls import ClientFunctions
 from .helper_calls import run_name
 from .message_protocol import DIRECT, MessageProtocol
 from .turn import (
+    ABOUT_IT,
     AFTER,
     ONLY,
     RECEIPT_KINDS,
@@ -240,11 +241,12 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
         await store.finish(claimed.id, claimed.attempt)
         return ""
     entries = await store.load(claimed.id)
-    if entries and entries[-1].kind == "parked":
-        state = "client_calls" if entries[-1].payload.get("calls") else "parked"
+    said = [entry for entry in entries if entry.kind not in ABOUT_IT]
+    if said and said[-1].kind == "parked":
+        state = "client_calls" if said[-1].payload.get("calls") else "parked"
         await store.finish(claimed.id, claimed.attempt, state)
         return ""
-    is_between, last = claimed.event.kind in BETWEEN, entries[-1] if entries and not claimed.streamed else None
+    is_between, last = claimed.event.kind in BETWEEN, said[-1] if said and not claimed.streamed else None
     if (is_between or goes_on) and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
         writes = _owed(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)

@@ -45,6 +45,8 @@ RECEIPT: Final = "receipt"
 """The kind of the entry with the whole receipt of a turn (`made`), at its end."""
 RECEIPT_KINDS: Final = ("call", "result", DID, REACH, RECEIPT)
 """The kinds of entries of which a receipt is made."""
+ABOUT_IT: Final = (DID, REACH, RECEIPT)
+"""Those of them that say nothing of how far the turn has come."""
 _NOT_RUN: Final = ("refused", "skipped")
 Emit = Callable[[events.Event], None]
 

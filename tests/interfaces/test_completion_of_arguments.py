@@ -6,7 +6,7 @@ from prompt_toolkit.document import Document
 
 from agent_core.interfaces.repl.completion import PromptCompleter
 
-VERBS = ("edit", "history", "undo", "search", "section")
+VERBS = ("edit", "history", "undo", "tidy", "search", "section")
 OTHERS = {
     "<label>": ["persona", "human"],
     "<agent>": ["main", "mine", "kylie"],

@@ -135,12 +135,6 @@ async def test_a_word_that_no_result_holds_is_said(talk: Talk) -> None:
     assert "No result contains: helicopter" in str(await talk.recall().search("dentist helicopter"))
 
 
-async def test_the_parts_of_a_question_are_offered_one_by_one(talk: Talk) -> None:
-    await _told(talk)
-    text = str(await talk.recall().search("Who is the dentist of the user, and how is the puppy called?"))
-    assert "Who is the dentist of the user; how is the puppy called" in text
-
-
 async def test_a_long_message_is_shown_around_the_words_asked_for(talk: Talk) -> None:
     await talk.say("2026-01-01 10:00", ("user", f"{'filler ' * 400}the zebra sleeps {'filler ' * 400}"))
     line = str(await talk.recall().search("zebra"))

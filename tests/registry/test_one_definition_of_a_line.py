@@ -22,7 +22,7 @@ NO_SOURCES = {
     "agent_core/workspace/forgetting.py": "logs, and what was typed",
     "agent_core/functions/gate/examples/": "the value of a docstring: Python has read its line ends already",
     "agent_core/functions/gate/fixes/prose.py": "the value of a docstring",
-    "agent_core/functions/gate/mutation/splice.py": "a text that `ast.unparse` wrote",
+    "agent_core/functions/gate/mutants.py": "a text that `ast.unparse` wrote",
     "agent_core/interfaces/repl/": "rows for the screen, made visible before",
     "agent_core/interfaces/slash_session.py": "a message of the program",
     "agent_core/interfaces/render/debug_stop.py": "what the debugger says, made visible before",

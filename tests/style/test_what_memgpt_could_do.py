@@ -72,7 +72,7 @@ async def test_every_function_of_the_agent_is_listed_and_marked(at_desk: OpenDes
     await here.workspace.workshop.reload()
     await here.say("What can you do?")
     everything, of_memory = (here.model.requests[at].answers[-1] for at in (1, 2))
-    assert "1 functions" in everything
+    assert "1 function," in everything
     marked = ["create_function (meta)", "send_message (meta)", "core_memory_append (memory)"]
     for line in ["count_vowels (text, ", *marked]:
         assert f"- {line}" in everything

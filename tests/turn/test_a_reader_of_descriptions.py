@@ -231,10 +231,10 @@ async def test_a_small_model_is_asked_for_the_reach_alone(at_desk: OpenDesk) -> 
 
     create = step("create_function", function_name="count_vowels", function_code_with_docstring=VOWELS)
     script: Script = [create, Say(json.dumps({"thought": "Done.", "reply": "Made."}))]
-    desk = await at_desk(script, reader=reading("understanding", WRONG), model__mode="constrained")
+    desk = await at_desk(script, reader=reading("nothing", WRONG), model__mode="constrained")
     assert "joined" in answers(await desk.say("Count vowels."))[0]
     said = (await verdict_on(desk, "count_vowels")).document["reader"]
-    assert (said["reach"], said["is_small"], said["calls"]) == ("understanding", True, [])
+    assert (said["reach"], said["is_small"], said["calls"]) == ("nothing", True, [])
 
 
 async def test_it_is_not_asked_where_it_is_off(at_desk: OpenDesk) -> None:

@@ -103,8 +103,8 @@ class Trial:
         self._right = named(draft.tree, draft.function, function.examples)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
         # What a library returns for some arguments may be of no use here; for others it is.
-        is_sent = any(is_bare_call(call, function.name) for call, _ in draft.trials.values)
-        self._may_send_nothing = draft.policy == "import" and is_sent
+        self._is_sent = any(is_bare_call(call, function.name) for call, _ in draft.trials.values)
+        self._may_send_nothing = draft.policy == "import" and self._is_sent
         self._until = time.monotonic() + draft.rules.robust_s
 
     def calls(self) -> Iterator[Arguments]:
@@ -112,7 +112,10 @@ class Trial:
         schema, most = self._function.parameters, self._draft.rules.robust_calls
         anew = (call for call, _name in recombined(self._examples, schema))
         calls = {repr(call): call for call in (*islice(anew, most // 2), *edge_calls(schema, self._examples))}
-        known = {*map(repr, self._examples)}
+        if self._is_sent:
+            known = {*map(repr, self._examples)}
+        else:  # `wrapped("ab")[1]` does not show that what `wrapped` returns can be sent
+            known, calls = set[str](), {repr(call): call for call in self._examples} | calls
         yield from islice((call for text, call in calls.items() if text not in known and len(text) <= _LARGEST), most)
 
     async def first(self, calls: Sequence[Arguments]) -> tuple[Outcome | None, ...]:
