@@ -91,6 +91,8 @@ class ComponentRunner:
 
     def _hear(self, _store: object) -> str:
         letter, data = self._frames.get()
+        while letter == b"c" and not self._is_started:  # meant for the instance before, which ended by itself
+            letter, data = self._frames.get()
         if letter == b"n":
             self._plan = self._default | json.loads(data)
             self._is_renewed = True
