@@ -64,11 +64,11 @@ async def test_a_stream_ends_with_the_calls_and_ours_have_run(served: Serve) -> 
         assert [(call.id, call.function and call.function.name) for call in calls] == [("call_w", "weather")]
         assert chunks[-1].choices[0].finish_reason == "tool_calls"
         happened = [
-        event["name"]
-        for chunk in chunks
-        for event in (chunk.model_extra or {}).get("knapper", {"events": []})["events"]
-        if "name" in event
-    ]
+            event["name"]
+            for chunk in chunks
+            for event in (chunk.model_extra or {}).get("knapper", {"events": []})["events"]
+            if "name" in event
+        ]
         assert happened == ["count_vowels", "count_vowels"]
         sent = {"id": "call_w", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
         # As many clients do: no text where there are calls.
