@@ -225,6 +225,7 @@ async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_
         for pid in children() - before:
             os.kill(pid, signal.SIGKILL)
         assert isinstance(await running, Killed)
+        await asyncio.sleep(0.5)  # until the host has heard that those which waited were killed, too
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
     assert children() <= before
 
