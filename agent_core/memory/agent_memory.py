@@ -13,7 +13,7 @@ from .journal_messages import KINDS, lines
 from .planned_edit import EditAuthor, PlannedEdit, refused
 from .recall import Recall
 from .source_catalog import Sources
-from .tidying import NEARLY_FULL, AsksModel, asked
+from .tidying import NEARLY_FULL, AsksModel, ask_for_plan
 
 _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
 
@@ -112,7 +112,7 @@ class AgentMemory:
         row = next(row for row in self.blocks.rows if row.label == block.label)
         if block.read_only or not row.writable:
             return refused(f"`{block.label}` cannot be changed by this agent.", author.by)
-        plan = await asked(block.lines, ask)
+        plan = await ask_for_plan(block.lines, ask)
         if not plan.done:
             return PlannedEdit(f"`{block.label}`: {plan}", by=author.by)
         for line in plan.archived:  # first, so that a crash between the two loses nothing

@@ -27,7 +27,7 @@ class CountedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RecallEvidence:
     """The evidence for a question: rows in the order of `n`, those that contain its words, cosines, and the total of
     rows.
     """

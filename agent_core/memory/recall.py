@@ -16,7 +16,7 @@ from agent_core.storage import RecallMessage, SaveSaid, Store
 
 from . import dates, search_query, words
 from .embedding import Embedder
-from .evidence import CountedMessage, Evidence, pool, row, weights
+from .evidence import CountedMessage, RecallEvidence, pool, row, weights
 from .journal_messages import KINDS, derive, lines
 from .results import FoundItem, ResultPage, bounded, page_of, remarks
 from .vectors import BATCH, ShelfVectors
@@ -32,7 +32,7 @@ class Weighing:
         self._words = embedder.lexicon if embedder else None
         self._lexicon: Lexicon | None = None
 
-    async def order(self, evidence: Evidence, recipe: str) -> list[int]:
+    async def order(self, evidence: RecallEvidence, recipe: str) -> list[int]:
         """Return the positions of the rows, best first; among equal rows the newest first."""
         counts = weights("recall", recipe)
         from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
@@ -40,7 +40,7 @@ class Weighing:
         scores = summed(await self.signals(evidence), counts, len(evidence.rows))
         return sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
 
-    async def signals(self, evidence: Evidence) -> dict[str, Any]:  # Any: numpy arrays
+    async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
         """Return every signal by name, with one number per row."""
         from .lexicon import Lexicon  # noqa: PLC0415 - as above
         from .signals import measure  # noqa: PLC0415 - as above
@@ -148,7 +148,7 @@ class Recall:
         order = await self.weighing.order(evidence, self.vectors.recipe)
         return Ranking(evidence.question, [evidence.rows[place].utterance for place in order], len(hits))
 
-    async def gather(self, query: str) -> tuple[Evidence, set[int]]:
+    async def gather(self, query: str) -> tuple[RecallEvidence, set[int]]:
         """Return the rows to weigh, and which of them a search found."""
         limits, query = pool("recall"), search_query.heard(query)
         if len(self._read.rows) > _CACHED:
@@ -167,7 +167,7 @@ class Recall:
         rows = await self._with_neighbours(read, hits, ranked, limits["around"])
         cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
         total = (await self._store.memory_counts(self._agent)).messages
-        evidence = Evidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
+        evidence = RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
         return evidence, hits
 
     async def _with_neighbours(

@@ -13,7 +13,7 @@ import numpy as np
 
 from agent_core.storage import PassageRow
 
-from .evidence import Evidence
+from .evidence import RecallEvidence
 from .lexicon import Array, bm25, counted, rarity, top
 from .search_query import ParsedQuery
 from .words import counted_stems
@@ -27,7 +27,7 @@ AROUND: Final = 3
 class _Beside:
     """The neighbors of rows in the session: values as seen from each row."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: RecallEvidence) -> None:
         numbers = np.array([row.utterance.n for row in evidence.rows])
         sessions = np.array([row.utterance.session for row in evidence.rows])
         self.first = np.flatnonzero(np.r_[True, sessions[1:] != sessions[:-1]])
@@ -59,7 +59,7 @@ class _Beside:
         return sums
 
 
-def measure(evidence: Evidence, likeness: Array | None = None) -> Signals:
+def measure(evidence: RecallEvidence, likeness: Array | None = None) -> Signals:
     """Return every signal of the rows; `likeness` is how near each row is to each query word."""
     if not evidence.rows:
         return {}
@@ -75,7 +75,7 @@ def measure(evidence: Evidence, likeness: Array | None = None) -> Signals:
     return signals
 
 
-def _by_words(evidence: Evidence, neighbors: _Beside, counts: Array, rare: Array) -> Signals:
+def _by_words(evidence: RecallEvidence, neighbors: _Beside, counts: Array, rare: Array) -> Signals:
     sizes = np.array([row.size for row in evidence.rows], "f4")
     own = top(bm25(counts, sizes, rare))
     around, breadth = counts.copy(), sizes.copy()
@@ -92,7 +92,7 @@ def _by_words(evidence: Evidence, neighbors: _Beside, counts: Array, rare: Array
     }
 
 
-def _by_form(evidence: Evidence, neighbors: _Beside) -> Signals:
+def _by_form(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
     rows, question = evidence.rows, evidence.question
     asks = np.array([float(row.utterance.asks) for row in rows])
     timed = np.array([float(row.utterance.timed) for row in rows])
@@ -107,7 +107,7 @@ def _by_form(evidence: Evidence, neighbors: _Beside) -> Signals:
     }
 
 
-def _by_meaning(evidence: Evidence, neighbors: _Beside) -> Signals:
+def _by_meaning(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
     cosines = np.array([evidence.cosines.get(row.utterance.seq, 0.0) for row in evidence.rows])
     asked_before = neighbors.at(np.array([float(row.utterance.asks) for row in evidence.rows]), -1)
     return {
@@ -120,7 +120,7 @@ def _by_meaning(evidence: Evidence, neighbors: _Beside) -> Signals:
     }
 
 
-def _by_likeness(evidence: Evidence, neighbors: _Beside, likeness: Array, rare: Array) -> Signals:
+def _by_likeness(evidence: RecallEvidence, neighbors: _Beside, likeness: Array, rare: Array) -> Signals:
     """Return how much of the question's words, except names, a row, three rows and seven rows match by meaning."""
     shares = np.where(rare > 0, rare, np.log1p(evidence.total))
     shares = shares * np.array([word not in evidence.question.names for word in evidence.question.words])

@@ -88,7 +88,7 @@ class TidyPlan:
         return f"Tidied: {', '.join(parts) or 'nothing'}{kept}{left}."
 
 
-async def asked(lines: Sequence[str], ask: AsksModel) -> TidyPlan:
+async def ask_for_plan(lines: Sequence[str], ask: AsksModel) -> TidyPlan:
     """Ask a model about the lines of a block, and return the part of its plan that loses nothing.
 
     Raises:
@@ -111,10 +111,10 @@ async def asked(lines: Sequence[str], ask: AsksModel) -> TidyPlan:
     rows = data.get("changes") if isinstance(data, dict) else None
     if not isinstance(rows, list):
         raise ModelError("The model's plan cannot be read.", fix="Try again, or edit the block: knapper memory edit.")
-    return planned(lines, rows[:_MOST_CHANGES])
+    return checked_plan(lines, rows[:_MOST_CHANGES])
 
 
-def planned(lines: Sequence[str], rows: Sequence[Any]) -> TidyPlan:  # Any: JSON of a model
+def checked_plan(lines: Sequence[str], rows: Sequence[Any]) -> TidyPlan:  # Any: JSON of a model
     """Return what can be done of a plan: each change alone is made only if nothing that its lines hold is lost."""
     now: dict[int, str] = dict(enumerate(lines))
     touched, archived, done, refused = set[int](), list[str](), list[Change](), 0

@@ -366,7 +366,7 @@ class Agent:
             ModelError: the model cannot be had, is too small for it, or its plan cannot be read.
         """
         self._must_be_idle()
-        return await self.memory.tidy(label, self._loop.asker.ask_sure, author)
+        return await self.memory.tidy(label, self._loop.asker.ask_large_model, author)
 
     async def summarize(self) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.

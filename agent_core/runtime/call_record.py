@@ -25,8 +25,7 @@ from agent_core.registry.function import Function
 from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SavePassages, SendMessage, SetThread, Write
 from sandbox import Refused
 
-from .turn import REACH, Turn, call_started, result
-from .turn import did as done_entry
+from .turn import REACH, Turn, call_started, facts_entry, result
 
 MOST_CHARS = 4 << 20
 """Of an answer are kept at all."""
@@ -216,7 +215,7 @@ class CallRecord:
         for write in writes:
             if isinstance(write, SaveBlock | SavePassages):
                 done.note("remembered", write.block.label if isinstance(write, SaveBlock) else ARCHIVE)
-        before = [done_entry(done.to_json())] if done else []
+        before = [facts_entry(done.to_json())] if done else []
         await self.turn.append([*before, answer, *entries], writes=(*writes, *whole))
         return beginning(text, self._answer_chars)
 

@@ -285,7 +285,7 @@ class ModelSession:
         """
         return await self._reply_to(request, await (self._models.other(name) if name else self.model()), turn)
 
-    async def ask_sure(self, request: Request) -> Reply:
+    async def ask_large_model(self, request: Request) -> Reply:
         """Return the reply of the agent's model to a request apart from the conversation, if it is no small one.
 
         Raises:

@@ -39,16 +39,16 @@ from .client_calls import ClientFunctions
 from .helper_calls import run_name
 from .message_protocol import DIRECT, MessageProtocol
 from .turn import (
-    ABOUT_IT,
     AFTER,
     ONLY,
     RECEIPT_KINDS,
+    RECORD_KINDS,
     ReceiptReader,
     Turn,
     assistant,
     cut_off,
-    did,
     entry_of,
+    facts_entry,
     login,
     notice,
     receipt_entry,
@@ -241,12 +241,12 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
         await store.finish(claimed.id, claimed.attempt)
         return ""
     entries = await store.load(claimed.id)
-    said = [entry for entry in entries if entry.kind not in ABOUT_IT]
-    if said and said[-1].kind == "parked":
-        state = "client_calls" if said[-1].payload.get("calls") else "parked"
+    steps = [entry for entry in entries if entry.kind not in RECORD_KINDS]
+    if steps and steps[-1].kind == "parked":
+        state = "client_calls" if steps[-1].payload.get("calls") else "parked"
         await store.finish(claimed.id, claimed.attempt, state)
         return ""
-    is_between, last = claimed.event.kind in BETWEEN, said[-1] if said and not claimed.streamed else None
+    is_between, last = claimed.event.kind in BETWEEN, steps[-1] if steps and not claimed.streamed else None
     if (is_between or goes_on) and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
         writes = _owed(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
@@ -257,7 +257,7 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
     ending.append(_stopped(cuts))
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
-    ending += [did(made.to_json()) for made in await _by_helpers(store, claimed.id, ending)]
+    ending += [facts_entry(made.to_json()) for made in await _by_helpers(store, claimed.id, ending)]
     receipt = ReceiptReader.of([*entries, *ending])
     await store.append(claimed.id, claimed.attempt, claimed.n, [*ending, receipt_entry(receipt)])
     await store.settle_questions(claimed.id)

@@ -45,8 +45,8 @@ RECEIPT: Final = "receipt"
 """The kind of the entry with the whole receipt of a turn (`made`), at its end."""
 RECEIPT_KINDS: Final = ("call", "result", DID, REACH, RECEIPT)
 """The kinds of entries of which a receipt is made."""
-ABOUT_IT: Final = (DID, REACH, RECEIPT)
-"""Those of them that say nothing of how far the turn has come."""
+RECORD_KINDS: Final = (DID, REACH, RECEIPT)
+"""Those of them that are for the record alone: the turn came no further with them."""
 _NOT_RUN: Final = ("refused", "skipped")
 Emit = Callable[[events.Event], None]
 
@@ -216,7 +216,7 @@ class Turn:
 
     async def append_receipt(self, *entries: Entry) -> None:
         """Store the last entries of the turn: these, what was used since the last ones, and the whole receipt."""
-        whole = ReceiptReader.of([did(self.receipt.to_json()), *self._unwritten, *entries])
+        whole = ReceiptReader.of([facts_entry(self.receipt.to_json()), *self._unwritten, *entries])
         await self.append([*entries, receipt_entry(whole)])
 
     def say(self, text: str) -> None:
@@ -325,15 +325,15 @@ class Turn:
 
     def note_done(self, fact: Fact, name: str) -> None:
         """Note something that was done; it comes to disk with the next entries."""
-        self._unwritten.append(did({fact: [name]}))
+        self._unwritten.append(facts_entry({fact: [name]}))
 
     def note_made(self, receipt: Receipt) -> None:
         """Note what another turn did that was part of this one; it comes to disk with the next entries."""
         if receipt:
-            self._unwritten.append(did(receipt.to_json()))
+            self._unwritten.append(facts_entry(receipt.to_json()))
 
 
-def did(made: Made) -> Entry:
+def facts_entry(made: Made) -> Entry:
     """Return the entry of what was done."""
     return Entry(DID, {"made": made})
 

@@ -27,7 +27,7 @@ from .colleagues import Colleagues
 from .identity import OwnName
 from .model_session import ModelSession
 from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event, settle
-from .turn import AFTER, HEARD, ONLY, Company, Emit, Turn, did, messages_of, notice, receipt_in, said_by
+from .turn import AFTER, HEARD, ONLY, Company, Emit, Turn, facts_entry, messages_of, notice, receipt_in, said_by
 from .turn_policy import Ended
 
 _log = logging.getLogger("knapper.turns")
@@ -143,7 +143,7 @@ class TurnRunner:
         opening = await self.session.opening(event, is_first=not any(self.history))
         before = str(event.payload.get(AFTER) or "")
         earlier = receipt_in(await self.store.load(before)) if before else None
-        done = [did(earlier.to_json())] if earlier else []
+        done = [facts_entry(earlier.to_json())] if earlier else []
         await turn.append([*beginning(event, self.history.open_calls(), opening), *done])
         said = said_by(event)
         turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=event.kind, trace=turn.trace))

@@ -66,7 +66,7 @@ def first_problems(folder: str, problems: Mapping[str, Sequence[Problem]]) -> tu
     return (*shown, Problem("more", message, Place(f"{folder}/"), "fix those above first"))
 
 
-class ValuesRead:
+class ValueCount:
     """The keys and values that the files of a folder have: they are counted before a file is read.
 
     A file that has too many by itself is refused unread, and counts for nothing.
@@ -117,7 +117,7 @@ class ConfigFolder(Generic[T]):
         self._taken = taken
         self._looks = looks
         self._stamps: Mapping[str, Stamp] = {}
-        self._values = ValuesRead(folder)
+        self._values = ValueCount(folder)
         self._good: dict[str, T] = {}
         self._problems: dict[str, Problem] = {}
 

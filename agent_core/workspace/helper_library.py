@@ -28,7 +28,7 @@ from agent_core.runtime.helper_calls import PREFIX
 from agent_core.storage import SaveVersion, Store, VersionRow
 from sandbox.wire.lines import bare_lines
 
-from .agent_files import MOST_PROBLEMS, Stamp, ValuesRead, first_problems, stamps_of
+from .agent_files import MOST_PROBLEMS, Stamp, ValueCount, first_problems, stamps_of
 from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
 from .helper_gate import Surroundings, problems_around
 
@@ -180,7 +180,7 @@ class HelperLibrary:
     async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
         readings: dict[str, Helper | tuple[Problem, ...]] = {}
         left = MOST_PROBLEMS  # of all files, but one of each: why it is rejected
-        values = ValuesRead(FOLDER)
+        values = ValueCount(FOLDER)
         for name, text in texts.items():
             reading = _reading(name, text, values, max(left, 1))
             left -= len(reading) if isinstance(reading, tuple) else 0
@@ -369,7 +369,7 @@ def _text(root: Path, name: str) -> str | Problem:
         return Problem("unreadable", f"the file cannot be read: {error}", where, "put a plain file in its place")
 
 
-def _reading(name: str, text: str | Problem, values: ValuesRead, most: int) -> Helper | tuple[Problem, ...]:
+def _reading(name: str, text: str | Problem, values: ValueCount, most: int) -> Helper | tuple[Problem, ...]:
     if isinstance(text, Problem):
         return (text,)
     try:

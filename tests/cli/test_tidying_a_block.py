@@ -8,7 +8,7 @@ import pytest
 from agent_core.base.errors import ModelError
 from agent_core.functions.service import Author
 from agent_core.memory.classes import ChatMemory
-from agent_core.memory.tidying import planned
+from agent_core.memory.tidying import checked_plan
 from agent_core.runtime.agent import Agent
 from tests.cli.support import run
 from tests.conftest import OpenDesk
@@ -67,7 +67,7 @@ async def test_what_is_repeated_untrue_or_can_be_joined_goes_and_one_undo_brings
     ],
 )
 def test_a_change_that_would_lose_something_is_not_made(change: Any) -> None:
-    plan = planned(LINES, [change])
+    plan = checked_plan(LINES, [change])
     assert (plan.lines, plan.done, plan.refused) == (tuple(LINES), (), 1)
 
 
@@ -80,7 +80,7 @@ def test_a_change_that_would_lose_something_is_not_made(change: Any) -> None:
 )
 def test_of_a_script_without_capitals_every_letter_stays(becomes: str, is_made: bool) -> None:
     rows = [{"why": "joined", "lines": [1, 2], "by": 0, "becomes": becomes}]
-    assert bool(planned(["安娜住在柏林。", "安娜喜欢茶。"], rows).done) == is_made
+    assert bool(checked_plan(["安娜住在柏林。", "安娜喜欢茶。"], rows).done) == is_made
 
 
 @pytest.mark.parametrize(

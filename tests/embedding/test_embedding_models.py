@@ -13,7 +13,7 @@ import pytest
 
 from agent_core.base.errors import IntegrityError, UsageError
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
-from agent_core.memory.embedding.local import checked, folder_of
+from agent_core.memory.embedding.local import folder_of, read_verified
 
 NEEDS = {
     "wordllama": ("wordllama",),
@@ -60,7 +60,7 @@ def test_a_model_file_with_another_hash_is_not_loaded(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(b"not it")
     with pytest.raises(IntegrityError, match="hash differs"):
-        checked(file, hashlib.sha256(b"it").hexdigest(), "embeddings")
+        read_verified(file, hashlib.sha256(b"it").hexdigest(), "embeddings")
 
 
 def test_a_package_that_is_not_installed_says_what_to_type() -> None:

@@ -89,7 +89,7 @@ PARTS = "def f(a: str, b: str) -> int:\n    left, right = a.split(':')\n    retu
 @pytest.mark.parametrize(
     ("code", "calls", "found"),
     [
-        (SEARCH, ("f('hello') → 'e'", "f('xyz out') → 'ou'"), "fails-on: `f("),
+        (SEARCH, ("f('hello') → 'e'", "f('xyz out') → 'ou'"), "crashes: `f("),
         (SWAP, ("f(1, 4) → 3", "f(2, 9) → 7"), "crashes: `f("),
         (UNSET, ("f([1, 2]) → 2", "f([5, 6, 7]) → 7"), "crashes: `f([2])` raises `UnboundLocalError"),
         (
@@ -311,7 +311,9 @@ async def test_a_finding_shows_line_and_fix_as_its_author_sees_them(workers: San
     code = "def f(a: str, *, tail: str = '') -> str:\n    b = a + tail\n    return b.index('q') and b\n"
     verdict = await judged(workers, code, "f('aq') → 'aq'", "f('abq', tail='zq') → 'abqzq'", snapshot=AROUND)
     problem = next(one for one in verdict.problems if one.code == "fails-on")
-    assert problem.message.startswith("`f('')` raises `ValueError: substring not found` at `return b.index('q') and b`")
+    assert problem.message.startswith(
+        "`f(' ')` raises `ValueError: substring not found` at `return b.index('q') and b`"
+    )
     assert problem.where.line == 3
     assert problem.fix == "handle that case, or name `ValueError` under `Raises:` if it is meant"
 

@@ -12,11 +12,10 @@ from tests.turn.receipt_work import (
     GROWN,
     NOTHING,
     REFUSED,
-    a_site,
     by_helper,
     conversation,
     killed,
-    prepared,
+    prepared_place,
     reported,
     reporting,
 )
@@ -28,8 +27,7 @@ from .test_page import in_browser, page, send
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[str]:
     """A site that `report` in this workspace may reach."""
-    with a_site() as place:
-        prepared(tmp_path, place)
+    with prepared_place(tmp_path) as place:
         yield place
 
 

@@ -62,7 +62,7 @@ async def test_every_part_of_the_style_works_at_every_window(tmp_path: Path, win
 
 @pytest.mark.parametrize("mode", ["auto", "native"])
 async def test_what_always_stays_is_shown_next_to_many_functions(at_desk: OpenDesk, mode: str) -> None:
-    here = await memgpt(at_desk, [send("Hello.")], model__context_tokens=8_448, model__mode=mode)
+    here = await memgpt(at_desk, [send("Hello.")], model__context_tokens=8_192, model__mode=mode)
     here.put("many.py", "\n\n".join(another(f"count_{number}") for number in range(40)))
     await here.workspace.workshop.reload()
     await here.say("Hi.")

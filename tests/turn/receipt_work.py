@@ -74,6 +74,14 @@ def a_site(*, is_silent: bool = False) -> Iterator[Place]:
             thread.join()
 
 
+@contextmanager
+def prepared_place(root: Path) -> Iterator[Place]:
+    """A site that `report` in a workspace may reach."""
+    with a_site() as place:
+        prepared(root, place)
+        yield place
+
+
 def kill(screen: Terminal) -> None:
     """End a program as a power cut would."""
     os.kill(screen.process.pid, signal.SIGKILL)

@@ -25,6 +25,7 @@ from .receipt_work import (
     kill,
     killed,
     prepared,
+    prepared_place,
     reported,
     reporting,
 )
@@ -33,8 +34,7 @@ from .receipt_work import (
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[str]:
     """A site that `report` in this workspace may reach."""
-    with a_site() as place:
-        prepared(tmp_path, place)
+    with prepared_place(tmp_path) as place:
         yield place
 
 

@@ -87,7 +87,9 @@ async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: Func
     assert places(bad) == [("example-disagrees", file.as_posix(), 29)]
 
 
-@pytest.mark.parametrize(("policy", "refused"), [("human", set()), ("agent", {"copy"}), ("import", {"copy"})])
+@pytest.mark.parametrize(
+    ("policy", "refused"), [("human", set()), ("agent", {"copy", "crashes"}), ("import", {"copy"})]
+)
 async def test_functions_of_one_file_are_held_against_their_examples_and_one_another(
     shop: FunctionService, tmp_path: Path, policy: Policy, refused: set[str]
 ) -> None:
@@ -96,7 +98,7 @@ async def test_functions_of_one_file_are_held_against_their_examples_and_one_ano
     assert {one.code for each in (first, copy, crash, strong) for one in each.problems if is_bad(one)} == refused
     assert ("weak-examples", file.as_posix(), 15) in places(first)
     assert ("copy", file.as_posix(), 20) in places(copy)
-    assert places(crash) == [("fails-on", file.as_posix(), 52)]
+    assert places(crash) == [("crashes", file.as_posix(), 52)]
     assert strong.problems == ()
     assert [one.stage for one in strong.stages][-4:] == ["duplicate", "fitted", "mutation", "robust"]
 

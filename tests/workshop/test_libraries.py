@@ -270,7 +270,7 @@ async def test_what_is_weak_and_what_is_a_copy_in_a_library_is_told_at_its_lines
     report = await taken(here, a_library(tmp_path, {"numbers.py": f"{CLAMP}\n\n{COPY}\n\n{CRASH}"}))
     assert outcomes(report) == {"clamp": "joined", "at_least": "refused", "initials": "joined"}
     found = {(one.code, one.where.line) for row in report.functions for one in row.problems}
-    assert found >= {("weak-examples", 15), ("copy", 20), ("fails-on", 52)}
+    assert found >= {("weak-examples", 15), ("copy", 20), ("crashes", 52)}
     (fix,) = {one.fix for row in report.functions for one in row.problems if one.code == "copy"}
     assert "say in its docstring how yours differs from `clamp`" in (fix or "")
 

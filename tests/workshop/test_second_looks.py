@@ -15,7 +15,7 @@ from agent_core.interfaces.render.call_log import changed_lines
 from agent_core.workspace.workspace import Workspace
 from tests.workshop.support import CLAMP, COPY, CRASH, STRONG
 
-LONG = CRASH.replace('    return "', '    time.sleep(0.05)\n    return "')
+LONG = CRASH.replace('    return "', '    time.sleep(0.1)\n    return "')
 BOTH = STRONG + "\n\n" + CLAMP
 
 
@@ -174,7 +174,7 @@ async def test_a_strict_team_is_warned_behind_a_save_and_refused_at_the_check(tm
         desk.put(CRASH)
         assert list((await desk.told()).noted) == ["initials"]
         verdict = await judged(desk, "initials")
-        assert [(one.code, one.severity) for one in verdict.problems] == [("fails-on", "warns")]
+        assert [(one.code, one.severity) for one in verdict.problems] == [("crashes", "warns")]
         assert desk.shop.names() == ["initials"]
 
 

@@ -298,13 +298,17 @@ def unlike(call: Arguments, examples: Sequence[Arguments]) -> list[str]:
 
 
 def _is_within(value: Value, seen: Sequence[Value]) -> bool:
-    """Check whether a value is of the types, sizes and ranges that were seen. A text that no example has may be of
-    another format.
+    """Check whether a value is of the types, sizes and ranges that were seen.
+
+    A text of other words than theirs may be of another format; a blank one is of none.
     """
     same = [other for other in seen if type(other) is type(value)]
     match value:
         case bool():
             return bool(same)
+        case str() if value:
+            words, rows = value.split(), [other.split() for other in same]
+            return any(len(words) <= len(row) for row in rows) and {*words} <= {*chain.from_iterable(rows)}
         case int() | float():
             return bool(same) and min(same) <= value <= max(same)
         case list() | tuple() | set() | frozenset():

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice, zip_longest
 
 from agent_core.base.problem import Evidence
 from agent_core.registry.function import Function
@@ -108,10 +108,11 @@ class Trial:
         self._until = time.monotonic() + draft.rules.robust_s
 
     def calls(self) -> Iterator[Arguments]:
-        """Yield the calls to try: those of the examples' values put together anew, then those at edges of the types."""
+        """Yield the calls to try: of the examples' values put together anew, and at edges of the types, in turn."""
         schema, most = self._function.parameters, self._draft.rules.robust_calls
         anew = (call for call, _name in recombined(self._examples, schema))
-        calls = {repr(call): call for call in (*islice(anew, most // 2), *edge_calls(schema, self._examples))}
+        in_turn = chain.from_iterable(zip_longest(islice(anew, most // 2), edge_calls(schema, self._examples)))
+        calls = {repr(call): call for call in in_turn if call is not None}
         if self._is_sent:
             known = {*map(repr, self._examples)}
         else:  # `wrapped("ab")[1]` does not show that what `wrapped` returns can be sent

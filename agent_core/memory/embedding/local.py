@@ -58,7 +58,7 @@ def _rows(matrix: Any) -> list[bytes]:  # Any: a numpy matrix
     return [row.tobytes() for row in matrix.astype("<f4")]
 
 
-def checked(path: Path, sha256: str, extra: str) -> bytes:
+def read_verified(path: Path, sha256: str, extra: str) -> bytes:
     """Return the content of a file that matches its hash.
 
     Raises:
