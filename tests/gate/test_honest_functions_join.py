@@ -160,7 +160,7 @@ HONEST = [
     ),
     promised(
         "first_price", "text: str", "str", "Return the first price in a text.",
-        'import re\nreturn re.search(r"\\d+\\.\\d\\d", text).group()',
+        'import re\nfound = re.search(r"\\d+\\.\\d\\d", text)\nreturn found.group() if found else ""',
         "first_price('tea 2.50') → '2.50'", "first_price('a 13.00 b 1.00') → '13.00'",
     ),
     promised(

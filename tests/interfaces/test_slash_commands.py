@@ -160,7 +160,7 @@ def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown
         screen.wait_for("✓ deleted count_vowels")
         screen.line("And now?")
         screen.wait_for("I know.")
-        assert " outside" not in screen.scrolled()
+        assert "⟳" not in screen.scrolled()
         assert "by you" not in screen.scrolled()
         assert "someone else" not in model.requests[-1].text
 
