@@ -66,6 +66,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     """
     from pydantic import ValidationError
 
+    from agent_core.base.misfit import sentence
     from agent_core.functions.foreign.entry import ServerEntry
 
     is_url = len(target) == 1 and "://" in target[0]
@@ -74,7 +75,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     try:
         entry = ServerEntry(**where, confined=is_confined, **options)
     except ValidationError as error:
-        raise UsageError(f"This is no MCP server: {error.errors()[0]['msg']}.", fix="See docs/mcp.md.") from error
+        raise UsageError(f"This is no MCP server: {sentence(error.errors()[0])}.", fix="See docs/mcp.md.") from error
     async with opened_library(door) as library:
         library.book.check_name(name)
         await library.trial(name, entry).client()  # what fails leaves no trace
