@@ -92,7 +92,7 @@ PARTS = (
         "Install",
         (
             Said("You need Linux on x86-64 (or WSL2) and Python 3.11 or newer. In a clone of the repository:"),
-            Shell("python3 -m venv ~/knapper && . ~/knapper/bin/activate"),
+            Shell("python3 -m venv ~/venv && . ~/venv/bin/activate"),
             Shell("pip install --quiet ."),
             Said("A workspace is a folder that contains your functions. Create one, and start:"),
             Shell("knapper init ~/my-assistant && cd ~/my-assistant"),

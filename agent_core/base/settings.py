@@ -7,7 +7,7 @@ nearest known one. Secrets never come from the file: `model.discover` reads them
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError
 from pydantic_settings import (
@@ -22,7 +22,9 @@ from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
 from .errors import SettingsError
 from .matching import nearest
+from .misfit import expected
 from .plain_files import read_plain
+from .settings_models import KEY_VARIABLE
 from .settings_models import ModelSettings as ModelSettings
 from .settings_models import NamedModel as NamedModel
 from .settings_models import SettingsSection as SettingsSection
@@ -252,6 +254,7 @@ class ReplSettings(SettingsSection):
 FILE_NAME = SETTINGS
 MOST_BYTES = 256 << 10
 PREFIX = "KNAPPER_"
+_AGENT: Final = r"^[A-Za-z0-9_-]{1,64}$"
 TOKEN = f"{PREFIX}TOKEN"  # of a client at a server
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
 _NOT_IN_FILE: Mapping[tuple[str, str], tuple[object, str]] = {  # with the default, and how else to set it
@@ -301,7 +304,7 @@ class Settings(BaseSettings):
     _models_from: Path | None = PrivateAttr(default=None)
     _plain: tuple[ModelSettings, Path | None] | None = PrivateAttr(default=None)
 
-    agent: str = Field("main", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="The agent that `run` talks to.")
+    agent: str = Field("main", pattern=_AGENT, description="The agent that `run` talks to.")
     instructions: str | None = Field(None, description="Replaces the built-in instructions of the agent.")
     model: ModelSettings = ModelSettings()
     models: dict[str, NamedModel] = Field(
@@ -441,13 +444,22 @@ def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+_IN_WORDS: Final = {
+    _AGENT: "up to 64 letters, digits, `_` and `-`",
+    KEY_VARIABLE: "a name such as `OPENAI_API_KEY`",
+    "model_type": "a table",
+    "dict_type": "a table",
+}
+
+
 def _explain(error: ValidationError) -> SettingsError:
     finding = error.errors()[0]
     key = ".".join(str(part) for part in finding["loc"])
     if finding["type"] == "extra_forbidden":
         return _unknown(key, known_keys())
+    wanted = _IN_WORDS.get(finding.get("ctx", {}).get("pattern", finding["type"])) or expected(finding)
     return SettingsError(
-        f"The setting `{key}` cannot be {finding['input']!r}: {finding['msg']}.",
+        f"The setting `{key}` cannot be {finding['input']!r}: expected {wanted}.",
         fix=f"Fix it in {FILE_NAME}, in its {PREFIX} variable or in the flag.",
     )
 

@@ -58,6 +58,8 @@ def test_an_address_that_only_the_file_names_gets_no_key_and_configure_says_so(t
         pytest.param(["--base-url", "https://x.test/v1?key=1"], "no user, password or query", id="key-in-address"),
         pytest.param(["--model", "tour"], "knapper run --model tour", id="tour-as-a-setting"),
         pytest.param(["--base-url", "sk-abc"], "not an address", id="key-as-address"),
+        pytest.param(["--agent", "once--x"], "The name `once--x` is reserved", id="agent-of-one-question"),
+        pytest.param(["--agent", "me"], "The name `me` is reserved", id="agent-as-a-word-of-models"),
     ],
 )
 def test_what_must_not_stand_in_the_file_is_not_taken_for_it(tmp_path: Path, arguments: list[str], says: str) -> None:

@@ -316,6 +316,22 @@ def test_a_script_that_a_server_may_not_read_is_named_with_the_command_that_lets
     assert main([command[1], command[2], "-C", str(tmp_path), *command[3:]]) == 0, "the command works as it stands"
 
 
+def test_a_path_that_is_let_in_counts_from_where_it_was_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "knapper.toml").touch()
+    (folder := tmp_path / "tools").mkdir()
+    (folder / "server.py").write_text(STRANGER.read_text())
+    told = does(folder, tool("echo"))
+    monkeypatch.chdir(folder)
+    command = [sys.executable, str(folder / "server.py"), str(told)]
+    assert main(["mcp", "add", "w", "--read", ".", "-C", str(tmp_path), "--", *command]) == 0, capsys.readouterr().err
+    assert main(["mcp", "list", "-C", str(tmp_path)]) == 0
+    assert "started, none of its tools approved" in capsys.readouterr().out
+    assert main(["mcp", "doctor", "w", "-C", str(tmp_path)]) == 1
+    assert "w: 1 tool, 0 approved\n! `echo` is not approved" in capsys.readouterr().out
+
+
 def test_a_script_in_the_home_folder_is_let_in_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,7 +359,7 @@ def test_a_server_that_fails_later_is_listed_as_failed_until_it_does_not(
         assert main(["mcp", "list", *where]) == 0
         return capsys.readouterr().out
 
-    assert "approved, 1 tools" in listed()
+    assert "approved, 1 tool " in listed()
     text = (tmp_path / "does.json").read_text()
     (tmp_path / "does.json").unlink()
     assert main(["mcp", "doctor", "strange", *where]) == 1
@@ -351,12 +367,12 @@ def test_a_server_that_fails_later_is_listed_as_failed_until_it_does_not(
     assert "exit code 1" in said
     assert "FileNotFoundError" in said
     assert "knapper mcp doctor" not in said
-    assert "failed, 1 tools" in (shown := listed())
+    assert "failed, 1 tool " in (shown := listed())
     assert "exit code 1" in shown
     (tmp_path / "does.json").write_text(text)
     assert main(["mcp", "doctor", "strange", *where]) == 0
     capsys.readouterr()
-    assert "approved, 1 tools" in listed()
+    assert "approved, 1 tool " in listed()
 
 
 async def test_a_model_reads_why_a_server_died_as_a_strangers_words_without_secrets(

@@ -204,3 +204,24 @@ async def test_turns_go_on_after_the_state_file_was_taken_away(
             while not isinstance(event := await listening.next(30), events.TurnEnded):
                 assert event is not None
             assert event.reply == "Hello again."
+
+
+async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(served: Serve) -> None:
+    server = await served([Say("")] * 12)
+    over = asyncio.Event()
+
+    async def fail_often() -> None:
+        for number in range(6):
+            await server.client.post(MESSAGES, json={"text": f"hello {number}"})
+            await server.frames(ends(number + 1))
+        over.set()
+
+    async def read_often() -> None:
+        while not over.is_set():
+            read = (await server.client.get(f"{MESSAGES}?last=300")).json()
+            rows = [*read["messages"], *read["ends"]]
+            assert all(row["seq"] <= read["after"] for row in rows), "what is above comes as an event, too"
+
+    async with asyncio.TaskGroup() as tasks:
+        for work in (fail_often, *[read_often] * 8):
+            tasks.create_task(work())

@@ -83,10 +83,17 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         pytest.param("[repl]\nzzzzzz = 3\n", "Known are: repl.bell, repl.keys", id="nothing near in a section"),
         pytest.param("[models.m]\ninput_price = 3\n", "Did you mean `models.m.price`?", id="a slip in a named model"),
         pytest.param("zzzzzz = 1\n", "Known are: agent, gate.candidate_kib", id="nothing near"),
-        pytest.param("[turn]\nmax_steps = 0\n", "`turn.max_steps` cannot be 0", id="out of range"),
-        pytest.param('[turn]\nmax_steps = "many"\n', "`turn.max_steps` cannot be 'many'", id="wrong type"),
-        pytest.param("turn = 3\n", "`turn` cannot be 3", id="a value for a section"),
-        pytest.param('agent = "../main"\n', "`agent` cannot be '../main'", id="a name that climbs"),
+        pytest.param("[turn]\nmax_steps = 0\n", "`turn.max_steps` cannot be 0: expected at least 1", id="out of range"),
+        pytest.param(
+            '[turn]\nmax_steps = "many"\n', "`turn.max_steps` cannot be 'many': expected a whole number", id="wrong type"
+        ),
+        pytest.param("turn = 3\n", "`turn` cannot be 3: expected a table", id="a value for a section"),
+        pytest.param(
+            'agent = "../main"\n', "`agent` cannot be '../main': expected up to 64 letters", id="a name that climbs"
+        ),
+        pytest.param("[model]\nstream = 3\n", "expected true or false", id="no truth"),
+        pytest.param('[model]\nmode = "fast"\n', "expected 'auto', 'native' or 'constrained'", id="no choice"),
+        pytest.param('[model]\nkey_variable = "PATH"\n', "expected a name such as `OPENAI_API_KEY`", id="no key"),
         pytest.param("[turn\n", "is not valid TOML", id="not TOML"),
     ],
 )
@@ -95,6 +102,7 @@ def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path,
     with pytest.raises(SettingsError) as caught:
         load(root)
     assert named in str(caught.value)
+    assert "Input" not in str(caught.value), "the library's words"
     assert caught.value.fix
 
 

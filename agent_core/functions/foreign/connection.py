@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -320,22 +320,25 @@ class ServerConnection:
         if not self.entry.confined:
             return own
         readable = ":".join(self._readable(program))
-        writable = ":".join([str(self._place.home), *self.entry.write])
+        writable = ":".join([str(self._place.home), *self._whole(self.entry.write)])
         return programs.python("-m", f"{__package__}.confined", readable, writable, *own)
 
     def _readable(self, program: str) -> list[str]:
         own_files = sorted({str(_around(place)) for place in (Path(program), Path(program).resolve())})
         python = (str(Path(sys.executable).resolve().parents[1]), sys.prefix, sys.base_prefix)
-        return [*_SYSTEM, *own_files, *python, *self.entry.read]
+        return [*_SYSTEM, *own_files, *python, *self._whole(self.entry.read)]
+
+    def _whole(self, paths: Sequence[str]) -> list[str]:
+        """Return paths of the entry as seen from the workspace: the server starts elsewhere."""
+        return [str(self._place.root / path) for path in paths]
 
     def _advice(self) -> str:
         """Return the command that lets a confined server read what its own command names, if it may not."""
         program = shutil.which(self.entry.command[0]) if self.entry.confined and self.entry.command else None
         if program is None:
             return ""
-        allowed = [
-            Path(place).resolve() for place in (*self._readable(program), *self.entry.write, str(self._place.home))
-        ]
+        places = (*self._readable(program), *self._whole(self.entry.write), str(self._place.home))
+        allowed = [Path(place).resolve() for place in places]
         command, folders = [*self.entry.command], list[str]()
         for at, word in enumerate(command[1:], 1):
             path = self._path_in(word)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.matching import did_you_mean
+from agent_core.base.misfit import sentence
 from agent_core.base.plain_files import read_plain
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import one_line
@@ -205,4 +206,4 @@ def _entry(name: str, table: object) -> ServerEntry:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, (name, *problem["loc"])))
-        raise WorkspaceError(f"`{where}` in {FILE} is wrong: {problem['msg']}.", fix="See docs/mcp.md.") from error
+        raise WorkspaceError(f"`{where}` in {FILE} is wrong: {sentence(problem)}.", fix="See docs/mcp.md.") from error

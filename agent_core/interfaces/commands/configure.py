@@ -199,9 +199,13 @@ def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
 
 
 def _check_beginning(root: Path, settings: Any) -> None:  # Any: Settings, which only bodies import
-    """Raise if the preset, the persona or the human of new agents is not there."""
+    """Raise if the agent cannot have its name, or the preset, the persona or the human of new agents is not there."""
+    from agent_core.workspace.agent_files import AgentFiles
+    from agent_core.workspace.group_file import is_group
     from agent_core.workspace.presets import preset, text_of
 
+    if not is_group(root, settings.agent):
+        AgentFiles(root, settings.agent).folder.check_name(settings.agent)
     preset(root, settings.memory.preset)
     if settings.memory.persona:
         text_of(root, "persona", settings.memory.persona)

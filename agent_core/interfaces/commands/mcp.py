@@ -4,8 +4,9 @@ import asyncio
 import difflib
 import json
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sized
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,15 +67,17 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     """
     from pydantic import ValidationError
 
+    from agent_core.base.misfit import sentence
     from agent_core.functions.foreign.entry import ServerEntry
 
     is_url = len(target) == 1 and "://" in target[0]
     where = {"url": target[0]} if is_url else {"command": target}
     is_confined = not (options.pop("unconfined") or is_url)
+    options |= {right: [str(Path.cwd() / path) for path in options[right]] for right in ("read", "write")}
     try:
         entry = ServerEntry(**where, confined=is_confined, **options)
     except ValidationError as error:
-        raise UsageError(f"This is no MCP server: {error.errors()[0]['msg']}.", fix="See docs/mcp.md.") from error
+        raise UsageError(f"This is no MCP server: {sentence(error.errors()[0])}.", fix="See docs/mcp.md.") from error
     async with opened_library(door) as library:
         library.book.check_name(name)
         await library.trial(name, entry).client()  # what fails leaves no trace
@@ -99,7 +102,8 @@ async def list_(door: Door) -> Result:
     lines = []
     for row in rows:
         mark = [("bad", f"  {row['state']}")] if row["state"] == "failed" else [f"  {row['state']}"]
-        lines.append(line(("name", row["name"]), *mark, f", {len(row['tools'])} tools  ", ("dim", _target(row))))
+        counted = "none of its tools approved" if row["state"] == "started" else _tools(row["tools"])
+        lines.append(line(("name", row["name"]), *mark, f", {counted}  ", ("dim", _target(row))))
         lines += [line("  ", row["problem"])] if row["state"] == "failed" else []
     return Result({"servers": rows}, lines, "" if rows else "There is none. Next: knapper mcp add NAME COMMAND…")
 
@@ -153,9 +157,9 @@ async def doctor(door: Door, name: str) -> Result:
         approved = library.book.tools(name, entry)
     now = {tool.name: tool.to_json() for tool in listing.tools.values()}
     changed = sorted(tool for tool in approved.keys() | now.keys() if approved.get(tool) != now.get(tool))
-    problems = [*listing.problems, *(f"{fence(tool, 80)} differs from what you approved" for tool in changed)]
+    problems = [*listing.problems, *(f"{fence(tool, 80)} {_change(tool, approved, now)}" for tool in changed)]
     data = {"name": name, "tools": len(now), "approved": len(approved), "problems": problems, "ok": not problems}
-    lines = [line(f"{name}: {len(now)} tools, {len(approved)} approved")]
+    lines = [line(f"{name}: {_tools(now)}, {len(approved)} approved")]
     lines += [line(("bad", "! "), problem) for problem in problems]
     return Result(data, lines, f"See: knapper mcp approve {name}" if changed else "", code=1 if problems else 0)
 
@@ -240,6 +244,16 @@ def _unstarted(name: str, entry: "ServerEntry", digest: str, given: str) -> Resu
         lines.insert(1, line(("bad", "  The digest is not that of the entry as it now is.")))
     data = {"name": name, "entry": entry.text, "digest": digest, "started": False}
     return Result(data, lines, code=1 if given else 0)
+
+
+def _change(tool: str, approved: Mapping[str, object], now: Mapping[str, object]) -> str:
+    if tool not in now:
+        return "is gone"
+    return "differs from what you approved" if tool in approved else "is not approved"
+
+
+def _tools(tools: Sized) -> str:
+    return f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
 
 
 def _target(row: dict[str, Any]) -> str:  # Any: JSON

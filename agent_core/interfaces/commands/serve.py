@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
@@ -83,11 +82,10 @@ def _tell(scene: CliContext, doors: "Doors") -> None:
     if scene.as_json:
         print_json({"url": doors.url, "login": doors.login, "workspace": str(scene.root.resolve())})
         return
-    print(f"Serving {scene.root.resolve()} at {doors.url}")  # noqa: T201  (what the user asked for)
+    print(f"Serving {scene.root.resolve()} at {doors.url}", flush=True)  # noqa: T201  (what the user asked for)
     scene.talk(
         f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it."
     )
-    sys.stdout.flush()
 
 
 @click.command()

@@ -209,10 +209,12 @@ async def messages(asked: Asked) -> object:
     """
     name = await known(asked)
     store, query = asked.rooms.state.store, asked.query
-    newest = await store.last_seq(name) if query.last else 0  # also if that is of a turn that left the conversation
+    # As of one number, also if that is of a turn that left the conversation: what comes meanwhile is an event after it.
+    newest = await store.last_seq(name) if query.last else _MOST_SEQ
     most = -1 if query.last else query.count
     lasts = (ENDED, RECEIPT)
-    read = await store.history(name, since=query.after, kinds=(*SAID, *lasts), most=most)
+    found = await store.history(name, since=query.after, kinds=(*SAID, *lasts), most=most)
+    read = [entry for entry in found if entry.seq <= newest]
     entries = [entry for entry in read if entry.seq < query.before and entry.kind not in lasts][-query.last :]
     whys = {entry.turn: entry.payload.get("text", "") for entry in read if entry.kind == ENDED}
     ended = await store.ended_turns(name, entries[0].seq) if entries else []
@@ -221,10 +223,10 @@ async def messages(asked: Asked) -> object:
     ends = [
         {"seq": row.seq, "turn": row.id, "reason": row.state, "text": whys.get(row.id, "")}
         for row in ended
-        if row.id in turns and row.state != DONE
+        if row.id in turns and row.state != DONE and row.seq <= newest
     ]
     rows = [{"seq": row.seq, "turn": row.turn, "kind": row.kind, "at": row.at, **row.payload} for row in entries]
-    after = max(entries[-1].seq if entries else query.after, newest)
+    after = newest if query.last else entries[-1].seq if entries else query.after
     is_running = asked.rooms.host.is_running(name)
     did = [{"turn": turn, "made": row.to_json(), "receipt": row.text} for turn, row in receipts.items()]
     return {

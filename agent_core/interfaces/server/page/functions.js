@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "/page/preact.js";
 import { api, count, Diff, Fault, part, plain, reaches, Rows, Source, Text, useLoaded, when } from "/page/kit.js";
 import { Outcome, Verdict } from "/page/verdict.js";
 
-const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];
+const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far"], ["By", "far"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];
 
 export function Functions({ chosen, go, beat }) {
   const [listed, fault] = useLoaded("/functions", beat);
@@ -14,7 +14,7 @@ export function Functions({ chosen, go, beat }) {
   if (chosen) return html`<${OneFunction} key=${chosen} name=${chosen} close=${() => go("Functions")} beat=${beat} />`;
   const rows = listed ? listed.functions : [], verdicts = gate ? gate.verdicts : {}, wanted = filter.trim().toLowerCase();
   const byName = new Map(rows.map((row) => [row.name, row]));
-  const shown = ranked ? ranked.map((name) => byName.get(name)).filter(Boolean) : rows.filter((row) => !wanted || `${row.name} ${row.module} ${row.description} ${row.standing}`.toLowerCase().includes(wanted));
+  const shown = ranked ? ranked.map((name) => byName.get(name)).filter(Boolean) : rows.filter((row) => !wanted || `${row.name} ${row.module} ${row.description} ${row.standing} ${row.source}`.toLowerCase().includes(wanted));
   const search = (event) => {
     event.preventDefault();
     if (!wanted) return;
@@ -27,7 +27,7 @@ export function Functions({ chosen, go, beat }) {
     ${gate && gate.pending.length > 0 && html`<p class="dim">Rejected, and kept to be corrected: ${gate.pending.map(plain).join(", ")}</p>`}
     ${listed && listed.rejected.length > 0 && html`<details><summary class="bad">${count(listed.rejected.length, "problem")} in files</summary><ul>${listed.rejected.map((problem) => html`<li>${plain(problem.path)}:${problem.line} ${plain(problem.message)}</li>`)}</ul></details>`}
     <${Rows} rows=${shown} heads=${HEADS} label="Functions" row=${(row) => html`<td><button class="link" onClick=${() => go("Functions", row.name)}>${row.name}</button></td><td class="wide">${plain(row.description)}</td>
-      <td class="far">${row.standing}</td><td class="far">${plain(reaches(row.reach))}</td><td class="far">${word(row)}</td><td class="far number">${row.calls}</td>`} />`;
+      <td class="far">${row.standing}</td><td class="far">${row.source}</td><td class="far">${plain(reaches(row.reach))}</td><td class="far">${word(row)}</td><td class="far number">${row.calls}</td>`} />`;
 }
 
 function OneFunction({ name, close, beat }) {
