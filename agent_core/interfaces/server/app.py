@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import ipaddress
 import socket
 import time
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -181,6 +183,8 @@ async def serve(
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[sock]))
             tell(doors)
+            await asyncio.to_thread(import_module, "agent_core.model.client")  # what the first message needs
+            gc.freeze()  # what is loaded stays: looking through it again and again would hold everybody up
             await stopping.wait()
             doors.end_streams()
             server.should_exit = True
