@@ -56,6 +56,7 @@ class Weighing:
 
 PAGE: Final = 10
 _CACHED: Final = 20_000
+_PER_ENTRY: Final = 40  # what one costs to read, in characters of `base/offload.py`
 _MESSAGES: Final = "messages"
 
 
@@ -106,7 +107,7 @@ class Recall:
         async with self._following:
             last = await self._store.last_message(self._agent)
             entries = await self._store.history(self._agent, since=last.seq if last else 0, kinds=KINDS)
-            messages = lines(entries)
+            messages = await aside(len(entries) * _PER_ENTRY, lines, entries)
             size = sum(len(message.text) for message in messages)
             utterances = await aside(size, derive, self._agent, messages, last, self._gap_minutes)
             for start in range(0, len(utterances), BATCH):
