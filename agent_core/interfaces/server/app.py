@@ -55,6 +55,7 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_LATE: Final = ("agent_core.model.client", "agent_core.functions.search.index")  # what the first message needs
 _HEADERS: Final = 32 << 10  # bytes of a request's head
 _HEAD_S: Final = 15.0  # for the head of a request, from its first byte or from the connection
 _MOST_CONNECTIONS: Final = 1_000
@@ -183,7 +184,8 @@ async def serve(
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[sock]))
             tell(doors)
-            await asyncio.to_thread(import_module, "agent_core.model.client")  # what the first message needs
+            for module in _LATE:
+                await asyncio.to_thread(import_module, module)
             gc.freeze()  # what is loaded stays: looking through it again and again would hold everybody up
             await stopping.wait()
             doors.end_streams()
