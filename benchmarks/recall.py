@@ -84,7 +84,7 @@ async def measure(  # Any: a name of a model; JSON
 async def searched(read: Read, question: str) -> list[int]:
     """The first rows that the product finds."""
     if isinstance(read.shelf, Archival):
-        ranked = await read.shelf.rank(asked.read(question, (), 0.0))
+        ranked = await read.shelf.rank(await asked.read(question, (), 0.0))
         return [row.seq for row in ranked[: DEPTHS[-1]]]
     ranking = await read.shelf.rank(question)
     return [said.seq for said in ranking.rows[: DEPTHS[-1]]]

@@ -6,14 +6,18 @@ whose published shape differs from its fields has a `to_json` of its own.
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from types import NoneType
 from typing import Any, Final
 
+_PLAIN: Final = frozenset({str, int, float, bool, NoneType})
 IF_SET: Final = {"if_set": True}
 """Metadata of a field that is left out while it is empty."""
 
 
 def to_json(value: object) -> Any:  # Any: values of JSON
     """Return the published JSON of a result."""
+    if type(value) in _PLAIN:  # most of a large value
+        return value
     if own := getattr(value, "to_json", None):
         return own()
     if is_dataclass(value):

@@ -6,6 +6,9 @@ expression, a sort, a parse) would hold the event loop up from a thread, too, an
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 from sandbox.wire.values import is_large
@@ -14,6 +17,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LARGE: Final = 4_000
 """Characters of a text: what is done with a shorter one takes no longer than the event loop can wait."""
+_HEAVY: Final = 64 << 10
+# One after another: several threads would only take turns with each other, and the event loop would wait for all of them.
+_lane: Final = ThreadPoolExecutor(1, "heavy")
 
 
 def bulk(value: Any) -> int:  # Any: what `sandbox.wire.values` carries
@@ -23,4 +29,12 @@ def bulk(value: Any) -> int:  # Any: what `sandbox.wire.values` carries
 
 async def aside(size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     """Return the result of the work, which runs in a thread if its input is large."""
-    return await asyncio.to_thread(work, *args, **named) if size > LARGE else work(*args, **named)
+    if size <= LARGE:
+        return work(*args, **named)
+    return await (alone if size > _HEAVY else asyncio.to_thread)(work, *args, **named)
+
+
+async def alone(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Return the result of the work, which runs in the thread for what is heavy, whatever its input is."""
+    run = partial(copy_context().run, work, *args, **named)
+    return await asyncio.get_running_loop().run_in_executor(_lane, run)

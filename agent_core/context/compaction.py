@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.offload import aside
 from agent_core.base.settings import MemorySettings
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.storage import SUMMARY, Entry
@@ -94,14 +95,11 @@ async def summarised(history: History, order: CompactionOrder, ask: AskFor) -> t
     covered = history.items[: cut(history.items, order.tail)]
     if not covered:
         return None
-    lines = [_material_line(item.shown) for item in covered if not is_pressure(item.whole)]
+    shown, size = [item.shown for item in covered if not is_pressure(item.whole)], sum(item.size for item in covered)
+    lines = await aside(size, lambda: [*map(_material_line, shown)])
     before = history.summary.text if history.summary else ""
     text = await _by_model(lines, before, order, ask) if _is_worth(lines, before, order) else ""
-    all_sentences = [
-        *_said_before(history.summary),
-        *(sentence for item in covered for sentence in _message_sentences(item.shown)),
-    ]
-    quotes = lost(all_sentences, text, order.chars - len(text)) if text else extract(all_sentences, order.chars)
+    quotes = await aside(size, _quotes, history.summary, shown, text, order.chars)
     count = sum(not isinstance(item.whole, Notice) for item in covered)
     covers = count + (history.summary.covers if history.summary else 0)
     request = _open_request(history.items, len(covered), history.summary)
@@ -124,6 +122,12 @@ def rebuilt(payload: dict[str, Any], messages: Sequence[Message]) -> dict[str, A
         quotes=tuple((quote.by, quote.text) for quote in quotes),
         open_request=before.open_request if before.open_request in requests else "",
     ).payload()
+
+
+def _quotes(before: Summary | None, messages: Sequence[Message], text: str, chars: int) -> list[Sentence]:
+    """Return the sentences that a summary must have besides its text; all that it has, where there is none."""
+    all_sentences = [*_said_before(before), *(one for message in messages for one in _message_sentences(message))]
+    return lost(all_sentences, text, chars - len(text)) if text else extract(all_sentences, chars)
 
 
 def _is_worth(lines: Sequence[str], before: str, order: CompactionOrder) -> bool:

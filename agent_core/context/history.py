@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.offload import aside
 from agent_core.base.untrusted import visible
 from agent_core.storage import BETWEEN, SUMMARY, USAGE, ClaimedTurn, Entry, Shape, TurnStore, fitting
 
@@ -64,6 +65,7 @@ _SHAPE: Final[Shape] = {
 # Roles, separators and the wire's own words around one message, in bytes.
 _ENVELOPE: Final = 24
 _LEAST_PAGE: Final = 200
+_PER_ENTRY: Final = 40  # what one costs to read, in characters of `base/offload.py`
 
 PRESSURE: Final = Notice(
     "Memory pressure: what you can see of this conversation is nearly as much as fits. Soon its oldest part is replaced"
@@ -275,9 +277,13 @@ async def resume(store: TurnStore, agent: str, history: History, read: ReadEntri
         summary = Summary.read(entries[-1].payload, entries[-1].seq, is_imported=entries[-1].is_imported)
         history.compact(summary)
         since = summary.upto
-    for entry in await store.history(agent, since=since):
-        if entry.seq < before:
+    said = [entry for entry in await store.history(agent, since=since) if entry.seq < before]
+
+    def add() -> None:
+        for entry in said:
             history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
+
+    await aside(len(said) * _PER_ENTRY, add)
 
 
 async def pop(store: TurnStore, agent: str) -> list[Entry]:

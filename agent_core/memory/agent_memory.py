@@ -9,7 +9,7 @@ from agent_core.storage import Counts, SectionRow, Store
 from .archival import Archival
 from .block import Sections
 from .blocks import Blocks
-from .journal_messages import KINDS, lines
+from .journal_messages import KINDS, read_messages
 from .planned_edit import EditAuthor, PlannedEdit, refused
 from .recall import Recall
 from .source_catalog import Sources
@@ -53,7 +53,7 @@ class _Unindexed:
         entries = await store.history(agent, since=self.upto, kinds=KINDS)
         if entries:
             self.upto = entries[-1].seq
-            self.messages += len(lines(entries))
+            self.messages += len(await read_messages(entries))
         return self.messages
 
 

@@ -87,7 +87,7 @@ class Archival:
         required_tags = set(_tags(tags))
         if not query.strip():
             return await self._newest(sorted(required_tags), page, count)
-        question = search_query.read(search_query.heard(query), (), self._clock.now())
+        question = await search_query.read(search_query.heard(query), (), self._clock.now())
         ranked = [row for row in await self.rank(question) if required_tags <= set(row.tags)]
         shown = page_of(ranked, page, count)
         told = remarks(question, [row.text for row in shown], self.vectors.trouble)

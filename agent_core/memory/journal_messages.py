@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_core.base.offload import aside
 from agent_core.storage import Entry, RecallMessage
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
@@ -16,6 +17,7 @@ from . import words
 KINDS: Final = ("user", "assistant")
 SENDING: Final = frozenset({"send_message"})
 _MINUTE: Final = 60.0
+_PER_ENTRY: Final = 40  # what one costs to read, in characters of `base/offload.py`
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,12 @@ class JournalMessage:
     turn: str = ""
 
 
-def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
+async def read_messages(entries: Sequence[Entry]) -> list[JournalMessage]:
     """Return the messages among entries. A user's may name its speaker; of a reply that sends, what it sends counts."""
+    return await aside(len(entries) * _PER_ENTRY, lines, entries)
+
+
+def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
     return [
         JournalMessage(entry.seq, str(entry.payload.get("speaker") or entry.kind), text, entry.at, entry.turn)
         for entry in entries

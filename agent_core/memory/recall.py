@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.clock import Clock
-from agent_core.base.offload import aside
+from agent_core.base.offload import alone, aside
 from agent_core.storage import RecallMessage, SaveSaid, Store
 
 from . import dates, search_query, words
 from .embedding import Embedder
 from .evidence import CountedMessage, RecallEvidence, pool, row, weights
-from .journal_messages import KINDS, derive, lines
+from .journal_messages import KINDS, derive, read_messages
 from .results import FoundItem, ResultPage, bounded, page_of, remarks
 from .vectors import BATCH, ShelfVectors
 
@@ -106,7 +106,7 @@ class Recall:
         async with self._following:
             last = await self._store.last_message(self._agent)
             entries = await self._store.history(self._agent, since=last.seq if last else 0, kinds=KINDS)
-            messages = lines(entries)
+            messages = await read_messages(entries)
             size = sum(len(message.text) for message in messages)
             utterances = await aside(size, derive, self._agent, messages, last, self._gap_minutes)
             for start in range(0, len(utterances), BATCH):
@@ -139,7 +139,7 @@ class Recall:
             UsageError: one of them is no date that can be read.
         """
         now = self._clock.now()
-        start, end = dates.read(first, now), dates.read(last or first, now)
+        start, end = [await alone(dates.read, text, now) for text in (first, last or first)]
         return await self.between(min(start[0], end[0]), max(start[1], end[1]), page, count)
 
     async def rank(self, query: str) -> Ranking:
@@ -158,7 +158,7 @@ class Recall:
         worded = await self._store.search_words("recall", self._agent, sought, limits["words"])
         if not self._speakers:
             await self._load(read, (hit.seq for hit in worded))
-        question = search_query.read(query, self._speakers, self._clock.now())
+        question = await search_query.read(query, self._speakers, self._clock.now())
         vector = await self.vectors.of(question.about)
         neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
         hits = {hit.seq for hit in [*worded, *neighbors]}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_core.base.language import stem
+from agent_core.base.offload import alone
 
 from . import dates
 from .words import STOP, content, forms, split
@@ -43,8 +44,15 @@ def heard(query: str) -> str:
     return query[:LONGEST]
 
 
-def read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
-    """Parse a question; `speakers` are the authors of the messages to be searched."""
+async def read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
+    """Parse a question; `speakers` are the authors of the messages to be searched.
+
+    Times are looked for in up to two hundred languages, which takes a second.
+    """
+    return await alone(_read, text, frozenset(speakers), now)
+
+
+def _read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
     spoken = set(split(text))
     names = {name: _names(name) for name in speakers}
     words = {stem(word): word for word in reversed(content(text) or split(text))}

@@ -69,7 +69,7 @@ def function_service(
     registry = Registry(Snapshot.empty(reserved))
     rules = _rules(settings, reserved)
     joined = JoinedFunctions(registry.snapshot, lambda: cage.foreign)
-    finder = FunctionSearch(models.function_embedder() if models else None, store, joined.snapshot)
+    finder = FunctionSearch(models.function_embedder if models else None, store, joined.snapshot)
     return FunctionService(
         root,
         store,

@@ -5,7 +5,7 @@ Models that are idle stay open: a run of a helper, or a turn of an agent behind,
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -71,9 +71,10 @@ class ModelOpener:
         confirmed = partial(is_confirmed, self._root)
         return await choose(settings, self.environment, weights=_best_installed, engine=has_engine, confirmed=confirmed)
 
+    @cached_property
     def embedder(self) -> Embedder | None:
-        """Return the embedder that finds texts by meaning; until the user confirms the address it fails, and nothing is
-        sent.
+        """The embedder that finds texts by meaning, one for all agents; until the user confirms the address it fails,
+        and nothing is sent.
         """
         memory = self._settings.memory
         url = self._settings.model.base_url or self.environment.get("OPENAI_BASE_URL") or ""
@@ -81,10 +82,10 @@ class ModelOpener:
         check = partial(doctor.check_texts, self._settings, self.environment)
         return embedder(memory.embedding, model=memory.embedding_model, url=url, key=key, check=check)
 
+    @cached_property
     def function_embedder(self) -> Embedder | None:
-        """Return the embedder that finds functions by meaning: one of this machine, since every message is a need."""
-        name = self._settings.memory.embedding
-        return embedder("wordllama" if name == "endpoint" else name)
+        """The embedder that finds functions by meaning: one of this machine, since every message is a need."""
+        return embedder("wordllama") if self._settings.memory.embedding == "endpoint" else self.embedder
 
     async def aclose(self) -> None:
         """Close the reader's model."""

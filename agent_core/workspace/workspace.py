@@ -405,7 +405,7 @@ class Workspace:
             self.workshop,
             self._cage,
             self._clock,
-            self._models.embedder(),
+            self._models.embedder,
             self._models.open,
             self._idle_models,
             self._save,
@@ -454,7 +454,7 @@ class Workspace:
         own = [host_function.function for host_function in host_functions.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
         report = await doctor.examine(self.settings, self._cage, self._store, self._models.choose, functions)
-        report["embedding"] = await doctor.embedding(self.settings.memory.embedding, self._models.embedder)
+        report["embedding"] = await doctor.embedding(self.settings.memory.embedding, lambda: self._models.embedder)
         return {**report, "packages": await self.workshop.granting.packing.health()}
 
     async def sandbox_level(self) -> str:

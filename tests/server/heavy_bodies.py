@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 CHAT: Final = "/v1/chat/completions"
 RESPONSES: Final = "/v1/responses"
@@ -14,6 +15,7 @@ CALL: Final = "/api/v1/functions/slugify/call"
 COMMANDS: Final = "/api/v1/commands"
 IMPORT: Final = "/api/v1/agents/import"
 _MOST: Final = 2 << 20
+_JSON: Final = "Content-Type: application/json"
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,90 @@ def _conversation(rows: list[str]) -> bytes:
     return ('{"model":"main","messages":[' + "".join(text) + '{"role":"user","content":"a"}]}').encode()
 
 
+@dataclass(frozen=True)
+class Crowd:
+    """Several of one request at once."""
+
+    name: str
+    heavy: Heavy
+    count: int
+
+
+def crowds() -> Iterator[Crowd]:
+    """Requests that are harmless alone."""
+    ready = {heavy.name: heavy for heavy in (*others(), *conversations(), *unknown_keys(), *tools())}
+    for name in ("open calls", "numbers of 4,300 digits", "mcp: arguments of unknown keys", "fractions", "a pattern"):
+        heavy = ready.get(name) or ready[f"tools: {name}"]
+        yield Crowd(f"12 × {name}", heavy, 12)
+    for path in ("/api/v1/doctor", "/api/v1/tree", "/api/v1/functions/search?need=a"):
+        yield Crowd(f"20 × {path}", Heavy(path, path, b"", "GET"), 20)
+
+
+MANY: Final = '''
+def many(n: int) -> list[int]:
+    """Return the numbers below n.
+
+    Args:
+        n: How many.
+
+    Examples:
+        >>> many(2)
+        [0, 1]
+        >>> many(3)
+        [0, 1, 2]
+    """
+    return list(range(n))
+'''
+PUT_MANY: Final = Heavy("put", "/api/v1/functions/many", json.dumps({"source": MANY, "module": "big"}).encode(), "PUT")
+
+
+def large_answers() -> Iterator[Heavy]:
+    """Small requests whose answers are large, at each door that calls functions; `many` has to be there."""
+    arguments = {"n": 100_000}
+    for verb in ("call", "test", "trace"):
+        path = f"/api/v1/functions/many/{verb}"
+        yield Heavy(f"{verb}: a hundred thousand", path, json.dumps({"arguments": arguments}).encode())
+    words = ["functions", "call", "many", "--args", json.dumps(arguments)]
+    yield Heavy("command: a hundred thousand", COMMANDS, json.dumps({"words": words}).encode())
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": "many", "arguments": arguments, "_meta": meta}
+    head = ("MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: many")
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    yield Heavy("mcp: a hundred thousand", MCP, json.dumps(body).encode(), headers=(*head, _JSON))
+
+
+def sources() -> Iterator[Heavy]:
+    """Texts of functions, as long as they may be."""
+    most = 199_900
+    texts = {
+        "statements": "a=1\n" * (most // 4),
+        "fields": "x = [" + "f'{a}'," * (most // 7 - 10) + "]",
+        "lists": "x = " + "[" * 90 + "1," * (most // 2 - 200) + "]" * 90,
+        "unions": "def f(a: " + "int | " * (most // 6 - 20) + "int) -> int:\n    return 1\n",
+        "ligatures": "x = '" + "\ufdfa" * (most // 3) + "'",
+    }
+    for name, text in texts.items():
+        yield Heavy(f"put: {name}", "/api/v1/functions/f", json.dumps({"source": text}).encode(), "PUT")
+        check = {"source": text, "name": "f"}
+        yield Heavy(f"check: {name}", "/api/v1/functions/check", json.dumps(check).encode())
+        words = {"words": ["functions", "create", "f", "-"], "texts": {"-": text}}
+        yield Heavy(f"command: {name}", COMMANDS, json.dumps(words).encode())
+
+
+def questions() -> Iterator[Heavy]:
+    """Questions that may name times in any language."""
+    for part in ("\u12db\u122c 12 ", "\u00e9 1 2 3 ", "\u00e9.,:-/", "\u00e9 may march "):
+        text = (part * 1_000)[:1_990]
+        path = f"/api/v1/agents/main/search?where=both&query={quote(text)}"
+        yield Heavy(f"search for {part}", path, b"", "GET")
+        words = {"words": ["memory", "search", text]}
+        yield Heavy(f"command: search for {part}", COMMANDS, json.dumps(words).encode())
+
+
 def all_of_them() -> list[Heavy]:
     """Every one."""
     return [
@@ -193,4 +279,6 @@ def all_of_them() -> list[Heavy]:
         *heads(),
         *tools(),
         *conversations(),
+        *sources(),
+        *questions(),
     ]

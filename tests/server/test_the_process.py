@@ -43,6 +43,11 @@ class Process:
         headers = {"Authorization": f"Bearer {token}"}
         self.client = httpx2.Client(base_url=self.told["url"], headers=headers, timeout=60)
 
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
     def end(self, how: int) -> int:
         """Send a signal, and return the exit code."""
         self.client.close()

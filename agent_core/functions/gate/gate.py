@@ -160,7 +160,7 @@ class Gate:
         for stages in _at_once((*self._stages, READER) if challenging or reading else self._stages):
             draft, stage_reports = await _ask_all(stages, draft, bench)
             reports += stage_reports
-        return _verdict(draft, tuple(reports))
+        return await aside(draft.size, _verdict, draft, tuple(reports))
 
     async def judge_module(
         self,

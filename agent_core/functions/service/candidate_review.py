@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from agent_core.access.grants import Question
 from agent_core.base.json_form import to_json
+from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem, Severity
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
@@ -54,7 +55,7 @@ class CandidateReview:
         challenging: bool = False,
     ) -> PlannedChange:
         """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
-        candidate, fixes = self._translated(candidate)
+        candidate, fixes = await aside(len(candidate.code), self._translated, candidate)
         ground = _with_text(snapshot, candidate.module, candidate.around)
         granting = self._granting.during(work.author.approvals)
         granted = await granting.ungranted(ground)

@@ -49,12 +49,12 @@ async def check(jobs: Iterable[ReviewJob], judge: Judge, tell: Callable[[Judgmen
         for row in await waiting.popleft():
             tell(row)
 
+    reading = iter(jobs)
     async with asyncio.TaskGroup() as group:
-        for job in jobs:
+        while (job := await asyncio.to_thread(next, reading, None)) is not None:
             waiting.append(group.create_task(_judged(job, judge)))
             while len(waiting) >= _WINDOW or (waiting and waiting[0].done()):
                 await tell_first()
-            await asyncio.sleep(0)
         while waiting:
             await tell_first()
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.source import too_much
 from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition
 from sandbox.wire.foreign import read_toml
@@ -83,6 +84,8 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
 
     Where nothing is to be mapped, all that is foreign is named.
     """
+    if too_much(text):  # it is refused where it is read
+        return Adapted(text, {}, (), frozenset())
     try:
         tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -13,6 +13,7 @@ from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
+from agent_core.base.offload import aside
 from agent_core.base.untrusted import visible
 from agent_core.registry.registry import Registry
 from agent_core.registry.schema import read_module
@@ -23,7 +24,7 @@ from sandbox import FunctionCall, Job, RequestRefused
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
 
-from ..answers import CallReport, show_value
+from ..answers import CallReport, show_value, size_of
 from ..debug import Debugger, DebuggerSeat, Watch
 from ..debug.recording import RecordedOutcome, Row, first_few
 from ..sandbox_client import SandboxClient
@@ -143,8 +144,9 @@ class Replays:
                 outcome = await self._cage.run(job, Curtain(CallSecrets(self._cage.secrets, row.function), heard))
         finally:
             watch.close()
-        then, report = RecordedOutcome.from_json(row.data["outcome"]), CallReport.of(outcome)
-        now = RecordedOutcome.of(report)
+        then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)
+        report = await aside(size, CallReport.of, outcome)
+        now = await aside(size, RecordedOutcome.of, report)
         return Replay(
             call,
             row.function,

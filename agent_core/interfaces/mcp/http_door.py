@@ -4,6 +4,7 @@ It is opened by the first request to it, since the package `mcp` takes a second 
 """
 
 import asyncio
+import gc
 import importlib.util
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -62,6 +63,8 @@ class HttpDoor:
     async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
         await asyncio.to_thread(import_module, "agent_core.interfaces.mcp.server")
         from .server import McpDoor, SessionManager  # noqa: PLC0415 - see above
+
+        gc.freeze()  # what is loaded stays: looking through it again and again would hold everybody up
 
         door = McpDoor(self._workspace, lambda request: request.scope["identity"])
         manager = SessionManager(door.server, max_sessions=_MOST_SESSIONS, session_idle_timeout=_IDLE_S)

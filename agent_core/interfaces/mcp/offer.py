@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from agent_core.access.grants import Approvals
 from agent_core.base import syntax
 from agent_core.base.errors import KnapperError, UsageError
+from agent_core.base.offload import aside, bulk
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
@@ -203,7 +204,7 @@ class Offer:
             await self.questions.settle(name)
         if report.quarantined is not None:
             self._chosen.snapshot = None
-        return _answer(function, report)
+        return await aside(bulk(report.value), _answer, function, report)
 
     def _caller(self) -> Author | None:
         """Return who a call is made for: its questions wait, unless the file of grants decides alone."""

@@ -79,7 +79,9 @@ class A2aDoor:
             id = asked.id
             if asked.verb in ("stream", "follow"):
                 request.scope["open_stream"]()
-            return await self._answered(agent, asked, identity)
+            place = await self._place(agent, asked, identity)
+            request.scope["body_done"]()
+            return await self._answered(place, asked)
         except RpcError as error:
             return json_response(
                 {"jsonrpc": "2.0", "id": id, "error": {"code": error.number, "message": error.message}}
@@ -94,12 +96,11 @@ class A2aDoor:
         name = request.path_params.get("agent") or self._rooms.workspace.settings.agent
         return await self._rooms.known(name, identity)
 
-    async def _answered(self, agent: str, asked: RpcRequest, identity: Identity) -> Response:
+    async def _answered(self, place: _TaskPlace, asked: RpcRequest) -> Response:
         dialect = TaskDialect(is_v1=asked.is_v1)
         if asked.verb in ("stream", "follow"):
-            frames = self._frames(await self._place(agent, asked, identity), asked, dialect)
+            frames = self._frames(place, asked, dialect)
             return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
-        place = await self._place(agent, asked, identity)
         if asked.verb == "send":
             view = await (self._settled(place) if asked.waits else self._view(place))
             result = dialect.result(view)

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import ipaddress
 import socket
 import time
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,6 +55,7 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_LATE: Final = ("agent_core.model.client", "agent_core.functions.search.index")  # what the first message needs
 _HEADERS: Final = 32 << 10  # bytes of a request's head
 _HEAD_S: Final = 15.0  # for the head of a request, from its first byte or from the connection
 _MOST_CONNECTIONS: Final = 1_000
@@ -181,6 +184,9 @@ async def serve(
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[sock]))
             tell(doors)
+            for module in _LATE:
+                await asyncio.to_thread(import_module, module)
+            gc.freeze()  # what is loaded stays: looking through it again and again would hold everybody up
             await stopping.wait()
             doors.end_streams()
             server.should_exit = True

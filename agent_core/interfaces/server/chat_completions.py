@@ -139,22 +139,24 @@ class ChatDoor:
         try:
             if asked.stream:
                 request.scope["open_stream"]()
-            return await self._reply(asked, request.scope["identity"])
+            turn = await self._turn(asked, request.scope["identity"])
+            request.scope["body_done"]()
+            if asked.stream:
+                return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
+            return await turn.whole()
         except KnapperError as error:
             return refusal(error)
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
-    async def _reply(self, asked: ChatRequest, identity: Identity) -> Response:
+    async def _turn(self, asked: ChatRequest, identity: Identity) -> "_Completion":
         identity.needs("chat")
         agent = await model_agent(self._rooms, identity, asked.model)
         client = await client_terms(self._rooms, agent, asked)
         messages = await aside(len(asked.messages) * PER_MESSAGE, asked.read)
+        asked.messages.clear()  # they would be kept as long as the turn takes
         thread = await self._threads.take_up(identity, asked.model, messages, client, owner=asked.owner(identity.name))
-        turn = _Completion(self._threads, thread, asked)
-        if asked.stream:
-            return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
-        return await turn.whole()
+        return _Completion(self._threads, thread, asked)
 
 
 async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:

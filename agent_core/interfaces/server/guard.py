@@ -9,8 +9,8 @@ import json
 import logging.handlers
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
@@ -33,6 +33,9 @@ from .responses import failure
 KEY: Final = "Knapper-Key"
 """The header with which the page proves that it is the one that was logged in: every port gets the cookie."""
 MOST_BODY: Final = 2 << 20
+_MOST_OF_STRANGERS: Final = 16 << 10  # of a body: they can only log in
+_LARGE: Final = 256 << 10
+_LARGE_AT_ONCE: Final = 2  # bodies of this size of one token, until what they ask for has begun; the others wait unread
 MOST_VALUES: Final = 100_000  # of its JSON: each is made before it can be looked at
 _BODY_S: Final = 15.0  # for the whole body of a request
 _LOOK_S: Final = 15.0  # after which an open stream must still be its token's
@@ -127,6 +130,32 @@ class OpenStreams:
                 self._open[name] -= 1
 
 
+class LargeBodies:
+    """The large bodies that are being read, by token: what is made of one takes many times its size."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, asyncio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def of_request(self, name: str, headers: Headers) -> AsyncIterator[Callable[[], None]]:
+        """Wait until a request's body may be read; give what says that no more is needed of it."""
+        length = headers.get("content-length", "")
+        is_small = "transfer-encoding" not in headers and not (length.isdecimal() and int(length) > _LARGE)
+        slot = self._slots.setdefault(name, asyncio.Semaphore(_LARGE_AT_ONCE))
+        is_held = not is_small and await slot.acquire()
+
+        def leave() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                slot.release()
+
+        try:
+            yield leave
+        finally:
+            leave()
+
+
 class Guard:
     """The outermost application."""
 
@@ -136,6 +165,7 @@ class Guard:
         """Create the guard. `hosts` are the names, with ports where they are not the usual ones, that clients use."""
         self._app = app
         self._streams = OpenStreams()
+        self._large = LargeBodies()
         self._tokens = tokens
         self._sessions = sessions
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -174,9 +204,12 @@ class Guard:
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         headers, identity = Headers(scope=scope), await self._checked(scope)
         scope["identity"], seen.name = identity, identity.name if identity else "-"
-        heard = _Heard(await _body(headers, receive), receive, partial(self._is_still, headers, identity))
-        with self._streams.of_request(seen.name) as scope["open_stream"]:
-            await self._app(scope, heard, send)
+        async with self._large.of_request(seen.name, headers) as scope["body_done"]:
+            body = await _body(headers, receive, MOST_BODY if identity else _MOST_OF_STRANGERS)
+            heard = _Heard(body, receive, partial(self._is_still, headers, identity))
+            del body
+            with self._streams.of_request(seen.name) as scope["open_stream"]:
+                await self._app(scope, heard, send)
         if heard.is_cut_off and seen.status and not seen.is_over:
             await send({"type": "http.response.body"})
 
@@ -280,12 +313,12 @@ class _Heard:
         return {"type": "http.disconnect"}
 
 
-async def _body(headers: Headers, receive: Receive) -> bytes:
+async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
     if headers.get("content-encoding", "identity") != "identity":
         raise ApiRefusal(415, "compressed", "Compressed requests are not read.", "Send it without Content-Encoding.")
     length = headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > MOST_BODY:
-        raise _too_large()
+    if length.isdecimal() and int(length) > most:
+        raise _too_large(most)
     parts, size, more = [], 0, True
     try:
         async with asyncio.timeout(_BODY_S):
@@ -295,8 +328,8 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
                     raise ApiRefusal(400, "gone", "The request ended before its body did.")
                 parts.append(message.get("body", b""))
                 size, more = size + len(parts[-1]), message.get("more_body", False)
-                if size > MOST_BODY:
-                    raise _too_large()
+                if size > most:
+                    raise _too_large(most)
     except TimeoutError:
         raise ApiRefusal(408, "slow", f"The body took longer than {_BODY_S:g} s.") from None
     body = b"".join(parts)
@@ -305,8 +338,9 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
     return body
 
 
-def _too_large() -> ApiRefusal:
-    return ApiRefusal(413, "too-large", f"A request may have {MOST_BODY >> 20} MiB.")
+def _too_large(most: int) -> ApiRefusal:
+    size = f"{most >> 20} MiB" if most == MOST_BODY else f"{most >> 10} KiB without a token"
+    return ApiRefusal(413, "too-large", f"A request may have {size}.")
 
 
 def _is_from_elsewhere(headers: Headers, path: str) -> bool:

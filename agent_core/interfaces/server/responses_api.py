@@ -174,6 +174,7 @@ class ResponsesDoor:
             return refusal(error)
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
+        request.scope["body_done"]()
         response = _Response(self._threads, thread, asked)
         if asked.stream:
             return StreamingResponse(response.stream(), media_type="text/event-stream", headers=STREAM)
@@ -184,6 +185,7 @@ class ResponsesDoor:
         client = await client_terms(self._rooms, agent, asked)
         size = PER_MESSAGE * (1 if isinstance(asked.input, str) else len(asked.input))
         messages = await aside(size, asked.read)
+        asked.input = ""  # it would be kept as long as the turn takes
         previous = asked.previous_response_id or ""
         owner = asked.owner(identity.name)
         return await self._threads.take_up(identity, asked.model, messages, client, owner=owner, response=previous)
