@@ -13,21 +13,16 @@ from agent_core.registry import docstring
 from agent_core.registry.examples import find as find_examples
 
 from .draft import Draft
-from .fixes import (
+from .fix_docstring import (
     STYLE_MARKS,
-    View,
     add_description,
-    add_imports,
-    add_self,
     describe_parameters,
-    has_other_examples,
     hint_from_docstring,
     hint_none,
-    import_from_workspace,
     to_google,
-    uses_workspace,
-    write_prompts,
 )
+from .fix_imports import add_imports, import_from_workspace, uses_workspace
+from .fix_view import View, add_self
 from .tree import find, functions, nodes_of, parse, takes_self
 
 _ROUNDS = 4
@@ -69,7 +64,6 @@ REPAIRS: tuple[Repair, ...] = (
         lambda view: view.words and view.undescribed,
         describe_parameters,
     ),
-    Repair("example-form", "wrote its examples as doctests", has_other_examples, write_prompts),
     Repair(
         "docstring-types",
         "wrote the types that the docstring names as hints",

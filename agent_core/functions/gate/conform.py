@@ -22,29 +22,9 @@ STAGE = "conform"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
 # Builtins that make poor names for a parameter: the body can no longer use what they stand for.
-_COMMON = BUILTINS - {
-    "id",
-    "dir",
-    "format",
-    "hash",
-    "license",
-    "credits",
-    "copyright",
-    "help",
-    "next",
-    "all",
-    "any",
-    "_",
-}
-_BETTER = {
-    "list": "items",
-    "dict": "mapping",
-    "str": "text",
-    "set": "items",
-    "input": "text",
-    "type": "kind",
-    "sum": "total",
-}
+_COMMON_WORDS = """id dir format hash license credits copyright help next all any _"""
+_COMMON = BUILTINS - {*_COMMON_WORDS.split()}
+_BETTER = {"list": "items", "dict": "mapping", "str": "text", "set": "items", "input": "text", "type": "kind"}
 
 
 def conform(draft: Draft) -> Draft:

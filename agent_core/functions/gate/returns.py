@@ -10,27 +10,8 @@ from .tree import FunctionNode, literal, own_nodes, parameters
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Raise)
 _LEAVES = (ast.Return, ast.Raise)
-_HARMLESS = frozenset(
-    [
-        "len",
-        "sum",
-        "min",
-        "max",
-        "sorted",
-        "str",
-        "repr",
-        "int",
-        "float",
-        "bool",
-        "abs",
-        "round",
-        "any",
-        "all",
-        "type",
-        "isinstance",
-        "print",
-    ]
-)
+_HARMLESS_WORDS = """len sum min max sorted str repr int float bool abs round any all type isinstance print"""
+_HARMLESS = frozenset(_HARMLESS_WORDS.split())
 
 
 def reachable(statements: list[ast.stmt]) -> list[ast.stmt]:

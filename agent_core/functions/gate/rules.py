@@ -78,7 +78,6 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "native-code": "refuses",
                 "top-level-statement": "warns",
                 "unreachable-code": "warns",
-                "todo": "warns",
                 "stub-passes": "warns",  # of an argument that came back, rightly
                 "weak-examples": "warns",
                 "not-json": "refuses",

@@ -1,17 +1,15 @@
 """Stage 4, substance: checks that the function does something with its arguments.
 
-Pure. Looks for bodies that are empty, announce work to come, answer the same whatever comes in, hand an
+Pure. Looks for bodies that are empty, answer the same whatever comes in, hand an
 argument back, only print, or leave a parameter unused. What is said here is certain from the tree alone. Of what the
 function calls in its own text, only what is not written yet refuses; what always answers the same is a doubt.
 """
 
 import ast
-import re
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
 
-from sandbox.wire.lines import bare_lines, lines_of, reader_of
+from sandbox.wire.lines import bare_lines
 
 from .draft import Draft, Finding
 from .returns import constant_answer, echoed_parameter, has_effects, only_prints, reachable, returned
@@ -19,14 +17,7 @@ from .tree import FunctionNode, body, calls_of, nodes_of, own_nodes, parameters
 from .uses import uses
 
 STAGE = "substance"
-_WORK_TO_COME = re.compile(
-    r"\b(?:TODO|FIXME)\b|(?i:\byour (?:code|logic|implementation)\b|\b(?:implementation|code|logic) goes here\b"
-    r"|\bimplement (?:this|me|later|the (?:logic|function))\b"
-    r"|^#?\s*(?:placeholder|stub|not (?:yet )?implemented|to be implemented)\b)"
-)
-_MISSING = re.compile(r"(?i)\b(?:goes|go|comes|belongs) here\b")  # only where nothing else is
 _SCOPES = frozenset([ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef])
-_SAYING = (ast.Return, ast.Expr, ast.Raise)
 HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
 
 
@@ -34,21 +25,21 @@ def substance(draft: Draft) -> Draft:
     """Return the draft with every sign that the promised function is hollow."""
     if draft.function is None:
         return draft.skip("there is no function to look at")
-    findings = check(draft.function, draft.text, may_have_gaps=draft.policy == "import")
+    findings = check(draft.function, may_have_gaps=draft.policy == "import")
     if draft.policy == "import" and draft.tree and any(use.kind for use in uses(draft.tree, draft.rules.packages)):
         findings = [finding for finding in findings if finding.code != "constant"]  # it is called for what it reaches
     elif draft.policy != "import" and draft.tree and not findings:
-        findings = [finding for helper in _helpers(draft.tree, draft.function) for finding in _unwritten(helper, draft)]
+        findings = [finding for helper in _helpers(draft.tree, draft.function) for finding in _unwritten(helper)]
     return draft.with_findings(STAGE, findings)
 
 
-def check(node: FunctionNode, text: str, *, may_have_gaps: bool = False) -> list[Finding]:
+def check(node: FunctionNode, *, may_have_gaps: bool = False) -> list[Finding]:
     """Return every sign that a function is hollow. One that `may_have_gaps` does not support every argument."""
     every = nodes_of(node)[1:]
     own = list(every if _SCOPES.isdisjoint(map(type, every)) else own_nodes(body(node)))
     hollow = list(_hollow(node, own, may_have_gaps=may_have_gaps))
     unused = [] if hollow else list(_unused(node))
-    return [*hollow, *unused, *_announced(node, own, text)]
+    return [*hollow, *unused]
 
 
 def _helpers(tree: ast.Module, function: FunctionNode) -> Iterator[FunctionNode]:
@@ -78,7 +69,7 @@ def _helpers(tree: ast.Module, function: FunctionNode) -> Iterator[FunctionNode]
     )
 
 
-def _unwritten(helper: FunctionNode, draft: Draft) -> Iterator[Finding]:
+def _unwritten(helper: FunctionNode) -> Iterator[Finding]:
     """Yield what is not written of a function that is called by the one that is judged."""
     own = list(own_nodes(body(helper)))
     gives = any(isinstance(node, ast.Return) and node.value for node in own)
@@ -87,16 +78,13 @@ def _unwritten(helper: FunctionNode, draft: Draft) -> Iterator[Finding]:
         message = f"`{helper.name}` raises NotImplementedError, so a part of the work is not written"
         fix = "write that part; for input that is not supported raise ValueError with a reason"
         yield Finding("not-implemented", message, fix, unfinished.lineno)
-    yield from _announced(helper, own, draft.text)
     statements = [statement for statement in body(helper) if not _is_nothing(statement)]
     hollow = next(_same_answer(helper, statements, own), None) if statements else None
     if helper.decorator_list or (statements and not hollow):
         return
     told = hollow.message if hollow else f"`{helper.name}` has no body"
-    text = "".join(lines_of(draft.text)[helper.lineno - 1 : helper.end_lineno])
-    code = "todo" if _MISSING.search(text) else "doubt-examples"
     message = f"{told}, and it is called as if it did some work"
-    yield Finding(code, message, "write it, or do without it", helper.lineno)
+    yield Finding("doubt-examples", message, "write it, or do without it", helper.lineno)
 
 
 def _hollow(node: FunctionNode, own: list[ast.AST], *, may_have_gaps: bool) -> Iterator[Finding]:
@@ -200,48 +188,6 @@ def _unreachable(node: FunctionNode) -> Iterator[Finding]:
         yield Finding(
             "unreachable-code", message, "remove the early `return`, or what follows it", statements[len(live)].lineno
         )
-
-
-def _announced(node: FunctionNode, own: list[ast.AST], text: str) -> Iterator[Finding]:
-    written = "".join(lines_of(text)[node.lineno - 1 : node.end_lineno]) if "#" in text else ""
-    for line, comment in _comments(written):
-        if _WORK_TO_COME.search(comment):
-            message = f"a comment announces work to come: `{comment.strip('# ')[:80]}`"
-            yield Finding("todo", message, "do that work now, then remove the comment", node.lineno + line - 1)
-    for child in own:
-        words = _stated_text(child) if isinstance(child, _SAYING) else ""
-        if words and _WORK_TO_COME.match(words.strip()):
-            message = f"the text `{words.strip()[:80]}` stands where a result should be"
-            yield Finding(
-                "todo",
-                message,
-                "return the computed result",
-                child.lineno if isinstance(child, ast.stmt) else node.lineno,
-            )
-
-
-def _stated_text(node: ast.AST) -> str:
-    """Return the text that a statement returns, raises or prints if the statement does nothing else."""
-    match node:
-        case ast.Return(value=ast.Constant(value=str(text))):
-            return text
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[ast.Constant(value=str(text))])):
-            return text
-        case ast.Raise(exc=ast.Call(args=[ast.Constant(value=str(text))])):
-            return text
-        case _:
-            return ""
-
-
-def _comments(text: str) -> Iterator[tuple[int, str]]:
-    if "#" not in text:
-        return
-    try:
-        for token in tokenize.generate_tokens(reader_of(text)):
-            if token.type == tokenize.COMMENT:
-                yield token.start[0], token.string
-    except (tokenize.TokenError, SyntaxError):
-        return
 
 
 def _is_nothing(node: ast.stmt) -> bool:
