@@ -169,7 +169,7 @@ def test_a_type_that_the_docstring_names_becomes_a_hint(named: str, hint: str) -
 
 @pytest.mark.parametrize(
     "named",
-    ["number", "string", "list of strings", "array-like", "a thing", "callable", "DataFrame"],
+    ["number", "string", "list of strings", "array-like", "a thing", "callable", "DataFrame", "int, sometimes str"],
 )
 def test_a_type_that_is_not_certain_becomes_no_hint(named: str) -> None:
     draft = on_text(f'def f(a):\n    """Do.\n\n    Args:\n        a ({named}): A value.\n    """\n    return [a]\n')

@@ -13,14 +13,7 @@ from agent_core.registry import docstring
 from agent_core.registry.examples import find as find_examples
 
 from .draft import Draft
-from .fix_docstring import (
-    STYLE_MARKS,
-    add_description,
-    describe_parameters,
-    hint_from_docstring,
-    hint_none,
-    to_google,
-)
+from .fix_docstring import STYLE_MARKS, add_description, describe_parameters, hint_from_docstring, hint_none, to_google
 from .fix_imports import add_imports, import_from_workspace, uses_workspace
 from .fix_view import View, add_self
 from .tree import find, functions, nodes_of, parse, takes_self
@@ -71,10 +64,7 @@ REPAIRS: tuple[Repair, ...] = (
         hint_from_docstring,
     ),
     Repair(
-        "returns-none",
-        "wrote `-> None`, since nothing is returned",
-        lambda view: view.node.returns is None,
-        hint_none,
+        "returns-none", "wrote `-> None`, since nothing is returned", lambda view: view.node.returns is None, hint_none
     ),
     Repair(
         "workspace-import",

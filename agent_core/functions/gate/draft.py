@@ -183,10 +183,7 @@ class Draft:
         tree = parse(text)
         fix = Fix(code, message, unified(self.text, text, self.candidate.path))
         return replace(
-            self,
-            text=text,
-            tree=tree if isinstance(tree, ast.Module) else self.tree,
-            fixes=(*self.fixes, fix),
+            self, text=text, tree=tree if isinstance(tree, ast.Module) else self.tree, fixes=(*self.fixes, fix)
         )
 
 

@@ -70,10 +70,7 @@ def _cases(draft: Draft, function: Function) -> list[Case]:
 
 
 def _judged(
-    draft: Draft,
-    cases: Sequence[Case],
-    constants: frozenset[Form],
-    calls: Sequence[tuple[Arguments, Outcome | None]],
+    draft: Draft, cases: Sequence[Case], constants: frozenset[Form], calls: Sequence[tuple[Arguments, Outcome | None]]
 ) -> Finding | None:
     """Return what is said if every call without the examples' constants got one answer, and with them that of one."""
     ended = [(call, _answer(call, outcome)) for call, outcome in calls if isinstance(outcome, Returned | Raised)]

@@ -59,10 +59,7 @@ async def robust(draft: Draft, bench: TrialTools) -> Draft:
     reached = sum(outcome is not None for outcome in outcomes)
     idle = await trial.idle([*zip(calls, outcomes, strict=True)])
     failures = await trial.smallest(trial.failures(calls, outcomes))
-    findings = [
-        *idle,
-        *map(trial.told, failures),
-    ]
+    findings = [*idle, *map(trial.told, failures)]
     late = (
         f"{reached} of {len(calls)} calls tried: time was up"
         if reached < len(calls)

@@ -34,12 +34,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 )
 
 # What weak evidence that a function is hollow is called; a doubt never refuses.
-DOUBTS: Mapping[str, Severity] = MappingProxyType(
-    {
-        "doubt-examples": "warns",
-        "doubt-parameter": "warns",
-    }
-)
+DOUBTS: Mapping[str, Severity] = MappingProxyType({"doubt-examples": "warns", "doubt-parameter": "warns"})
 # What shows too little of a library's function, which joins as a draft.
 WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
 _BEYOND = ("network", "packages", "files", "secrets", "memory", "functions", "terminal")
