@@ -14,9 +14,8 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 
 from .draft import Draft, Finding
-from .missing_names import missing_names
 from .rules import severity
-from .tree import BUILTINS, FunctionNode, parameters, takes_self
+from .tree import BUILTINS, FunctionNode, missing_names, parameters, takes_self
 
 STAGE = "conform"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)

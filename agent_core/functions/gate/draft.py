@@ -18,8 +18,7 @@ from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
 from sandbox.wire.lines import lines_of
 
-from .candidate import Candidate, Policy
-from .grants import Way
+from .candidate import Candidate, Policy, Way
 from .mutants import Mutant
 from .reader import ReaderAnswer
 from .rules import Rules, severity

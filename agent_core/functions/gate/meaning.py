@@ -30,8 +30,7 @@ from .call_arguments import Arguments, recombined, shown, written
 from .candidate import GivenExample
 from .capability import reach
 from .draft import Draft, Finding
-from .examples.agreement import doctest_form, literal_value, same
-from .examples.prediction import predictions
+from .examples.agreement import doctest_form, literal_value, predictions, same
 from .examples.sufficiency import is_unproven
 from .failures import is_right, named
 from .fitted import docstring_of
