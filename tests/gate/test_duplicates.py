@@ -86,16 +86,10 @@ async def test_short_functions_that_differ_are_no_copies(gate: Gate, operator: s
     assert about(verdict) == {}
 
 
-async def test_the_same_words_with_another_body_are_warned_of(gate: Gate) -> None:
+async def test_the_same_words_with_another_body_are_no_copy(gate: Gate) -> None:
     other = COUNT.replace("count_vowels", "count_vowel").replace("aeiou", "aeiouä")
     verdict = await judge(gate, Candidate("count_vowel", other, "other"), LIBRARY)
-    assert (verdict.admitted, about(verdict)) == (True, {"near-copy": "warns"})
-
-
-async def test_the_same_words_with_nearly_the_same_body_are_refused(gate: Gate) -> None:
-    other = COUNT.replace("count_vowels", "count_vowel").replace("return found", "return found if text else 0")
-    verdict = await judge(gate, Candidate("count_vowel", other, "other"), LIBRARY)
-    assert (verdict.admitted, about(verdict)) == (False, {"copy": "refuses"})
+    assert (verdict.admitted, about(verdict)) == (True, {})
 
 
 async def test_what_was_changed_since_is_compared_as_it_is_now(gate: Gate) -> None:

@@ -212,13 +212,21 @@ async def test_what_only_works_on_its_scratch_folder_joins_as_a_draft_without_ex
     assert (verdict.admitted, verdict.standing) == (True, "draft")
 
 
-async def test_a_change_of_what_the_description_tells_leaves_nothing_open(gate: Gate) -> None:
-    told = promised(
-        "flag_meaning", "flag: str", "str", "Give the meaning of a flag: green go, amber wait, red stop, black leave.",
+async def test_branches_that_no_example_reaches_are_asked_about(gate: Gate) -> None:
+    code = promised(
+        "flag_meaning", "flag: str", "str", "Give the meaning of a flag.",
         "if flag == 'green':\n    return 'go'\nif flag == 'amber':\n    return 'wait'\n"
         "if flag == 'red':\n    return 'stop'\nif flag == 'black':\n    return 'leave'\nraise ValueError(flag)",
         "flag_meaning('green') → 'go'", "flag_meaning('amber') → 'wait'",
     )  # fmt: skip
-    assert not (await judge(gate, told, "flag_meaning", is_asking=True)).challenges
-    untold = told.replace(": green go, amber wait, red stop, black leave.", ".")
-    assert (await judge(gate, untold, "flag_meaning", is_asking=True)).challenges
+    assert (await judge(gate, code, "flag_meaning", is_asking=True)).challenges
+
+
+async def test_edges_alone_that_no_example_stands_on_leave_nothing_open(gate: Gate) -> None:
+    code = promised(
+        "last_lines", "lines: list[str], count: int", "list[str]", "Return the last lines of a log.",
+        "return lines[-count:] if count > 0 else []",
+        "last_lines(['a', 'b', 'c'], 2) → ['b', 'c']", "last_lines(['a'], 0) → []",
+    )  # fmt: skip
+    verdict = await judge(gate, code, "last_lines", is_asking=True)
+    assert (verdict.admitted, verdict.challenges) == (True, ())

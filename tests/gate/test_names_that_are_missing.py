@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.functions.gate import missing_names as missing
+from agent_core.functions.gate import tree as missing
 from agent_core.functions.gate.tree import BUILTINS, bound_names, parse
 
 FILES = sorted(Path(sysconfig.get_path("stdlib")).glob("[a-h]*.py"))

@@ -13,7 +13,6 @@ from .support import ADD, codes, fixes, on_text, snapshot_of
         pytest.param(f"```python\n{ADD}```", "code-fence", id="fence"),
         pytest.param(f"Here is the function:\n\n```py\n{ADD}```\nI hope it helps.", "code-fence", id="fence-in-prose"),
         pytest.param("\n".join(f"    {line}" for line in ADD.split("\n")), "indentation", id="indented"),
-        pytest.param("\n".join(f">>> {line}" for line in ADD.rstrip().split("\n")), "prompts", id="prompts"),
         pytest.param(ADD + "\nprint(add(1, 2))\n", "trailing-code", id="call-at-the-end"),
         pytest.param(ADD + '\nif __name__ == "__main__":\n    print(add(1, 2))\n', "trailing-code", id="main-block"),
         pytest.param(ADD + "\nresult = add(1, 2)\nprint(result)\n", "trailing-code", id="tried-out"),

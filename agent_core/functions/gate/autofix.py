@@ -1,34 +1,334 @@
 """Stage 2, fix: mechanical problems are fixed; each fix is shown as a diff and can be switched off.
 
-A repair stands only if the text still parses, computes the same, and keeps its examples and descriptions.
+A repair is certain from the signature and the docstring's grammar, and no sentence is read: other styles are read by
+`docstring-parser`, lines that begin with a parameter's name move under `Args:`, a type that Python can read becomes a
+hint. It stands only if the text still parses, computes the same, and keeps its examples and descriptions.
 """
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import cleandoc
+from textwrap import dedent
+
+import docstring_parser
+from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
 
 from agent_core.base import syntax
+from agent_core.base.characters import escaped, stray_characters
 from agent_core.registry import docstring
 from agent_core.registry.examples import find as find_examples
+from agent_core.registry.examples import without_examples
+from sandbox.wire.lines import bare_lines
 
 from .draft import Draft
-from .fixes import (
-    STYLE_MARKS,
-    View,
-    add_description,
-    add_imports,
-    add_self,
-    describe_parameters,
-    has_other_examples,
-    hint_from_docstring,
-    hint_none,
-    import_from_workspace,
-    to_google,
-    uses_workspace,
-    write_prompts,
+from .fix_imports import add_imports, import_from_workspace, importable, uses_workspace
+from .fix_view import View, add_self, closing, offset
+from .tree import (
+    BUILTINS,
+    FunctionNode,
+    body,
+    bound_names,
+    find,
+    first_line,
+    functions,
+    nodes_of,
+    own_nodes,
+    parameters,
+    parse,
+    takes_self,
 )
-from .tree import find, functions, nodes_of, parse, takes_self
+
+_BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
+_LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """The raw lines of a docstring, escapes as written; `start` and `end` are its positions in the text."""
+
+    lines: tuple[str, ...]
+    prefix: str
+    start: int
+    end: int
+    indent: str
+
+    def rewritten(self, text: str, lines: list[str]) -> str:
+        """Return the text with other lines in place of this docstring's."""
+        while lines and not lines[-1].strip():
+            lines.pop()
+        body = "\n".join(
+            f"{self.indent}{line}".rstrip() if index and line else line for index, line in enumerate(lines)
+        )
+        close = f"\n{self.indent}" if len(lines) > 1 else ""
+        return f'{text[: self.start]}{self.prefix}"""{body}{close}"""{text[self.end :]}'
+
+
+def prose(text: str, node: FunctionNode) -> Prose | None:
+    """Return the docstring of a function; None if it has none, or one that cannot be rewritten safely."""
+    if ast.get_docstring(node, clean=False) is None:
+        return None
+    literal = node.body[0]
+    start = offset(text, literal.lineno, literal.col_offset)
+    margin = text[:start].rpartition("\n")[2]
+    end = offset(text, literal.end_lineno or 0, literal.end_col_offset or 0)
+    match = _LITERAL.match(text[start:end])
+    if not match or '"""' in match[3] or match[3].endswith(('"', "\\")) or margin.strip():
+        return None
+    is_plain = "\n" not in match[3] and "r" not in match[1].lower()
+    first, _, remainder = (_BREAK.sub("\\1\n", match[3]) if is_plain else match[3]).partition("\n")
+    lines = (
+        (first.strip(), *(line.rstrip() for line in dedent(remainder.expandtabs()).split("\n")))
+        if remainder
+        else (first.strip(),)
+    )
+    return Prose(lines, match[1], start, end, margin)
+
+
+def add_description(view: View) -> str:
+    """Return the text with the separate description as the docstring, if the function has none or only examples."""
+    text, node, words = view.text, view.node, view.description.strip()
+    if not words or ">>>" in words or view.described.text:
+        return text
+    if view.words:
+        return _above_examples(view, words)
+    start = offset(text, first_line(node.body[0]), node.body[0].col_offset)
+    line = text[:start].rpartition("\n")[2]
+    if line.strip():
+        return text
+    lines = _escaped(words)
+    body = "\n".join(
+        f"{line}{text_line.strip()}".rstrip() if index else text_line for index, text_line in enumerate(lines)
+    )
+    close = f"\n{line}" if len(lines) > 1 or body.endswith('"') else ""
+    return f'{text[:start]}"""{body}{close}"""\n{line}{text[start:]}'
+
+
+def _above_examples(view: View, words: str) -> str:
+    written = prose(view.text, view.node)
+    if written is None or "r" in written.prefix.lower():
+        return view.text
+    lines = list(written.lines)
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    return written.rewritten(view.text, [*(line.strip() for line in _escaped(words)), "", *lines])
+
+
+def _escaped(words: str) -> list[str]:
+    plain = words.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    strays = {*stray_characters(plain)}
+    return "".join(escaped(char) if at in strays else char for at, char in enumerate(plain)).split("\n")
+
+
+_HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)
+_UNDERLINE = re.compile(r"^-{3,}\s*$")
+_OTHER_STYLES = (DocstringStyle.REST, DocstringStyle.EPYDOC, DocstringStyle.NUMPYDOC)
+STYLE_MARKS = (":param", ":arg", ":key", ":type", ":return", ":rtype", ":raise", ":except", "@", "---")
+
+
+def to_google(view: View) -> str:
+    """Return the text with a reST, Epydoc or NumPy docstring in the Google style."""
+    written = prose(view.text, view.node)
+    if written is None:
+        return view.text
+    lines = list(written.lines)
+    end = _first_example(lines)
+    try:
+        parsed = docstring_parser.parse("\n".join(lines[:end]))
+    except docstring_parser.ParseError:
+        return view.text
+    if parsed.style not in _OTHER_STYLES or not (parsed.params or parsed.returns or parsed.raises):
+        return view.text
+    hinted = _hinted(view)
+    for part in parsed.meta:
+        if isinstance(part, DocstringParam):
+            part.is_optional = False  # which the signature says
+            part.type_name = None if part.arg_name in hinted else part.type_name
+            part.description = " ".join((part.description or "").split())
+        elif isinstance(part, DocstringReturns) and view.node.returns is not None:
+            part.type_name = None
+    composed = _trimmed(bare_lines(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE)))
+    examples = lines[end:] if end < len(lines) else []
+    return written.rewritten(view.text, [*composed, *([""] if examples else []), *_trimmed(examples)])
+
+
+def _hinted(view: View) -> set[str]:
+    return {parameter.arg for parameter in parameters(view.node) if parameter.annotation is not None}
+
+
+def _first_example(lines: list[str]) -> int:
+    """Return the number of lines before the first example, and before the heading over it."""
+    at = next((at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")), len(lines))
+    while at and (
+        not lines[at - 1].strip() or _UNDERLINE.match(lines[at - 1]) or lines[at - 1].strip().rstrip(":") == "Examples"
+    ):
+        at -= 1
+    return at
+
+
+def describe_parameters(view: View) -> str:
+    """Return the text with descriptions from elsewhere in the docstring (`x: …`, `- x (int): …`) under `Args:`."""
+    missing, written = view.undescribed, prose(view.text, view.node)
+    if written is None or not missing:
+        return view.text
+    kept, entries, at = _taken(written.lines, missing, _hinted(view))
+    if not entries:
+        return view.text
+    headers = [index for index, line in enumerate(kept) if _HEADER.match(line)]
+    order = [parameter.arg for parameter in parameters(view.node)]
+    described = [line for name in sorted(entries, key=order.index) for line in entries[name]]
+    if headers and view.described.parameters:
+        return written.rewritten(view.text, [*kept[: headers[0] + 1], *described, *kept[headers[0] + 1 :]])
+    at = headers[0] if headers else at
+    after = kept[at + 1 :] if headers else kept[at:]
+    blocks = [_trimmed(kept[:at]), ["Args:", *described], _trimmed(after)]
+    return written.rewritten(view.text, [line for block in blocks if block for line in ["", *block]][1:])
+
+
+def _taken(lines: tuple[str, ...], missing: list[str], hinted: set[str]) -> tuple[list[str], dict[str, list[str]], int]:
+    """Return the lines without those that begin with a parameter's name, these as entries, and where they stood."""
+    names = "|".join(map(re.escape, missing))
+    stray = re.compile(
+        rf"^(?P<indent>\s*+)(?:[-*•]\s++)?[`*]*+(?P<name>{names})[`*]*+\s*+(?P<kind>\([^)]*+\)|\{{[^}}]*+\}})?\s*+"
+        rf"(?::|(?<=\s)[-–—]{{1,2}}\s)\s*+(?P<text>\S.*)$"
+    )
+    kept: list[str] = []
+    entries: dict[str, list[str]] = {}
+    at, depth, entry = -1, 0, None
+    for line in lines:
+        match = stray.match(line)
+        if match and match["name"] not in entries:
+            at = len(kept) if at < 0 else at
+            kind = f" ({match['kind'][1:-1]})" if match["kind"] and match["name"] not in hinted else ""
+            entry = entries[match["name"]] = [f"    {match['name']}{kind}: {match['text'].strip()}"]
+            depth = len(match["indent"])
+        elif entry and line.strip() and len(line) - len(line.lstrip()) > depth and ">>>" not in line:
+            entry.append(f"        {line.strip()}")
+        else:
+            entry = None
+            kept.append(line)
+    return kept, entries, at
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    """Return the lines without blank ones at the beginning and the end."""
+    written = [at for at, line in enumerate(lines) if line.strip()]
+    return lines[written[0] : written[-1] + 1] if written else []
+
+
+_TYPES = frozenset(["int", "str", "float", "bool", "list", "dict", "set", "tuple", "bytes", "frozenset", "None", "Any"])
+_OLD = re.compile(r"\b(?:List|Dict|Set|Tuple|FrozenSet)\b")
+_LONGEST = 200  # characters of what a docstring calls a type
+
+
+def hint_none(view: View) -> str:
+    """Return the text with `-> None` for a function that returns nothing."""
+    text, node = view.text, view.node
+    if node.returns is not None or _gives_something(node):
+        return text
+    place = closing(text, node)
+    return text if place is None else f"{text[:place]} -> None{text[place:]}"
+
+
+def _gives_something(node: FunctionNode) -> bool:
+    kinds = (ast.Yield, ast.YieldFrom, ast.Raise)
+    nodes = list(own_nodes(body(node)))
+    returns = any(isinstance(child, ast.Return) and child.value is not None for child in nodes)
+    # Nothing but an error is not `None`.
+    return returns or any(isinstance(child, kinds) for child in nodes)
+
+
+def hint_from_docstring(view: View) -> str:
+    """Return the text with the docstring's types as hints, where the signature has none."""
+    node, names = view.node, view.known | bound_names(view.tree)
+    if not view.words:
+        return view.text
+    hints: dict[str, str] = {}
+    for parameter in parameters(node):
+        hint = _hint(view.described.types.get(parameter.arg, ""), names)
+        if hint and parameter.annotation is None:
+            hints[parameter.arg] = _with_default(hint, default_of(node, parameter))
+    result = _hint(_return_type(cleandoc(view.words)), names) if node.returns is None else None
+    return with_hints(view.text, node, hints, result)
+
+
+def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str | None) -> str:
+    """Return the text with hints for the parameters of these names, and for the result."""
+    edits = [
+        (offset(text, parameter.end_lineno or 0, parameter.end_col_offset or 0), f": {hints[parameter.arg]}")
+        for parameter in parameters(node)
+        if parameter.arg in hints
+    ]
+    place = closing(text, node) if result else None
+    if place is not None:
+        edits.append((place, f" -> {result}"))
+    for at, hint in sorted(edits, reverse=True):
+        text = text[:at] + hint + _spaced(text[at:], hint)
+    return text
+
+
+def default_of(node: FunctionNode, parameter: ast.arg) -> ast.expr | None:
+    """Return the default of a parameter, if it has one."""
+    named = [*node.args.posonlyargs, *node.args.args]
+    pairs = dict(zip((argument.arg for argument in reversed(named)), reversed(node.args.defaults), strict=False))
+    only = dict(zip((argument.arg for argument in node.args.kwonlyargs), node.args.kw_defaults, strict=True))
+    return pairs.get(parameter.arg) or only.get(parameter.arg)
+
+
+def _with_default(hint: str, default: ast.expr | None) -> str:
+    """Return the hint with None added if the default is None."""
+    is_none = isinstance(default, ast.Constant) and default.value is None
+    return f"{hint} | None" if is_none and "None" not in hint else hint
+
+
+def _spaced(remainder: str, hint: str) -> str:
+    """Return the equals sign of a default with spaces around it, as a hint requires."""
+    match = re.match(r"\s*=\s*", remainder) if hint.startswith(":") else None
+    return f" = {remainder[match.end() :]}" if match else remainder
+
+
+def _return_type(written: str) -> str:
+    try:
+        parsed = docstring_parser.parse(without_examples(written))
+    except docstring_parser.ParseError:
+        return ""
+    named = parsed.returns.type_name if parsed.returns else None
+    return named or ""
+
+
+def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
+    """Return the hint that a docstring's type certainly means: one that is written as Python writes it."""
+    if len(named) > _LONGEST:
+        return None
+    words = re.sub(r",\s*(?:optional|required|default\b.*)$", "", named.strip().strip("`{}"), flags=re.IGNORECASE)
+    words = re.sub(r"\bOptional\[(.*)\]$", r"\1 | None", re.sub(r"\s+or\s+", " | ", words.strip()))
+    words = _OLD.sub(lambda match: match[0].lower(), words)
+    try:
+        tree = syntax.parse(words, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return words if words and _is_type(tree.body, names) else None
+
+
+def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return (name in _TYPES and name not in names) or (
+                name not in BUILTINS and name[:1].isupper() and (name in names or importable(name))
+            )
+        case ast.Constant(value=value):
+            return value is None or value is ...
+        case ast.BinOp(left=left_operand, op=ast.BitOr(), right=right):
+            return _is_type(left_operand, names) and _is_type(right, names)
+        case ast.Subscript(value=ast.Name() as value, slice=ast.Tuple(elts=inner)):
+            return _is_type(value, names) and all(_is_type(part, names) for part in inner)
+        case ast.Subscript(value=ast.Name() as value, slice=inner):
+            return _is_type(value, names) and _is_type(inner, names)
+        case _:
+            return False
+
 
 _ROUNDS = 4
 # Who asks for these sees text that is no computation elsewhere: its docstring, its hints, a name that is missing.
@@ -69,7 +369,6 @@ REPAIRS: tuple[Repair, ...] = (
         lambda view: view.words and view.undescribed,
         describe_parameters,
     ),
-    Repair("example-form", "wrote its examples as doctests", has_other_examples, write_prompts),
     Repair(
         "docstring-types",
         "wrote the types that the docstring names as hints",
@@ -77,10 +376,7 @@ REPAIRS: tuple[Repair, ...] = (
         hint_from_docstring,
     ),
     Repair(
-        "returns-none",
-        "wrote `-> None`, since nothing is returned",
-        lambda view: view.node.returns is None,
-        hint_none,
+        "returns-none", "wrote `-> None`, since nothing is returned", lambda view: view.node.returns is None, hint_none
     ),
     Repair(
         "workspace-import",

@@ -10,6 +10,9 @@ if TYPE_CHECKING:  # its module knows models, which a candidate does not
     from .reader import ReaderAnswer
 
 Policy = Literal["agent", "human", "import"]
+Way = Literal["absent", "none", "joining", "calling", "importing", "file"]
+"""The way the user is asked: when a function that is not there yet has been made, not at all, before a candidate is
+accepted, before a call (of what was saved or is imported), or manually in the file."""
 
 
 @dataclass(frozen=True, slots=True)

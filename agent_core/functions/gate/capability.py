@@ -17,11 +17,22 @@ from agent_core.base.problem import Problem
 from agent_core.registry.module_edits import place_function
 from sandbox.wire.lines import lines_of
 
+from .candidate import Way
 from .draft import D, Finding
-from .grants import ADVICE, CONTEXT, FIXES, Way, is_in
-from .missing_names import missing_names
-from .tree import bound_names, context_nodes, first_line, nodes_of, parse
-from .uses import Use, dotted_name, imported_names, is_program, modules_of_workspace, needs_of, uses
+from .tree import bound_names, context_nodes, first_line, missing_names, nodes_of, parse
+from .uses import (
+    ADVICE,
+    CONTEXT,
+    FIXES,
+    Use,
+    dotted_name,
+    imported_names,
+    is_in,
+    is_program,
+    modules_of_workspace,
+    needs_of,
+    uses,
+)
 
 STAGE = "capability"
 EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})

@@ -1,4 +1,4 @@
-"""Functions that are similar to a given one: a normal form of the tree, and an index of forms and descriptions.
+"""Functions that compute the same as a given one: a normal form of the tree, and an index of forms.
 
 Equal forms compute the same; the other way round nothing is promised. A form leaves out what a name is called, hints,
 docstrings and the order of keyword arguments. Private helpers, constants and imports of the module count by what they
@@ -12,13 +12,10 @@ import json
 import math
 import sys
 import time
-import zlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
-from heapq import nlargest
-from itertools import pairwise
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -30,7 +27,6 @@ from agent_core.storage import SaveSketches, Write
 from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 from sandbox.wire.lines import lines_of
 
-from ..search.wording import described
 from .tree import BUILTINS, FunctionNode, body, own_nodes, parse, takes_self
 
 Word: TypeAlias = str | int  # a number stands for a name of the function's own
@@ -41,11 +37,7 @@ PROGRAM: Final = Path(__file__).parents[2]
 MAKERS: Final = ("functions/gate/clones.py", "functions/gate/tree.py", "registry/tree.py")
 """The code that makes forms, below `PROGRAM`: what is stored is of another name once any of it changes."""
 
-WEIGHTS: Final[Mapping[str, float]] = {"words": 0.55, "body": 0.45}
-_GRAM, _WINDOW = 4, 2
 _SLICE_S = 0.005  # so long an index may be built without letting others act
-_NEAREST = 8
-_MARKS = frozenset(["(", ")", ","])
 _DROPPED = frozenset(["annotation", "returns", "type_comment", "type_params", "ctx", "kind", "simple"])
 _LOOKS_UP = frozenset(["locals", "vars", "eval", "exec", "globals", "dir"])
 _EFFECTS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
@@ -264,62 +256,24 @@ class IndexStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """The parts of a function that are compared: the hash of its form, pieces of it, the words of name and description.
-
-    `size` is in words of its form; one that `leans` needs a function that its module offers.
-    """
+    """The hash of a form and its size in words; one that `leans` needs a function that its module offers."""
 
     digest: str = ""
-    body: frozenset[int] = frozenset()
     size: int = 0
     leans: bool = False
-    words: frozenset[str] = frozenset()
-
-    @property
-    def pieces(self) -> tuple[str | int, ...]:
-        """All by which one that shares something with it is found."""
-        return (*self.body, *self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class Similarity:
-    """The similarity of two functions, from 0 to 1: of their bodies, their words, and both together."""
-
-    name: str
-    body: float
-    words: float
-    score: float
-
-
-def sketch(name: str, description: str, *texts: str, module: str = "") -> Sketch:
+def sketch(name: str, *texts: str, module: str = "") -> Sketch:
     """Return the sketch of the function that the texts define; `module` is read for names they leave open."""
-    return _worded(_sketched(name, *texts, module=module), name, description)
-
-
-def _sketched(name: str, *texts: str, module: str = "") -> Sketch:
     form = normal_form(name, *texts)
     leans = form is not None and any(word.startswith("?") for word in form.words)
     if leans and module:
         form = normal_form(name, *texts, module) or form
-    return Sketch(form.digest, _pieces(form.words), len(form.words), leans) if form else Sketch(leans=leans)
-
-
-def _worded(sketch: Sketch, name: str, description: str) -> Sketch:
-    """Return a sketch with its words and pairs of them: "celsius to kelvin" is not "kelvin to celsius"."""
-    stems = described(name, description)
-    return replace(sketch, words=frozenset([*stems, *(f"{stem} {next_stem}" for stem, next_stem in pairwise(stems))]))
-
-
-def _pieces(form: tuple[str, ...]) -> frozenset[int]:
-    """Return some of the word runs of a form: the one with the least hash of every few (winnowing)."""
-    plain = ["v" if word[:1] == "v" and word[1:].isdigit() else word for word in form if word not in _MARKS]
-    runs = range(max(1, len(plain) - _GRAM + 1))
-    hashes = [zlib.crc32("\n".join(plain[at : at + _GRAM]).encode("utf-8", "replace")) for at in runs]
-    return frozenset(min(hashes[at : at + _WINDOW]) for at in range(max(1, len(hashes) - _WINDOW + 1)))
+    return Sketch(form.digest, len(form.words), leans) if form else Sketch(leans=leans)
 
 
 async def _find(store: IndexStore | None, keys: Mapping[str, Key]) -> dict[str, Sketch]:
-    """Return the stored sketches of these functions, without words."""
+    """Return the stored sketches of these functions."""
     if store is None or not keys:
         return {}
     row_keys = {name: _row_key(key) for name, key in keys.items()}
@@ -332,7 +286,7 @@ async def _keep(store: IndexStore | None, sketches: Mapping[Key, Sketch]) -> Non
     if store is not None and sketches:
         rows = {}
         for key, sketch in sketches.items():
-            rows[_row_key(key)] = json.dumps([{**asdict(sketch), "body": [*sketch.body], "words": []}, key[2]])
+            rows[_row_key(key)] = json.dumps([asdict(sketch), key[2]])
         await store.apply([SaveSketches(rows)])
 
 
@@ -340,7 +294,7 @@ def _read(text: str, key: Key) -> Sketch | None:
     """Return a stored sketch; None if it cannot be read, or depends on another text of its module."""
     try:
         fields, module = read_json(text, LOOSE, deepest=DEEPEST_ROW)
-        sketch = Sketch(**{**fields, "body": frozenset(fields["body"]), "words": frozenset()})
+        sketch = Sketch(str(fields["digest"]), int(fields["size"]), bool(fields["leans"]))
     except (ValueError, TypeError, KeyError):
         return None
     return sketch if module == key[2] or not sketch.leans else None
@@ -371,7 +325,6 @@ class Alike:
         self._keys: dict[str, Key] = {}
         self._sketches: dict[str, Sketch] = {}
         self._by_digest: defaultdict[str, set[str]] = defaultdict(set)
-        self._by_piece: defaultdict[str | int, set[str]] = defaultdict(set)
 
     async def see(self, snapshot: Snapshot, most_s: float = math.inf) -> int:
         """Index a snapshot within the time limit, and return how many functions are left for the next time.
@@ -394,13 +347,9 @@ class Alike:
                 old = self._sketches.pop(name)
                 del self._keys[name]
                 self._by_digest[old.digest].discard(name)
-                for piece in old.pieces:
-                    self._by_piece[piece].discard(name)
         for name, (key, sketch) in fresh.items():
             self._keys[name], self._sketches[name] = key, sketch
             self._by_digest[sketch.digest].add(name)
-            for piece in sketch.pieces:
-                self._by_piece[piece].add(name)
         self._seen, self._left = snapshot.functions, pending
 
     async def _fresh(self, snapshot: Snapshot, until: float) -> tuple[dict[str, tuple[Key, Sketch]], frozenset[str]]:
@@ -413,9 +362,7 @@ class Alike:
                 break
             made[job.key] = sketches[name] = await aside(len(job.module), job.sketch)
         await _keep(self._store, made)
-        fresh = {}
-        async for name, sketch in _with_pauses([*sketches.items()]):
-            fresh[name] = (jobs[name].key, _worded(sketch, name, snapshot.functions[name].description))
+        fresh = {name: (jobs[name].key, sketch) for name, sketch in sketches.items()}
         return fresh, frozenset(jobs.keys() - sketches.keys())
 
     def _wanted(self, snapshot: Snapshot) -> Iterator["_Wanted"]:
@@ -440,28 +387,6 @@ class Alike:
         """Return the functions that compute the same."""
         return sorted(self._by_digest.get(sketch.digest, ())) if sketch.digest else []
 
-    def nearest(self, sketch: Sketch, without: Iterable[str] = ()) -> Similarity | None:
-        """Return the function that is most similar to this one."""
-        shared: defaultdict[str, float] = defaultdict(float)
-        for piece in sketch.pieces:
-            weight = self._weight(piece)
-            for name in self._by_piece.get(piece, ()):
-                shared[name] += weight
-        for name in without:
-            shared.pop(name, None)
-        nearest = nlargest(_NEAREST, shared, key=lambda name: (shared[name], name))
-        return max((self._similarity(sketch, name) for name in nearest), key=lambda found: found.score, default=None)
-
-    def _weight(self, piece: str | int) -> float:
-        return math.log(1 + len(self._sketches) / (1 + len(self._by_piece.get(piece, ()))))
-
-    def _similarity(self, sketch: Sketch, name: str) -> Similarity:
-        other = self._sketches[name]
-        body = len(sketch.body & other.body) / (len(sketch.body | other.body) or 1)
-        all_words = sum(map(self._weight, sketch.words | other.words)) or 1.0
-        words = sum(map(self._weight, sketch.words & other.words)) / all_words
-        return Similarity(name, body, words, WEIGHTS["words"] * words + WEIGHTS["body"] * body)
-
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
@@ -474,7 +399,7 @@ class _Wanted:
 
     def sketch(self) -> Sketch:
         own = "".join(lines_of(self.module)[self.function.line - 1 : self.function.end_line])
-        return _sketched(self.function.name, own, self.around, module=self.module)
+        return sketch(self.function.name, own, self.around, module=self.module)
 
 
 async def _with_pauses(things: Iterable[T]) -> AsyncIterator[T]:

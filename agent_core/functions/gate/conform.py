@@ -14,37 +14,16 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 
 from .draft import Draft, Finding
-from .missing_names import missing_names
 from .rules import severity
-from .tree import BUILTINS, FunctionNode, parameters, takes_self
+from .tree import BUILTINS, FunctionNode, missing_names, parameters, takes_self
 
 STAGE = "conform"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
 # Builtins that make poor names for a parameter: the body can no longer use what they stand for.
-_COMMON = BUILTINS - {
-    "id",
-    "dir",
-    "format",
-    "hash",
-    "license",
-    "credits",
-    "copyright",
-    "help",
-    "next",
-    "all",
-    "any",
-    "_",
-}
-_BETTER = {
-    "list": "items",
-    "dict": "mapping",
-    "str": "text",
-    "set": "items",
-    "input": "text",
-    "type": "kind",
-    "sum": "total",
-}
+_COMMON_WORDS = """id dir format hash license credits copyright help next all any _"""
+_COMMON = BUILTINS - {*_COMMON_WORDS.split()}
+_BETTER = {"list": "items", "dict": "mapping", "str": "text", "set": "items", "input": "text", "type": "kind"}
 
 
 def conform(draft: Draft) -> Draft:

@@ -18,8 +18,7 @@ from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.snapshot import Snapshot
 from sandbox.wire.lines import lines_of
 
-from .candidate import Candidate, Policy
-from .grants import Way
+from .candidate import Candidate, Policy, Way
 from .mutants import Mutant
 from .reader import ReaderAnswer
 from .rules import Rules, severity
@@ -183,10 +182,7 @@ class Draft:
         tree = parse(text)
         fix = Fix(code, message, unified(self.text, text, self.candidate.path))
         return replace(
-            self,
-            text=text,
-            tree=tree if isinstance(tree, ast.Module) else self.tree,
-            fixes=(*self.fixes, fix),
+            self, text=text, tree=tree if isinstance(tree, ast.Module) else self.tree, fixes=(*self.fixes, fix)
         )
 
 

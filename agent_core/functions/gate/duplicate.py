@@ -1,6 +1,6 @@
 """Stage 5, duplicate: checks whether the function already exists, under another name or in other words.
 
-Pure but for the index, which follows the snapshot. An equal form is a copy; what is only like another is said.
+Pure but for the index, which follows the snapshot. An equal form is a copy; what search takes for another is said.
 The override is explicit: the reason that comes with a candidate, or the docstring of one that stands in a file,
 names the function that it is not.
 """
@@ -8,7 +8,6 @@ names the function that it is not.
 import ast
 import asyncio
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,13 +18,11 @@ from agent_core.registry.function import Function
 
 from ..search import FunctionSearch
 from ..search.confusion import first_sentence, mistaken, told_apart
-from .clones import Alike, Similarity, Sketch, sketch, surroundings
+from .clones import Sketch, sketch, surroundings
 from .draft import Draft, Finding
 from .trial import TrialTools
 
 STAGE = "duplicate"
-NEAR, SAME_WORDS, SAME_BODY = 0.7, 0.9, 0.65
-WORTH_TELLING = 0.3
 _REQUEST = 120
 _SEARCH_S = 5.0  # the first search of a process reads all functions
 SMALL = 15  # words of a form: what says so little means what its types say
@@ -79,49 +76,25 @@ async def _confusion(draft: Draft, finder: FunctionSearch) -> list[Finding]:
 
 
 def _compared(draft: Draft, own_sketch: Sketch, bench: TrialTools) -> Draft:
-    name = draft.candidate.name
-    reason = _reason(draft)
-    apart = {function_name for function_name in draft.snapshot.functions if _names(function_name, reason)}
+    name, functions = draft.candidate.name, draft.snapshot.functions
     copies = [copy for copy in bench.alike.copies(own_sketch) if copy not in draft.apart]
     if name in copies and not draft.candidate.file:
         return replace(draft, note="it computes the same as before")
     copies = [copy for copy in copies if copy != name]
-    if set(copies) & apart:
-        return replace(draft, note=f"said to differ from `{copies[0]}`")
-    return _with_nearest(draft, own_sketch, bench.alike, copies, apart)
+    if told := [copy for copy in copies if is_apart(draft, copy)]:
+        return replace(draft, note=f"said to differ from `{told[0]}`")
+    fitting = [copy for copy in copies if _fits(_own(draft), functions[copy], is_small=own_sketch.size < SMALL)]
+    if not copies:
+        return replace(draft, note="no function computes the same")
+    finding = _copy(draft, functions[fitting[0]]) if fitting else _other_types(draft, functions[copies[0]])
+    return draft.with_findings(STAGE, [finding])
 
 
 def _sketch(draft: Draft) -> Sketch:
     module = draft.candidate.module
     source = draft.snapshot.modules.get(module)
     texts = (draft.text, surroundings(module, draft.snapshot))
-    return sketch(draft.candidate.name, _description(draft), *texts, module=source.text if source else "")
-
-
-def _with_nearest(draft: Draft, own_sketch: Sketch, alike: Alike, copies: list[str], apart: set[str]) -> Draft:
-    functions = draft.snapshot.functions
-    fitting = [copy for copy in copies if _fits(_own(draft), functions[copy], is_small=own_sketch.size < SMALL)]
-    if fitting:
-        return draft.with_findings(STAGE, [_copy(draft, functions[fitting[0]])])
-    if copies:
-        return draft.with_findings(STAGE, [_other_types(draft, functions[copies[0]])])
-    nearest = alike.nearest(own_sketch, [draft.candidate.name, *apart, *draft.apart])
-    if nearest is None:
-        return replace(draft, note="no function is similar")
-    findings = list(_like(draft, functions[nearest.name], nearest))
-    note = f"most similar: `{nearest.name}`, {nearest.score:.0%}" if nearest.score >= WORTH_TELLING else ""
-    return replace(draft.with_findings(STAGE, findings), note=note)
-
-
-def _like(draft: Draft, existing: Function, nearest: Similarity) -> Iterator[Finding]:
-    name = draft.candidate.name
-    if nearest.words >= SAME_WORDS and nearest.body >= SAME_BODY:
-        message = f"`{name}` is described as `{existing.name}` is, and does nearly the same: {shown_function(existing)}"
-        yield _finding("copy", message, fix_of_copy(draft, existing), draft, existing)
-    elif nearest.score >= NEAR and not draft.candidate.replaces:
-        message = f"`{name}` is much like {shown_function(existing)}"
-        fix = f"if `{existing.name}` does what is needed, call it; if it nearly does, change it with edit_function"
-        yield _finding("near-copy", message, fix, draft, existing)
+    return sketch(draft.candidate.name, *texts, module=source.text if source else "")
 
 
 def _copy(draft: Draft, existing: Function) -> Finding:
@@ -162,23 +135,11 @@ def _own(draft: Draft) -> Function | None:
     return next((function for function in functions if function.name == draft.candidate.name), None)
 
 
-def _description(draft: Draft) -> str:
-    own = _own(draft)
-    return (own.description if own else "") or draft.candidate.description
-
-
-def _reason(draft: Draft) -> str:
-    docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
-    return f"{draft.candidate.reason} {docstring or ''}"
-
-
 def is_apart(draft: Draft, name: str) -> bool:
     """Check whether a candidate says how it differs from a function, or is not compared with it."""
-    return name in draft.apart or _names(name, _reason(draft))
-
-
-def _names(name: str, reason: str) -> bool:
-    return name in reason and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
+    docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
+    reason = f"{draft.candidate.reason} {docstring or ''}"
+    return name in draft.apart or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
 
 
 def _fits(own: Function | None, existing: Function, *, is_small: bool) -> bool:

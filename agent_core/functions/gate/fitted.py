@@ -70,10 +70,7 @@ def _cases(draft: Draft, function: Function) -> list[Case]:
 
 
 def _judged(
-    draft: Draft,
-    cases: Sequence[Case],
-    constants: frozenset[Form],
-    calls: Sequence[tuple[Arguments, Outcome | None]],
+    draft: Draft, cases: Sequence[Case], constants: frozenset[Form], calls: Sequence[tuple[Arguments, Outcome | None]]
 ) -> Finding | None:
     """Return what is said if every call without the examples' constants got one answer, and with them that of one."""
     ended = [(call, _answer(call, outcome)) for call, outcome in calls if isinstance(outcome, Returned | Raised)]
@@ -85,7 +82,7 @@ def _judged(
     tied = [case for case in special if links(case[0], constants)]
     seen = _forms(cases)
     more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
-    is_table = _is_told(draft, constants, cases) or len(more) >= _MORE
+    is_table = _is_listed(draft, constants, cases) or len(more) >= _MORE
     if not special or len(tied) < len(special) or is_table:
         return None
     name, line = draft.candidate.name, draft.function.lineno if draft.function else 0
@@ -110,15 +107,18 @@ def _shown(arguments: Arguments, value: Any) -> str:  # Any: a value that crosse
     return "its argument" if is_echo else repr(value)[:200]
 
 
-def _is_told(draft: Draft, constants: frozenset[Form], cases: Sequence[Case]) -> bool:
-    """Check whether the description, or a type, lists the constants on which the examples hang."""
+def _is_listed(draft: Draft, constants: frozenset[Form], cases: Sequence[Case]) -> bool:
+    """Check whether a type, or the docstring outside of its examples, has all constants on which the examples hang."""
     properties = draft.loaded.parameters["properties"].values() if draft.loaded else ()
     listed = {form(value) for schema in properties for value in schema.get("enum", ())}
-    prose = "\n".join(line for line in bare_lines(docstring_of(draft.function)) if not line.lstrip().startswith(">>>"))
+    written_words = "".join(line for line in bare_lines(docstring_of(draft.function)) if ">>>" not in line)
+    written_words = written_words.casefold().replace(" ", "")
     keys = {link for arguments, _value in cases for link in links(arguments, constants)}
-    words = {key: key if isinstance(key, str) else f"{key:g}" for key in keys if isinstance(key, str | float)}
-    told = "".join(prose.casefold().split(" "))
-    return bool(keys) and all(key in listed or (key in words and words[key] in told) for key in keys)
+    return bool(keys) and all(
+        key in listed
+        or (isinstance(key, str | float) and (key if isinstance(key, str) else f"{key:g}") in written_words)
+        for key in keys
+    )
 
 
 def docstring_of(node: FunctionNode | None) -> str:

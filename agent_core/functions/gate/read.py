@@ -15,14 +15,12 @@ from agent_core.registry.source import check_module_name
 from sandbox.wire.lines import bare_lines, lines_of
 
 from .draft import Draft, Finding
-from .text_fixes import UNWRAPPINGS, make_private, write_escapes
+from .text_fixes import UNWRAPPINGS, make_private, strip_tryouts, write_escapes
 from .tree import BUILTINS, Unparsable, functions, parse
-from .tryouts import strip_tryouts, write_asserts
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"
 _REPAIRS: tuple[tuple[str, str, Callable[[str, str], str]], ...] = (
-    ("asserted-examples", "wrote what its asserts say into the docstring, as examples", write_asserts),
     ("trailing-code", "removed what only tries the function out", strip_tryouts),
     ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
 )

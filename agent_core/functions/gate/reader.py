@@ -74,11 +74,7 @@ _SHOTS: Final[tuple[tuple[str, str, Reach], ...]] = (
     ),
 )
 _TEXT: Final = {"type": "string"}
-_CALL: Final = {
-    "type": "object",
-    "properties": {"call": _TEXT, "result": _TEXT},
-    "required": ["call", "result"],
-}
+_CALL: Final = {"type": "object", "properties": {"call": _TEXT, "result": _TEXT}, "required": ["call", "result"]}
 NAME: Final = "describe_body"
 
 

@@ -34,12 +34,7 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 )
 
 # What weak evidence that a function is hollow is called; a doubt never refuses.
-DOUBTS: Mapping[str, Severity] = MappingProxyType(
-    {
-        "doubt-examples": "warns",
-        "doubt-parameter": "warns",
-    }
-)
+DOUBTS: Mapping[str, Severity] = MappingProxyType({"doubt-examples": "warns", "doubt-parameter": "warns"})
 # What shows too little of a library's function, which joins as a draft.
 WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
 _BEYOND = ("network", "packages", "files", "secrets", "memory", "functions", "terminal")
@@ -78,7 +73,6 @@ FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
                 "native-code": "refuses",
                 "top-level-statement": "warns",
                 "unreachable-code": "warns",
-                "todo": "warns",
                 "stub-passes": "warns",  # of an argument that came back, rightly
                 "weak-examples": "warns",
                 "not-json": "refuses",

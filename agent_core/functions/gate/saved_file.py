@@ -101,7 +101,7 @@ def look(file: SavedFile) -> SavedFile:
     after = file
     for _, node, _ in file.nodes():
         after = after.with_findings(conform.STAGE, conform.check(node))
-        after = after.with_findings(substance.STAGE, substance.check(node, file.text))
+        after = after.with_findings(substance.STAGE, substance.check(node))
     if after.tree is None:
         return after
     return capability.capability(after.with_findings(conform.STAGE, conform.undefined(file.text, after.tree)))

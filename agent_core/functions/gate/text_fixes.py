@@ -1,7 +1,7 @@
-"""Fixes of the read stage to the text as sent: fences, prompts and indentation, hidden characters, public helpers.
+"""Fixes of the read stage to the text as sent: fences and indentation, hidden characters, trial calls, public helpers.
 
 Pure text to text. Each unwrapping is tried only where the text as it stands is not Python, so that a docstring which
-shows a fence or a prompt is never touched. Characters that a source cannot contain become escapes in its strings, which
+shows a fence is never touched. Characters that a source cannot contain become escapes in its strings, which
 keep their values. A public helper becomes private where no other use of its name could be meant.
 """
 
@@ -10,14 +10,13 @@ import re
 import textwrap
 import tokenize
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from itertools import starmap
+from collections.abc import Callable, Iterator, Sequence
 
-from agent_core.base import syntax
 from agent_core.base.characters import escaped, stray_characters
-from sandbox.wire.lines import bare_lines, lines_of, reader_of
+from sandbox.wire.lines import lines_of, reader_of
 
-from .tree import FunctionNode, bound_names, calls_of, functions, literal, parse
+from .tree import FunctionNode, bound_names, calls_of, find, functions, parse
+from .uses import is_program
 
 _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
 _RAW = re.compile(r"[A-Za-z]*[rR]")
@@ -49,6 +48,31 @@ def _strings(text: str) -> Iterator[tuple[int, int]]:
                 yield starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1]
     except (tokenize.TokenError, SyntaxError):
         return
+
+
+def strip_tryouts(text: str, name: str) -> str:
+    """Return the code without what stands at its end only to try the function out: prints, asserts, `if __name__ …`,
+    and the values that only these read.
+    """
+    tree = parse(text)
+    kept = [*tree.body] if isinstance(tree, ast.Module) and find(tree, name) else []
+    while len(kept) > 1 and _tries_out(kept[-1], kept[:-1], is_last=isinstance(tree, ast.Module) and kept == tree.body):
+        removed = kept.pop()
+        if (kept[-1].end_lineno or 0) >= removed.lineno:
+            return text  # two statements on one line
+    lines = lines_of(text)[: kept[-1].end_lineno] if kept else []
+    is_whole = not isinstance(tree, ast.Module) or len(kept) in (0, len(tree.body))
+    return text if is_whole else "".join(lines).rstrip("\n") + "\n"
+
+
+def _tries_out(node: ast.stmt, before: Sequence[ast.stmt], *, is_last: bool) -> bool:
+    match node:
+        case ast.Assert() | ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return True
+        case ast.Assign(targets=[ast.Name(id=name)]) if not is_last:
+            return not any(calls_of(other, {name}) for other in before)
+        case _:
+            return is_program(node)
 
 
 _MOST = 50  # helpers; with more, one asks for them rather than rename them
@@ -121,7 +145,6 @@ _FENCE = re.compile(
     r"^[ \t]*(?P<mark>```|~~~)[ \t]*[\w+-]*[ \t]*\n(?P<code>.*?)(?:^[ \t]*(?P=mark)[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-_PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)")
 
 Unwrapping = tuple[str, str, Callable[[str], str]]
 
@@ -132,39 +155,6 @@ def strip_fence(text: str) -> str:
     if not fenced or _is_python(text):
         return text
     return next((code for code in fenced if "def " in code), fenced[0])
-
-
-def strip_prompts(text: str) -> str:
-    """Return the code without the interpreter's prompts; the result of a call is written as an assert below it."""
-    if not text.lstrip().startswith((">>>", "...")) or _is_python(text):
-        return text
-    code: list[list[str]] = []
-    printed: list[list[str]] = []
-    for line in bare_lines(text):
-        bare = line.strip()
-        if bare.startswith(">>>") or not code:
-            code.append([])
-            printed.append([])
-        if _PROMPT.match(bare) or not bare:
-            code[-1].append(_PROMPT.sub("", bare))
-        else:
-            printed[-1].append(bare)
-    typed = (
-        "\n".join(starmap(_session_statement, zip(map("\n".join, code), map("\n".join, printed), strict=True))) + "\n"
-    )
-    return typed if not any(printed) or _is_python(typed) else text
-
-
-def _session_statement(code: str, printed: str) -> str:
-    """Return one statement of a session: dropped if it raised, with an assert if it returned a literal."""
-    if printed.startswith("Traceback"):
-        return ""
-    try:
-        syntax.parse(code, mode="eval")
-        is_literal = literal(syntax.parse(printed, mode="eval").body)[0]
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        return code
-    return f"assert ({code.strip()}) == {printed}" if is_literal else code
 
 
 def strip_indentation(text: str) -> str:
@@ -180,7 +170,6 @@ def strip_indentation(text: str) -> str:
 
 UNWRAPPINGS: tuple[Unwrapping, ...] = (
     ("code-fence", "took the code out of its Markdown fence", strip_fence),
-    ("prompts", "removed the prompts `>>>` and `...` in front of the code", strip_prompts),
     ("indentation", "removed the indentation that all lines share", strip_indentation),
 )
 

@@ -39,9 +39,9 @@ from sandbox.code import Modules
 from sandbox.wire.requests import RequestHandler
 
 from ..search import FunctionSearch
+from .candidate import Way
 from .clones import Alike
 from .draft import Draft, Finding
-from .grants import Way
 from .reader import DescriptionReader
 from .uses import needs_of, uses
 

@@ -1,25 +1,281 @@
 """Every use in a module that needs a grant, or that no grant allows, inferred from the module's syntax tree.
 
-Pure. Tracks by syntax which names hold a path; what lies below `self.scratch` needs no grant. This is advice for a
-human's decision and a clear message to the model: the sandbox enforces it.
+Pure. Modules and names are listed by the grant that the user would have to give; names that are bound once are followed
+to the host or path that they hold, and what cannot be followed is unsaid. What lies below `self.scratch` needs none.
+This is advice for a human's decision and a clear message to the model: the sandbox enforces it.
 """
 
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import UNSAID, written
 from agent_core.access.grants.value import LATER, joined
 from agent_core.access.packages.projects import project_of
 
+from .candidate import Way
 from .draft import Finding
-from .grants import ADVICE, BROKERED, CONTEXT, INSTEAD, READING, grant_of, is_in
-from .naming import Held, host_of, hosts_in, name_bindings, path_of, text_prefix
 from .tree import bound_names, context_nodes, nodes_of, own_nodes
+
+_BY_GRANT = {
+    "network": "socket ssl socketserver urllib.request http.client http.server ftplib smtplib poplib imaplib"
+    " telnetlib nntplib xmlrpc webbrowser asyncio.open_connection asyncio.start_server requests httpx"
+    " aiohttp urllib3 websockets functions._requests",
+    "files": "shutil glob fileinput dbm shelve sqlite3 tempfile linecache io.open io.FileIO os.open os.remove"
+    " os.unlink os.rename os.replace os.mkdir os.makedirs os.rmdir os.removedirs os.listdir os.scandir"
+    " os.walk os.stat os.chmod os.chown os.link os.symlink os.truncate os.utime os.path.exists"
+    " os.path.getsize os.path.isfile os.path.isdir",
+    "processes": "subprocess multiprocessing pty signal os.system os.popen os.fork os.forkpty os.kill os.killpg"
+    " os.execv os.execve os.execl os.execlp os.execvp os.spawnl os.spawnv os.posix_spawn"
+    " asyncio.create_subprocess_exec asyncio.create_subprocess_shell"
+    " concurrent.futures.ProcessPoolExecutor",
+    "secrets": "os.environ os.environb os.getenv getpass keyring",
+}
+# A longer entry wins over a shorter one.
+GRANTS: Mapping[str, str] = MappingProxyType(
+    {name: grant for grant, names in _BY_GRANT.items() for name in names.split()}
+)
+WITHOUT_GRANT = frozenset(
+    {"tempfile.SpooledTemporaryFile", "shutil.get_terminal_size", "glob.escape", "glob.translate", "signal.Signals"}
+)
+ADVICE: Mapping[str, str] = MappingProxyType(
+    {
+        "network": "take the text as a parameter instead of fetching it",
+        "files": "take the content as a parameter, or keep files below `self.scratch`",
+        "processes": "do the work in Python itself",
+        "secrets": "take the value as a parameter",
+        "packages": "use the standard library",
+    }
+)
+FIXES: Mapping[Way, str] = MappingProxyType(
+    {
+        "absent": "{}, or leave it: a human is asked once the function is made or called",
+        "none": "{}, or let a human grant it: knapper functions grant NAME",
+        "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
+        "calling": "a human is asked before it is called, or grants it now: knapper functions grant NAME",
+        "importing": "leave it, a human is asked when it is first called; else {}",
+        "file": "leave it if the task needs it, a human has to grant it; else {}",
+    }
+)
+CONTEXT: Mapping[str, str] = MappingProxyType({"fetch": "network", "secret": "secrets", "memory": "memory"})
+
+# What the broker carries out of the sandbox; every other way to the network stays shut, whatever is granted.
+BROKERED = frozenset({"urllib.request", "http.client", "requests", "httpx", "urllib3", "functions._requests"})
+# Modules and functions that only look at files.
+READING = frozenset(
+    {"glob", "linecache", "os.listdir", "os.scandir", "os.walk", "os.stat"}
+    | {"os.path.exists", "os.path.getsize", "os.path.isfile", "os.path.isdir"}
+)
+# What no human can grant, and what to do instead.
+INSTEAD: Mapping[str, str] = MappingProxyType(
+    {
+        "network": "use `self.fetch(url)`, the only way out",
+        "files": "keep files below `self.scratch`",
+        "secrets": "use `self.secret(name)`",
+        "processes": "do the work in Python itself",
+    }
+)
+
+
+def grant_of(name: str) -> str | None:
+    """Return the grant that a dotted name needs: for the name itself, or for the modules that contain it."""
+    if name in WITHOUT_GRANT:
+        return None
+    return next((GRANTS[head] for head in heads(name) if head in GRANTS), None)
+
+
+def is_in(name: str, names: frozenset[str]) -> bool:
+    """Check whether a dotted name, or a module that contains it, is one of these."""
+    return any(head in names for head in heads(name))
+
+
+def heads(name: str) -> list[str]:
+    """Return a dotted name and the modules that contain it, the longest first."""
+    parts = name.split(".")
+    return [".".join(parts[:size]) for size in range(len(parts), 0, -1)]
+
+
+Held = Mapping[str, ast.expr]
+_DEPTH = 12
+_ADDRESS = re.compile(r"(https?)://([^/?#\s]+)([/?#]|$)")
+_WILD = re.compile(r"[*?\[]")
+_SAME = frozenset({"str", "sorted", "list", "iter", "Path", "PurePath", "Request", "enumerate", "reversed", "fspath"})
+_BELOW = frozenset({"iterdir", "glob", "rglob", "joinpath", "walk"})
+_SIDE = frozenset({"resolve", "absolute", "expanduser", "rstrip", "strip", "lstrip"})
+
+
+def name_bindings(tree: ast.AST) -> Held:
+    """Return the names that a text binds exactly once, each with its value; a parameter with its default."""
+    bindings: dict[str, list[ast.expr | None]] = {}
+    for node in nodes_of(tree):
+        for name, value in _bindings(node):
+            bindings.setdefault(name, []).append(value)
+    return {name: values[0] for name, values in bindings.items() if len(values) == 1 and values[0] is not None}
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    match node:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value)
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+        ):
+            yield name, value
+        case ast.For(target=ast.Name(id=name), iter=value) | ast.comprehension(target=ast.Name(id=name), iter=value):
+            yield name, value
+        case ast.For(target=ast.Tuple(elts=[_, ast.Name(id=name)]), iter=value):
+            yield name, value
+        case ast.withitem(context_expr=value, optional_vars=ast.Name(id=name)):
+            yield name, value
+        case ast.AugAssign(target=ast.Name(id=name)):
+            yield name, None
+        case ast.arguments():
+            yield from _defaults(node)
+        case _:
+            pass
+
+
+def _defaults(node: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield the parameters, each with its default if that is a text, which the user can be asked about."""
+    plain = [*node.posonlyargs, *node.args]
+    defaults = dict(zip([parameter.arg for parameter in reversed(plain)], reversed(node.defaults), strict=False))
+    defaults |= {
+        parameter.arg: value for parameter, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value
+    }
+    for parameter in [*plain, *node.kwonlyargs]:
+        default = defaults.get(parameter.arg)
+        yield parameter.arg, default if isinstance(default, ast.Constant) and default.value else None
+
+
+def text_prefix(node: ast.expr, names: Held, depth: int = _DEPTH) -> tuple[str, bool]:
+    """Return the beginning of the text that an expression gives, and whether that is all of it."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text, True
+        case ast.Name(id=name) if name in names and depth:
+            return text_prefix(names[name], names, depth - 1)
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=None) if depth:
+            return text_prefix(value, names, depth - 1)
+        case ast.JoinedStr() | ast.BinOp() if depth:
+            return _composed(node, names, depth)
+        case ast.Call() if depth:
+            return _called(node, names, depth)
+        case _:
+            return "", False
+
+
+def _composed(node: ast.JoinedStr | ast.BinOp, names: Held, depth: int) -> tuple[str, bool]:
+    match node:
+        case ast.JoinedStr(values=parts):
+            return _one_after_another(parts, names, depth)
+        case ast.BinOp(left=left_operand, op=ast.Add(), right=right):
+            return _one_after_another((left_operand, right), names, depth)
+        case ast.BinOp(left=left_operand, op=ast.Div(), right=right):
+            return _below((left_operand, right), names, depth)
+        case ast.BinOp(left=left_operand, op=ast.Mod()):
+            return text_prefix(left_operand, names, depth - 1)[0].partition("%")[0], False
+        case _:
+            return "", False
+
+
+def _called(node: ast.Call, names: Held, depth: int) -> tuple[str, bool]:
+    match node.func:
+        case ast.Attribute(attr="join", value=ast.Attribute(attr="path") | ast.Name(id="path")):
+            return _below(node.args, names, depth)
+        case ast.Attribute(attr="listdir" | "scandir" | "glob" | "iglob" as how, value=ast.Name(id="os" | "glob")):
+            text = text_prefix(node.args[0], names, depth - 1)[0] if node.args else ""
+            return _folder(text if "glob" in how else f"{text}/"), False
+        case ast.Attribute(attr=method, value=value):
+            return _of_method(method, (value, *node.args), names, depth)
+        case ast.Name(id=name) if name in _SAME and node.args:
+            return _below(node.args if name in ("Path", "PurePath") else node.args[:1], names, depth)
+        case _:
+            return "", False
+
+
+def _of_method(method: str, parts: tuple[ast.expr, ...], names: Held, depth: int) -> tuple[str, bool]:
+    if method == "joinpath":
+        return _below(parts, names, depth)
+    if method in _SAME and len(parts) > 1:  # `pathlib.Path(…)`
+        return _below(parts[1:], names, depth)
+    text, is_all = text_prefix(parts[0], names, depth - 1)
+    if method == "format":
+        return text.partition("{")[0], False
+    if method in _BELOW:
+        return _folder(f"{text}/"), False
+    return (text, is_all) if method in _SIDE else ("", False)
+
+
+def _one_after_another(parts: Iterable[ast.expr], names: Held, depth: int) -> tuple[str, bool]:
+    text = ""
+    for part in parts:
+        more, is_all = text_prefix(part, names, depth - 1)
+        text += more
+        if not is_all:
+            return text, False
+    return text, True
+
+
+def _below(parts: Iterable[ast.expr], names: Held, depth: int) -> tuple[str, bool]:
+    text = ""
+    for part in parts:
+        more, is_all = text_prefix(part, names, depth - 1)
+        if text and not is_all and not isinstance(part, ast.JoinedStr | ast.BinOp):
+            return f"{text}/", False
+        text = more if not text or more.startswith("/") else f"{text.rstrip('/')}/{more}"
+        if not is_all:
+            return text, False
+    return text, bool(text)
+
+
+def _folder(text: str) -> str:
+    head, slash, _ = _WILD.split(text)[0].rpartition("/")
+    return head + slash
+
+
+def host_of(node: ast.expr | None, names: Held) -> str | None:
+    """Return the host that an address names; None if it names one that cannot be granted."""
+    text, is_all = text_prefix(node, names) if node is not None else ("", False)
+    match = _ADDRESS.match(text)
+    if match is None or not (match[3] or is_all):
+        return UNSAID
+    port = {"http": ":80", "https": ":443"}[match[1]]
+    return written("network", match[2].removesuffix(port))
+
+
+def hosts_in(nodes: Iterable[ast.AST], names: Held) -> list[str]:
+    """Return the hosts of all addresses in a text."""
+    texts = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)]
+    hosts = {host_of(node, names) for node in texts} | {_connected(node, names) for node in nodes}
+    return sorted(host for host in hosts if host not in (None, UNSAID))
+
+
+def _connected(node: ast.AST, names: Held) -> str | None:
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[first, *others]) if name in (
+            "HTTPConnection",
+            "HTTPSConnection",
+        ):
+            text, is_all = text_prefix(first, names)
+            port = f":{ast.unparse(others[0])}" if others and isinstance(others[0], ast.Constant) else ""
+            return written("network", f"{text}{port}") if is_all else None
+        case _:
+            return None
+
+
+def path_of(node: ast.expr | None, names: Held) -> str | None:
+    """Return the file or folder that an expression names; None if it names one that cannot be granted."""
+    text, is_all = text_prefix(node, names) if node is not None else ("", False)
+    if not text:
+        return UNSAID
+    if not is_all or _WILD.search(text):
+        text = _folder(text)
+    return written("read", text) if text else UNSAID
+
 
 MAKERS = frozenset({"Path", "pathlib"})
 

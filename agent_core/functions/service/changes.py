@@ -21,7 +21,7 @@ from agent_core.registry.uses import callers
 from agent_core.storage import DropPending, FunctionStore
 
 from ..gate import Candidate, GivenExample, Policy
-from ..gate.examples.prediction import predictions
+from ..gate.examples.agreement import predictions
 from ..gate.meaning import REACHES_NOTHING
 from . import change_texts, conflict, example_regression
 from .candidate_review import CandidateReview, held_to_what_was_proved

@@ -41,9 +41,9 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
 from ..gate import Verdict
+from ..gate.candidate import Way
 from ..gate.capability import imported_at_the_top, lacking, packages_used, uses_at_import
 from ..gate.draft import unified
-from ..gate.grants import Way
 from ..gate.trial import Granted
 from ..gate.uses import modules_of_workspace, needs_of, uses
 from .call_records import source_of

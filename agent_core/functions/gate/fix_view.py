@@ -13,9 +13,8 @@ from agent_core.registry.docstring import Described
 from agent_core.registry.function import Function
 from sandbox.wire.lines import lines_of, reader_of
 
-from ..candidate import GivenExample
-from ..missing_names import missing_names
-from ..tree import FunctionNode, bound_names, find, parameters, parse, takes_self
+from .candidate import GivenExample
+from .tree import FunctionNode, bound_names, find, missing_names, parameters, parse, takes_self
 
 
 @dataclass(frozen=True, slots=True)

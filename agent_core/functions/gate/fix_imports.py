@@ -5,53 +5,13 @@ import sys
 
 from sandbox.wire.lines import lines_of
 
-from .view import View
+from .fix_view import View
 
 # Imported whole where every use is `name.attribute`.
-_MODULES = frozenset(
-    [
-        "math",
-        "cmath",
-        "re",
-        "json",
-        "itertools",
-        "collections",
-        "random",
-        "statistics",
-        "string",
-        "textwrap",
-        "functools",
-        "operator",
-        "decimal",
-        "fractions",
-        "calendar",
-        "csv",
-        "io",
-        "os",
-        "sys",
-        "heapq",
-        "bisect",
-        "copy",
-        "hashlib",
-        "base64",
-        "binascii",
-        "html",
-        "unicodedata",
-        "difflib",
-        "uuid",
-        "zlib",
-        "struct",
-        "typing",
-        "enum",
-        "dataclasses",
-        "contextlib",
-        "zoneinfo",
-        "secrets",
-        "types",
-        "numbers",
-        "array",
-    ]
-)
+_MODULES_WORDS = """math cmath re json itertools collections random statistics string textwrap functools operator
+decimal fractions calendar csv io os sys heapq bisect copy hashlib base64 binascii html unicodedata difflib uuid
+zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array"""
+_MODULES = frozenset(_MODULES_WORDS.split())
 _NAMES = {
     name: module
     for module, names in {
