@@ -37,6 +37,7 @@ async def read_messages(entries: Sequence[Entry]) -> list[JournalMessage]:
 
 
 def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
+    """Return the messages among entries. A user's may name its speaker; of a reply that sends, what it sends counts."""
     return [
         JournalMessage(entry.seq, str(entry.payload.get("speaker") or entry.kind), text, entry.at, entry.turn)
         for entry in entries
