@@ -1,6 +1,7 @@
 """What is typed in short at the prompt, what goes along with a message, and what a session changed."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, create, flags, leave, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
 from tests.kit.levels import level_here
-from tests.kit.terminal import ENTER, TAB, terminal
+from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal, terminal
 
 SLUG = '''def slugify(text: str, sep: str = "-") -> str:
     """Return a text as a slug.
@@ -429,3 +430,12 @@ def test_a_call_typed_right_after_a_save_is_of_what_was_saved(tmp_path: Path) ->
             screen.line("=waits(7)")
             screen.wait_for(result)
         assert "checking saved files first…" in screen.scrolled()
+
+
+def test_the_prompt_is_shown_before_the_settings_are_loaded(tmp_path: Path) -> None:
+    screen = Terminal([*KNAPPER, "run"], cwd=tmp_path, environment={"PYTHONPROFILEIMPORTTIME": "1"})
+    with closing(screen):
+        screen.wait_for("Which model should answer you?")
+        before = screen.sent.partition("›".encode())[0]
+    assert b"agent_core.interfaces.repl.prompt" in before, "what is imported is told"
+    assert b"pydantic" not in before, "it takes longer than much else together"

@@ -184,11 +184,11 @@ def _prompt(options: RunOptions) -> int:
     if (workspace := options.root.resolve()) != Path.cwd():
         print(f"The workspace is {workspace}", file=sys.stderr)  # noqa: T201  (before the prompt)
     gc.disable()  # until all is loaded: imports leave no garbage, and looking for it costs a tenth of the way
-    from agent_core.base.settings import load
-
     from ..repl.app import Repl
 
     code = asyncio.run(Repl(options).run())
+    from agent_core.base.settings import load  # slow, and behind the prompt it is loaded already
+
     if code == 0 and options.base_url and not load(options.root).model.base_url:
         note = "The address was for this session. To keep it, type: knapper configure"
         print(note, file=sys.stderr)  # noqa: T201  (after the prompt)
