@@ -18,7 +18,7 @@ T = TypeVar("T")
 LARGE: Final = 4_000
 """Characters of a text: what is done with a shorter one takes no longer than the event loop can wait."""
 _HEAVY: Final = 64 << 10
-# One after another: several threads would only take turns with each other, and the event loop would wait for all of them.
+# One after another: several threads would only take turns with each other, and the event loop would wait for them all.
 _lane: Final = ThreadPoolExecutor(1, "heavy")
 
 

@@ -37,6 +37,7 @@ async def read_messages(entries: Sequence[Entry]) -> list[JournalMessage]:
 
 
 def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
+    """Do as `read_messages` does, at once."""
     return [
         JournalMessage(entry.seq, str(entry.payload.get("speaker") or entry.kind), text, entry.at, entry.turn)
         for entry in entries
