@@ -147,3 +147,55 @@ async def test_a_token_has_no_more_streams_than_it_may_even_if_all_begin_at_once
     assert statuses == [200] * 4 + [429] * 5
     async with server.client.stream("GET", EVENTS) as again:
         assert again.status_code == 200
+
+
+def large_head(server: Served, key: str, size: int, path: str = "/api/v1/functions/slugify/call") -> bytes:
+    """The head of a request with a large body."""
+    rows = (f"POST {path} HTTP/1.1", f"Host: {urlsplit(server.url).netloc}", f"Authorization: Bearer {key}")
+    return "\r\n".join([*rows, f"Content-Length: {size}", "Connection: close", "", ""]).encode()
+
+
+async def test_large_bodies_of_a_token_wait_for_each_other_and_for_no_other_token(served: Serve) -> None:
+    server = await served([])
+    other, size = await server.token("other", "chat"), guard._LARGE + 1
+    body = b" " * size
+    async with asyncio.timeout(30):
+        begun = [await asyncio.open_connection(*place(server)) for _ in range(guard._LARGE_AT_ONCE)]
+        for _, writer in begun:
+            writer.write(large_head(server, server.key, size))
+        waiting, sender = await asyncio.open_connection(*place(server))
+        sender.write(large_head(server, server.key, size) + body)
+        reader, writer = await asyncio.open_connection(*place(server))
+        writer.write(large_head(server, other, size) + body)
+        assert b" 422 " in await reader.readline()
+        assert (await server.client.get("/api/v1/status")).status_code == 200
+        answer = asyncio.create_task(waiting.readline())
+        assert not (await asyncio.wait([answer], timeout=0.2))[0]
+        begun[0][1].write(body)
+        assert b" 422 " in await answer
+    for _, opened in [*begun, (waiting, sender), (reader, writer)]:
+        opened.close()
+
+
+@pytest.mark.parametrize("size", [17_000, 1 << 20])
+async def test_who_has_no_token_sends_no_large_body(served: Serve, size: int) -> None:
+    server = await served([])
+    async with httpx2.AsyncClient(base_url=server.url) as stranger:
+        refused = await stranger.post("/login", json={"code": "a" * size}, headers={"Origin": server.url})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too-large")
+        wrong = await stranger.post("/login", json={"code": "a" * 1_000}, headers={"Origin": server.url})
+        assert wrong.status_code not in (200, 413)
+
+
+async def test_a_large_body_keeps_its_place_only_until_its_turn_has_begun(served: Serve) -> None:
+    server = await served([Repeat(Say("One two three four five six.", pause_s=0.4))])
+    text = "word " * (guard._LARGE // 5 + 1)
+    chats = [
+        server.client.post(CHAT, json={"model": f"main@c{n}", "messages": [{"role": "user", "content": text}]})
+        for n in range(2 * guard._LARGE_AT_ONCE)
+    ]
+    running = [asyncio.create_task(chat) for chat in chats]
+    async with asyncio.timeout(60):
+        while len((await server.client.get("/api/v1/status")).json()["running"]) < len(running):
+            await asyncio.sleep(0.02)
+        assert {(await chat).status_code for chat in running} == {200}

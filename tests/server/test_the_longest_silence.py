@@ -18,7 +18,7 @@ from tests.kit.drawing import sampled
 from tests.kit.pace import least_s
 from tests.kit.program import knapper
 
-from .heavy_bodies import PUT_MANY, Crowd, Heavy, all_of_them, crowds, large_answers
+from .heavy_bodies import PUT_MANY, Crowd, Heavy, all_of_them, crowds, large_answers, sources
 from .test_the_process import Process, ended
 
 MOST_S = 0.5
@@ -113,7 +113,7 @@ def silence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Silence]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("heavy", [pytest.param(one, id=one.name) for one in sampled(all_of_them(), 9)])
+@pytest.mark.parametrize("heavy", [pytest.param(one, id=one.name) for one in sampled([*all_of_them(), *sources()], 9)])
 def test_others_are_answered_while_a_heavy_request_is_taken_in(silence: Silence, heavy: Heavy) -> None:
     assert least_s(MOST_S, lambda: silence.while_asked(lambda: silence.send(heavy))) < MOST_S
 
