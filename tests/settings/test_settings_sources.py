@@ -85,7 +85,9 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         pytest.param("zzzzzz = 1\n", "Known are: agent, gate.candidate_kib", id="nothing near"),
         pytest.param("[turn]\nmax_steps = 0\n", "`turn.max_steps` cannot be 0: expected at least 1", id="out of range"),
         pytest.param(
-            '[turn]\nmax_steps = "many"\n', "`turn.max_steps` cannot be 'many': expected a whole number", id="wrong type"
+            '[turn]\nmax_steps = "many"\n',
+            "`turn.max_steps` cannot be 'many': expected a whole number",
+            id="wrong type",
         ),
         pytest.param("turn = 3\n", "`turn` cannot be 3: expected a table", id="a value for a section"),
         pytest.param(

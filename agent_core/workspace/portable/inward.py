@@ -123,6 +123,8 @@ def _closed(where: str, n: int, open_calls: set[str]) -> None:
 
 _TAGS = ("told", "assistant", "call", "result", "summary", "other")
 _FORMS = ("constrained-str", "list[constrained-str]")
+
+
 def path_of(place: Sequence[int | str]) -> str:
     """Return a position in the file, such as `turns[3].entries[0].kind`."""
     path = ""
