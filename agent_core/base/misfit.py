@@ -52,8 +52,10 @@ def sentence(error: Any) -> str:  # Any: one of pydantic's error details
 def _describe_value(value: Any) -> str:  # Any: whatever stands in the file
     if isinstance(value, str):
         return f"the text `{one_line(value, 40)}`" if value else "an empty text"
-    if isinstance(value, list | dict):
-        return f"a list of {len(value)}" if isinstance(value, list) else "an object"
+    if isinstance(value, list | tuple | dict):
+        return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
     if isinstance(value, int) and abs(value) >= 1 << 64:
         return "a very large number"
-    return {None: "null", True: "true", False: "false"}.get(value, str(value))
+    return one_line(str(value), 40)

@@ -31,10 +31,10 @@ async def aside(size: int, work: Callable[P, T], *args: P.args, **named: P.kwarg
     """Return the result of the work, which runs in a thread if its input is large."""
     if size <= LARGE:
         return work(*args, **named)
-    return await (alone if size > _HEAVY else asyncio.to_thread)(work, *args, **named)
+    return await (one_at_a_time if size > _HEAVY else asyncio.to_thread)(work, *args, **named)
 
 
-async def alone(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return the result of the work, which runs in the thread for what is heavy, whatever its input is."""
+async def one_at_a_time(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Return the result of heavy work, which waits for a thread that all such work shares."""
     run = partial(copy_context().run, work, *args, **named)
     return await asyncio.get_running_loop().run_in_executor(_lane, run)

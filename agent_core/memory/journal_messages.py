@@ -32,7 +32,7 @@ class JournalMessage:
 
 
 async def read_messages(entries: Sequence[Entry]) -> list[JournalMessage]:
-    """Return the messages among entries. A user's may name its speaker; of a reply that sends, what it sends counts."""
+    """Return the messages among entries, as `lines` does, without holding up the event loop."""
     return await aside(len(entries) * _PER_ENTRY, lines, entries)
 
 

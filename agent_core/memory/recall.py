@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.clock import Clock
-from agent_core.base.offload import alone, aside
+from agent_core.base.offload import aside, one_at_a_time
 from agent_core.storage import RecallMessage, SaveSaid, Store
 
 from . import dates, search_query, words
@@ -139,7 +139,7 @@ class Recall:
             UsageError: one of them is no date that can be read.
         """
         now = self._clock.now()
-        start, end = [await alone(dates.read, text, now) for text in (first, last or first)]
+        start, end = [await one_at_a_time(dates.read, text, now) for text in (first, last or first)]
         return await self.between(min(start[0], end[0]), max(start[1], end[1]), page, count)
 
     async def rank(self, query: str) -> Ranking:

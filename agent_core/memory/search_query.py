@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_core.base.language import stem
-from agent_core.base.offload import alone
+from agent_core.base.offload import one_at_a_time
 
 from . import dates
 from .words import STOP, content, forms, split
@@ -49,7 +49,7 @@ async def read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
 
     Times are looked for in up to two hundred languages, which takes a second.
     """
-    return await alone(_read, text, frozenset(speakers), now)
+    return await one_at_a_time(_read, text, frozenset(speakers), now)
 
 
 def _read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:

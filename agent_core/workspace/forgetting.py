@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import Mention
-from agent_core.base.offload import alone
+from agent_core.base.offload import one_at_a_time
 from agent_core.base.plain_files import read_plain
 from agent_core.context import rebuilt
 from agent_core.memory import dates, words
@@ -124,7 +124,7 @@ class Forgetting:
             names = await self._store.agent_names()
             return ForgetOrder(f"“{request.text}”", replace(erasure, target=mention), names)
         if request.before:
-            start, _ = await alone(dates.read, request.before, datetime.now().timestamp())
+            start, _ = await one_at_a_time(dates.read, request.before, datetime.now().timestamp())
             turns = await self._store.turns_before(agent, start)
             subject = f"all of {agent} before {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
             gone = replace(erasure, target=TurnsGone(agent, turns, start))

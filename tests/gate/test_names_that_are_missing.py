@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.functions.gate import tree as missing
-from agent_core.functions.gate.tree import BUILTINS, bound_names, parse
+from agent_core.functions.gate.tree import BUILTINS, IMPLICIT, _globals_read, bound_names, missing_names, parse
 
 FILES = sorted(Path(sysconfig.get_path("stdlib")).glob("[a-h]*.py"))
 
@@ -33,14 +32,14 @@ def test_a_name_is_missing_where_no_scope_defines_it(body: str, names: set[str])
     text = f"def f(a):\n    {body}\n"
     tree = parse(text)
     assert isinstance(tree, ast.Module)
-    assert missing.missing_names(text, tree) == names
+    assert missing_names(text, tree) == names
 
 
 def test_a_hint_is_read_outside_although_a_local_has_its_name() -> None:
     text = "def f(a: b):\n    b = 1\n    return b\n"
     tree = parse(text)
     assert isinstance(tree, ast.Module)
-    assert missing.missing_names(text, tree) == {"b"}
+    assert missing_names(text, tree) == {"b"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -48,5 +47,5 @@ def test_the_quick_answer_is_that_of_the_symbol_table(path: Path) -> None:
     text = path.read_text("utf-8")
     tree = parse(text)
     assert isinstance(tree, ast.Module)
-    slow = set(missing._globals_read(text) - bound_names(tree) - BUILTINS - missing.IMPLICIT)
-    assert missing.missing_names(text, tree) == (set() if "*" in bound_names(tree) else slow)
+    slow = set(_globals_read(text) - bound_names(tree) - BUILTINS - IMPLICIT)
+    assert missing_names(text, tree) == (set() if "*" in bound_names(tree) else slow)

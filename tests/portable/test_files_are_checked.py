@@ -83,6 +83,7 @@ async def test_the_good_file_is_taken_in_and_its_passage_can_be_found() -> None:
         pytest.param("blocks.0.limit", True, "blocks[0].limit: expected a whole number, got true", id="a-truth"),
         pytest.param("blocks.0.value", "long" * 9, "blocks[0].value: expected at most 10 characters", id="past-limit"),
         pytest.param("blocks.0.value", 3, "blocks[0].value: expected a text, got 3", id="a-value-of-no-kind"),
+        pytest.param("agent.name", 1, "agent.name: expected a text, got 1", id="a-one-that-equals-true"),
         pytest.param("blocks.0.label", "a b", "blocks[0].label: expected a text of the form", id="a-label-with-space"),
         pytest.param("blocks.0.version", 2, "blocks[0].history: expected its last line to be version 2", id="version"),
         pytest.param("blocks.0.history.0.value", "y", "blocks[0].history: expected its last line to hold", id="value"),

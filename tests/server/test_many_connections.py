@@ -187,6 +187,21 @@ async def test_who_has_no_token_sends_no_large_body(served: Serve, size: int) ->
         assert wrong.status_code not in (200, 413)
 
 
+async def test_bodies_of_strangers_without_a_length_do_not_wait_for_each_other(served: Serve) -> None:
+    server = await served([])
+    rows = ("POST /login HTTP/1.1", f"Host: {urlsplit(server.url).netloc}", f"Origin: {server.url}")
+    head = "\r\n".join([*rows, "Transfer-Encoding: chunked", "Connection: close", "", ""]).encode()
+    async with asyncio.timeout(10):
+        begun = [await asyncio.open_connection(*place(server)) for _ in range(guard._LARGE_AT_ONCE + 1)]
+        for _, writer in begun:
+            writer.write(head)
+        reader, writer = begun[-1]
+        writer.write(b"0\r\n\r\n")
+        assert await reader.readline()
+    for _, opened in begun:
+        opened.close()
+
+
 async def test_a_large_body_keeps_its_place_only_until_its_turn_has_begun(served: Serve) -> None:
     server = await served([Repeat(Say("One two three four five six.", pause_s=0.4))])
     text = "word " * (guard._LARGE // 5 + 1)

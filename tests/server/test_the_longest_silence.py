@@ -1,4 +1,4 @@
-"""A server in a process of its own answers others while heavy requests are sent to it, by the clock."""
+"""A server in a process of its own answers others while heavy requests are sent to it."""
 
 import os
 import socket

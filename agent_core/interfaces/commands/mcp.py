@@ -73,7 +73,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     is_url = len(target) == 1 and "://" in target[0]
     where = {"url": target[0]} if is_url else {"command": target}
     is_confined = not (options.pop("unconfined") or is_url)
-    options |= {right: [str(Path.cwd() / path) for path in options[right]] for right in ("read", "write")}
+    options |= {access: [str(Path.cwd() / path) for path in options[access]] for access in ("read", "write")}
     try:
         entry = ServerEntry(**where, confined=is_confined, **options)
     except ValidationError as error:

@@ -187,7 +187,7 @@ def _prompt(options: RunOptions) -> int:
     from ..repl.app import Repl
 
     code = asyncio.run(Repl(options).run())
-    from agent_core.base.settings import load  # slow, and behind the prompt it is loaded already
+    from agent_core.base.settings import load  # takes long, and the prompt must not wait for it
 
     if code == 0 and options.base_url and not load(options.root).model.base_url:
         note = "The address was for this session. To keep it, type: knapper configure"

@@ -137,10 +137,11 @@ class LargeBodies:
         self._slots: dict[str, asyncio.Semaphore] = {}
 
     @asynccontextmanager
-    async def of_request(self, name: str, headers: Headers) -> AsyncIterator[Callable[[], None]]:
-        """Wait until a request's body may be read; give what says that no more is needed of it."""
+    async def of_request(self, name: str, headers: Headers, most: int) -> AsyncIterator[Callable[[], None]]:
+        """Wait until a request's body of at most so many bytes may be read; yield what to call once it is read."""
         length = headers.get("content-length", "")
-        is_small = "transfer-encoding" not in headers and not (length.isdecimal() and int(length) > _LARGE)
+        is_short = "transfer-encoding" not in headers and not (length.isdecimal() and int(length) > _LARGE)
+        is_small = is_short or most <= _LARGE
         slot = self._slots.setdefault(name, asyncio.Semaphore(_LARGE_AT_ONCE))
         is_held = not is_small and await slot.acquire()
 
@@ -204,8 +205,9 @@ class Guard:
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         headers, identity = Headers(scope=scope), await self._checked(scope)
         scope["identity"], seen.name = identity, identity.name if identity else "-"
-        async with self._large.of_request(seen.name, headers) as scope["body_done"]:
-            body = await _body(headers, receive, MOST_BODY if identity else _MOST_OF_STRANGERS)
+        most = MOST_BODY if identity else _MOST_OF_STRANGERS
+        async with self._large.of_request(seen.name, headers, most) as scope["body_done"]:
+            body = await _body(headers, receive, most)
             heard = _Heard(body, receive, partial(self._is_still, headers, identity))
             del body
             with self._streams.of_request(seen.name) as scope["open_stream"]:
