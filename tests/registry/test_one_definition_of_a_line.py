@@ -21,7 +21,6 @@ NO_SOURCES = {
     "agent_core/model/profile.py": "rows of a .jsonl file",
     "agent_core/workspace/forgetting.py": "logs, and what was typed",
     "agent_core/functions/gate/examples/": "the value of a docstring: Python has read its line ends already",
-    "agent_core/functions/gate/fixes/prose.py": "the value of a docstring",
     "agent_core/functions/gate/mutants.py": "a text that `ast.unparse` wrote",
     "agent_core/interfaces/repl/": "rows for the screen, made visible before",
     "agent_core/interfaces/slash_session.py": "a message of the program",

@@ -80,7 +80,7 @@ def prose(text: str, node: FunctionNode) -> Prose | None:
     is_plain = "\n" not in match[3] and "r" not in match[1].lower()
     first, _, remainder = (_BREAK.sub("\\1\n", match[3]) if is_plain else match[3]).partition("\n")
     lines = (
-        (first.strip(), *(line.rstrip() for line in dedent(remainder.expandtabs()).split("\n")))
+        (first.strip(), *(line.rstrip() for line in bare_lines(dedent(remainder.expandtabs()))))
         if remainder
         else (first.strip(),)
     )
@@ -119,7 +119,7 @@ def _above_examples(view: View, words: str) -> str:
 def _escaped(words: str) -> list[str]:
     plain = words.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     strays = {*stray_characters(plain)}
-    return "".join(escaped(char) if at in strays else char for at, char in enumerate(plain)).split("\n")
+    return bare_lines("".join(escaped(char) if at in strays else char for at, char in enumerate(plain)))
 
 
 _HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)
