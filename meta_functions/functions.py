@@ -3,20 +3,23 @@
 from typing import Any  # whatever the function's own schema takes
 
 from agent_core import Agent, PlannedChange, presentation
+from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Breakpoint
 
 
 async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
-    """List your functions with one line each, a page at a time: those of the workspace, then those of the program.
+    """List functions, a line each, or find them by what they are needed for.
 
     Args:
-        pattern: Part of a name or description, or a shell pattern such as `count_*`; empty for all.
-        module: Only functions of this module; `meta` or `memory` for those of the program.
-        standing: Only functions of this standing: draft, trial, trusted or quarantined.
-        page: Which page, from 1.
+        pattern: Part of a name, `count_*`, or what is to be done in a few words; empty for all.
+        module: Also `meta` or `memory`: those of the program.
+        standing: Such as draft or trusted.
     """
     own = [] if standing else self.own_functions(pattern, module)
-    return presentation.listing(await self.workshop.list(pattern, module, standing, self.hidden), page, own)
+    listed = await self.workshop.list(pattern, module, standing, self.hidden)
+    if pattern and not (own or listed.functions or listed.rejected):
+        return await search_functions(self, pattern)
+    return presentation.listing(listed, page, own)
 
 
 async def search_functions(self: Agent, need: str, count: int = 5) -> str:
@@ -31,12 +34,13 @@ async def search_functions(self: Agent, need: str, count: int = 5) -> str:
     return presentation.search(report)
 
 
-async def introspect_function(self: Agent, function_name: str) -> str:
-    """Show a function's source with line numbers, its schema, examples, standing, statistics, callers and callees.
+async def call_function(self: Agent, name: str, arguments: dict[str, Any] | None = None) -> str:
+    """Call a function that is no tool of yours."""
+    raise UsageError(f"`{name}` cannot be called by another call.", fix="Name the function itself.")
 
-    Args:
-        function_name: The function to look into, also one of the program; a rejected candidate is shown too.
-    """
+
+async def introspect_function(self: Agent, function_name: str) -> str:
+    """Show the source, schema, examples, standing and callers of a function, also of a refused candidate."""
     if own := next((function for function in self.own_functions() if function.name == function_name), None):
         return presentation.own_function(own, self.schema_of(own))
     pending = await self.workshop.pending(function_name)
@@ -52,13 +56,10 @@ async def create_function(
 ) -> PlannedChange:
     """Make a new Python function, which can be called in your next step if it passes the gate.
 
-    The code needs type hints, and a docstring with a description, `Args:` and two examples with different results.
-
     Args:
-        function_name: The name of the function, as in its `def`.
-        function_code_with_docstring: The whole source: imports it needs, then one function with hints and docstring.
-        module_name: The module it joins, such as `text` or `web.pages`.
-        reason: Why it is needed, in a few words.
+        function_name: As in its `def`.
+        function_code_with_docstring: Imports, then the one function.
+        module_name: Such as `text` or `web.pages`.
     """
     return await self.workshop.plan_create(
         function_name, function_code_with_docstring, module_name, reason, self.author
@@ -68,13 +69,11 @@ async def create_function(
 async def edit_function(
     self: Agent, function_name: str, old_text: str, new_text: str, reason: str = ""
 ) -> PlannedChange:
-    """Change one place in the source of a function, or of a candidate that was refused.
+    """Change one place in the source of a function or of a refused candidate.
 
     Args:
-        function_name: The function or refused candidate.
-        old_text: The exact text to take out; it must stand there exactly once.
-        new_text: The text to put in its place.
-        reason: Why; needed where an example, a check or a granted use that it had goes or changes.
+        old_text: The exact text to take out, which stands there once.
+        reason: Needed where an example, a check or a grant goes.
     """
     return await self.workshop.plans.edit(function_name, old_text, new_text, reason, self.author)
 
@@ -117,16 +116,12 @@ async def add_example(self: Agent, function_name: str, call: str, expected: str)
 
 
 async def delete_function(self: Agent, function_name: str) -> PlannedChange:
-    """Delete a function that no other function uses. Its history is kept: rollback_function brings it back.
-
-    Args:
-        function_name: The function to delete.
-    """
+    """Delete a function that no other uses; rollback_function brings it back."""
     return await self.workshop.plans.delete(function_name, self.author)
 
 
 async def reload_functions(self: Agent) -> str:
-    """Look at the folder of functions again, and say what was loaded, changed, removed or rejected and why."""
+    """Read the files of functions again, and say what changed or was rejected."""
     return presentation.reloaded(await self.workshop.reload())
 
 

@@ -15,12 +15,11 @@ async def read_on(self: Agent, name: str, page: int = 2) -> str:
 
 
 async def conversation_search(self: Agent, query: str, page: int = 0, count: int = 10) -> str:
-    """Search everything that was ever said in this conversation, by words and meaning; the best first.
+    """Search all that was ever said in this conversation, by words and meaning.
 
     Args:
-        query: What to look for: a question, or words that were said, with names.
-        page: Which page of results, from 0.
-        count: How many results a page has.
+        query: A question, or words that were said.
+        page: From 0.
     """
     return str(await self.memory.recall.search(query, page, count))
 
@@ -40,11 +39,11 @@ async def conversation_search_date(
 
 
 async def archival_memory_insert(self: Agent, content: str, tags: list[str] | None = None) -> PlannedChange:
-    """Keep a text in archival memory, which has no limit and is found by search.
+    """Keep a text in archival memory, which has no limit.
 
     Args:
-        content: The text, written so that it can be understood alone.
-        tags: Words to find it by later, such as a project's name.
+        content: The text, to be understood alone.
+        tags: Words to find it by.
     """
     edit = await self.memory.archival.insert(content, tags or ())
     return PlannedChange(edit.text, writes=edit.writes)
@@ -53,13 +52,13 @@ async def archival_memory_insert(self: Agent, content: str, tags: list[str] | No
 async def archival_memory_search(
     self: Agent, query: str, page: int = 0, tags: list[str] | None = None, count: int = 5
 ) -> str:
-    """Search archival memory, with all attached sources, by words and meaning; the best first.
+    """Search archival memory and attached sources, by words and meaning.
 
     Args:
         query: What to look for; empty lists the newest.
-        page: Which page of results, from 0.
-        tags: Only what has all of these tags.
-        count: How many results a page has.
+        page: From 0.
+        tags: What has all of these.
+        count: Results on a page.
     """
     return str(await self.memory.archival.search(query, tags or (), page, count))
 

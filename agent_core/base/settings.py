@@ -46,6 +46,11 @@ class TurnSettings(SettingsSection):
         description="Tokens that functions of the workspace take; where there are more, those that a message probably"
         " needs and those that were used last are shown.",
     )
+    index_tokens: int = Field(
+        1_000,
+        ge=200,
+        description="Tokens that the lines of functions of the workspace take, where a model calls natively.",
+    )
     first_thought: bool = Field(
         True, description="An agent's first reply needs an inner thought, where its preset verifies that reply."
     )

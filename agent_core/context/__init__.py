@@ -15,10 +15,11 @@ from .compaction import Compaction, rebuilt
 from .history import PRESSURE, History, Summary, claim, pop, resume
 from .instructions import INSTRUCTIONS
 from .paging import PageReader, beginning, first_page
-from .shown import EXPECTED, Shown, size_of
+from .shown import CALLER, EXPECTED, Shown, size_of
 
 __all__ = [
     "BYTES_PER_TOKEN",
+    "CALLER",
     "EXPECTED",
     "INSTRUCTIONS",
     "PRESSURE",

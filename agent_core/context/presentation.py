@@ -24,6 +24,7 @@ from agent_core.functions.service.function_facts import (
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry
 from agent_core.functions.service.judgment import PendingCandidate
 from agent_core.registry.function import Function, reach_words
+from agent_core.registry.synopsis import signature
 from sandbox.wire.lines import bare_lines
 
 PAGE = 40
@@ -61,8 +62,7 @@ def search(report: SearchReport) -> str:
         return "No function serves this. Next: create_function."
     lines = [f"{len(report.results)} functions, the best first; they can be called in your next step."]
     for match in report.results:
-        takes = ", ".join(match.function.parameters.get("properties", {}))
-        lines.append(f"- {match.function.name}({takes}): {shorten(match.function.description, 120)}")
+        lines.append(f"- {signature(match.function)}: {shorten(match.function.description, 120)}")
         notes = [f"why: {match.why}", f"differs: {match.differs}" if match.differs else ""]
         notes.append(f"needs: {', '.join(match.needs)}" if match.needs else "")
         lines.append(f"  ({'; '.join(note for note in notes if note)})")

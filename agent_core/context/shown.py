@@ -7,14 +7,26 @@ what is new goes last, and what must leave is what was used least recently.
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from agent_core.model.reply import Mode
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function
 
+from .index import FunctionIndex
+
 FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})
 """Of the functions of memory, those that a model under a schema is shown: each costs it attention."""
+
+CALLER: Final = "call_function"
+"""By this, a function that is no tool is called: an agent that has it is shown a few tools and an index."""
+
+TOOLS: Final = (
+    *("create_function", CALLER, "list_functions", "introspect_function", "edit_function", "delete_function"),
+    *("reload_functions", "core_memory_append", "core_memory_replace", "conversation_search"),
+    *("send_message", "ask_agent", "message_agent"),
+)
+"""The tools of an agent with an index, as far as it has them: the same ones for a whole conversation."""
 
 FOR_LARGE_ROOMS: Final = frozenset({"debugger", "clear_debugger", "trace_function"})
 """What goes first where the room is small: a failure tells its frames and locals without them."""
@@ -108,10 +120,13 @@ class Shown:
         self._uses = 0
         self._seen: object = None
         self._kept: frozenset[str] = frozenset()
-        self._withheld = memory - FOR_SMALL_MODELS
+        self._withheld = (memory - FOR_SMALL_MODELS) | {CALLER}
         self._fitted = _NOT_FITTED
         self._known: frozenset[str] | None = None
         self._is_filled = False
+        self._functions: Mapping[str, Function] = {}
+        self._tools: tuple[FunctionShown, ...] | None = None
+        self._index: FunctionIndex | None = None
         self.line: tuple[FunctionShown, ...] = ()
 
     def withhold(self, names: Collection[str]) -> None:
@@ -143,7 +158,41 @@ class Shown:
     @property
     def is_crowded(self) -> bool:
         """True if the workspace had more functions than were shown at the last choice."""
-        return len(self._known or ()) > len(self._places)
+        return len(self._known or ()) > len(self._places if self._index is None else self._index.names)
+
+    @property
+    def has_index(self) -> bool:
+        """True if a model that calls natively is shown a few tools and an index, and not all functions as tools."""
+        return CALLER in self._of_host
+
+    @property
+    def tools(self) -> tuple[FunctionShown, ...]:
+        """The tools beside the index: the same object until `thaw`."""
+        if self._tools is None:
+            self._tools = tuple(_lean(self._pinned[name].shown) for name in TOOLS if name in self._pinned)
+        return self._tools
+
+    def index(self, room: int, *, is_kept: bool) -> str:
+        """Return the index in this many bytes, after `choose`; one that is kept is the index until `thaw`."""
+        if self._index is not None:
+            return self._index.text
+        tools = {tool.name for tool in self.tools}
+        program = [place.function for name, place in self._pinned.items() if name not in tools]
+        index = FunctionIndex.of(self._functions, self._by_use(self._functions), room, self._ending_of, program)
+        self._index = index if is_kept else None
+        return index.text
+
+    def beyond_index(self, names: Iterable[str]) -> list[Function]:
+        """Return those of the workspace's functions that the model was told nothing of yet, and count them as told."""
+        if self._index is None:
+            return []
+        new = [name for name in names if name in self._functions and name not in self._index.names]
+        self._index = FunctionIndex(self._index.text, self._index.names.union(new))
+        return [self._functions[name] for name in new]
+
+    def thaw(self) -> None:
+        """Choose tools and index anew at the next step: a conversation begins, or what a server has cached is gone."""
+        self._tools = self._index = None
 
     def choose(
         self, functions: Mapping[str, Function], own_set: frozenset[str] = frozenset()
@@ -161,6 +210,7 @@ class Shown:
         if self._pinned.keys() & functions.keys():  # a memory class of the user's own: its methods are called
             functions = {name: function for name, function in functions.items() if name not in self._pinned}
         self._note_new(functions)
+        self._functions = functions
         staying = self._most_useful(functions, own_set, max(self._limit - len(self._pinned), 0))
         order = [*self._in_place(staying), *self._new(staying)]
         self._places = {name: self._place(name, functions[name]) for name in order}
@@ -180,14 +230,6 @@ class Shown:
         if self._fitted[0] is not line or self._fitted[1] != (mode, room):
             self._fitted = line, (mode, room), self._fit(mode, room, line)
         return self._fitted[2]
-
-    def hidden(self, shown: tuple[FunctionShown, ...]) -> int:
-        """Return how many functions of the workspace are not shown."""
-        return len(self._known or ()) - sum(function.name not in self._pinned for function in shown)
-
-    def held_back(self, shown: tuple[FunctionShown, ...]) -> int:
-        """Return how many functions of the host are not shown."""
-        return len(self._pinned) - sum(function.name in self._pinned for function in shown)
 
     def _fit(self, mode: Mode, room: int, line: tuple[FunctionShown, ...]) -> tuple[FunctionShown, ...]:
         if mode == "constrained":
@@ -247,16 +289,23 @@ class Shown:
 
     def _most_useful(self, functions: Mapping[str, Function], own_set: frozenset[str], most: int) -> set[str]:
         """Return the names of those that fit: the own set, then what was used or expected last, then what is shown."""
-        order = sorted(
-            functions, key=lambda name: (name not in own_set, -self._used.get(name, 0), name not in self._places)
-        )
         staying, left = set[str](), self._room
-        for name in order[:most]:
+        for name in self._by_use(functions)[:most]:
             left -= self._place(name, functions[name]).shown.size
             if left < 0 and name not in own_set:
                 break
             staying.add(name)
         return staying
+
+    def _by_use(self, functions: Mapping[str, Function]) -> list[str]:
+        """Return the names in the order of need: the own set, then what was used or expected last."""
+        return sorted(
+            functions, key=lambda name: (name not in self._kept, -self._used.get(name, 0), name not in self._places)
+        )
+
+    def _ending_of(self, function: Function) -> str:
+        complaint = self._complaints.get((function.name, function.body_hash), "")
+        return f"{self._ending(function)}{f' ({complaint})' if complaint else ''}"
 
     def _in_place(self, staying: set[str]) -> list[str]:
         return [name for name in self._places if name in staying]
@@ -271,6 +320,19 @@ class Shown:
         place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
         is_same = place is not None and place.function is function and place.complaint == complaint
         return place if place is not None and is_same else _Place.of(function, complaint, self._ending(function))
+
+
+def _lean(function: FunctionShown) -> FunctionShown:
+    """Return a function of the program without what a model need not read of its schema; a call is checked by all."""
+    parameters = function.parameters
+    properties = {
+        name: {key: value for key, value in part.items() if key != "default" or value}
+        for name, part in parameters.get("properties", {}).items()
+    }
+    lean: dict[str, Any] = {"type": "object", "properties": properties}  # Any: JSON Schema
+    if required := parameters.get("required"):
+        lean["required"] = required
+    return FunctionShown(function.name, function.description, lean)
 
 
 def size_of(functions: Iterable[FunctionShown]) -> int:

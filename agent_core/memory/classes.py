@@ -92,21 +92,20 @@ class Memory(BaseModel):
             super().__setattr__(name, value)
 
     def core_memory_append(self, name: str, content: str) -> str:
-        """Add what you learned to a block of your memory. One fact per line; what is there already is not added twice.
+        """Add a fact to a block of your memory, as a line; what is there already is not added twice.
 
         Args:
-            name: The block's label: `human` for the user and everybody else, `persona` for yourself alone.
-            content: The fact to add, as a sentence that can be understood alone.
+            name: `human` for the user and everybody else, `persona` for yourself alone.
+            content: A sentence that can be understood alone.
         """
         return self._edit(name, lambda lines: edits.append(lines, content), content)
 
     def core_memory_replace(self, name: str, old_content: str, new_content: str) -> str:
-        """Change what a block of your memory says, when it is no longer true. The old text is gone afterwards.
+        """Change what a block of your memory says, when it is no longer true.
 
         Args:
-            name: The block's label.
-            old_content: The text to take out, as it stands there; a whole line is best.
-            new_content: The text that takes its place; empty to only take the old one out.
+            old_content: The text to take out, a whole line at best.
+            new_content: The text in its place; empty for none.
         """
         return self._edit(name, lambda lines: edits.replace(lines, old_content, new_content), old_content, new_content)
 

@@ -346,6 +346,7 @@ class Agent:
         await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
         self._history.clear()
+        self._loop.asker.shown.thaw()
         self._loop.asker.meter.context_tokens = 0
         return hidden
 

@@ -32,7 +32,7 @@ from agent_core.storage import Entry
 from sandbox import Refused, Returned
 
 from .call_record import MOST_CHARS, CallRecord, Done
-from .turn import Turn, call_started
+from .turn import Turn, call_started, unwrapped
 
 
 class ModelFunction(Protocol):
@@ -119,7 +119,8 @@ class Dispatcher:
 
     def started_at_once(self, calls: Sequence[Call], snapshot: Snapshot) -> list[Entry]:
         """Return the entries for the calls that start as soon as the reply is on disk; they are written with it."""
-        callees = [(call, self._find(call.name, snapshot)) for call in calls[: self._settings.max_calls]]
+        meant = [self._meant(call, snapshot) for call in calls[: self._settings.max_calls]]
+        callees = [(call, self._find(call.name, snapshot)) for call in meant]
         starting = [call_started(call, callee.version) for call, callee in callees if callee and callee.is_parallel]
         return starting[: self._settings.parallel]
 
@@ -127,7 +128,10 @@ class Dispatcher:
         return next(filter(None, (source.find(name, snapshot) for source in self._sources)), None)
 
     def _meant(self, call: Call, snapshot: Snapshot) -> Call:
-        """Return the call with current names; a workspace function with an older name is meant itself."""
+        """Return the call with current names, of the function that it is to reach; a workspace function with an older
+        name is meant itself.
+        """
+        call = unwrapped(call)
         alias = self._aliases.get(call.name)
         callee = self._find(alias.name, snapshot) if alias else None
         if alias is None or callee is None or call.name in snapshot.functions:

@@ -15,6 +15,7 @@ from agent_core.context import EXPECTED, Exclusions
 from agent_core.functions.service import FunctionService, quarantine
 from agent_core.model.reply import Reply
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.synopsis import line_of
 from agent_core.storage import FAILURES, Inbound
 
 from .call_record import Done
@@ -25,6 +26,7 @@ from .turn import HEARD, Turn, assistant, heartbeat, notice, said_by
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
+_MOST_TOLD: Final = 3  # functions that a message probably needs and the index has no line for
 UNUSABLE = (
     "Use another model, or accept first replies as they come: `verify=False` of the agent (all of them),"
     " `turn.first_thought = false` (those without a thought)."
@@ -110,8 +112,12 @@ class AgentLoop:
         self.asker.lend(turn.client)
         shown, snapshot = self.asker.shown, self.sees(self._workshop.registry.snapshot(), turn.made)
         self.asker.choose(snapshot)
-        if shown.is_crowded:
-            shown.expect(await self._workshop.likely(turn.history.last_request(), EXPECTED, snapshot.hidden))
+        if not shown.is_crowded:
+            return
+        names = await self._workshop.likely(turn.history.last_request(), EXPECTED, snapshot.hidden)
+        shown.expect(names)
+        if new := shown.beyond_index(names[:_MOST_TOLD]):
+            await turn.append([notice(f"You also have: {'; '.join(map(line_of, new))}.")])
 
     async def _take_up(self, turn: Turn) -> bool:
         """Add what arrived meanwhile: messages and other events, and changes to memory and functions by someone

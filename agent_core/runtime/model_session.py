@@ -210,6 +210,7 @@ class ModelSession:
         Without a name it is the agent's usual one.
         """
         await self._models.change(name)
+        self.shown.thaw()
         self.meter.correction, self._is_tight, self._is_style_told = 1.0, False, False
 
     async def aclose(self) -> None:
@@ -251,6 +252,7 @@ class ModelSession:
         self._rendered_for = None
         if summary is None:
             return "There is nothing to summarize yet."
+        self.shown.thaw()
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
     async def keep_unsaved(self, history: History, turn: Turn | None, waiting: ShowsWait) -> tuple[str, ...]:
@@ -337,18 +339,15 @@ class ModelSession:
             await self._compaction.compact(turn, budget, ask, share)
         elif is_ample or not await self._compaction.make(turn, budget, ask):
             return
+        self.shown.thaw()
         await self._render(model, turn.id)
 
     async def _render(self, model: Model, turn: str = "") -> None:
-        shown = self.functions()
-        # Under a schema, a model is offered what each message is about, and is not told of search_functions.
-        hidden = self.shown.hidden(shown) + self.shown.held_back(shown) if model.mode == "native" else 0
-        more = "1 more function is" if hidden == 1 else f"{hidden} more functions are"
-        notes = f"{more} not shown: search_functions finds {'it' if hidden == 1 else 'them'}." if hidden else ""
-        if self._colleagues is not None and (identity := self._colleagues.section()):
-            notes = f"{identity}\n\n{notes}".rstrip()
+        index = self._functions.index(model.mode, is_kept=bool(turn))
+        instructions = f"{self._functions.instructions(model.mode)}\n\n{index}".rstrip()
+        notes = self._colleagues.section() if self._colleagues is not None else ""
         window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))
-        await self._system.render(self._functions.instructions(model.mode), notes, window)
+        await self._system.render(instructions, notes, window)
         self._rendered_for = (turn, model.mode)
 
     async def _ask_in_mode(self, turn: Turn, model: Model, offer: Exclusions) -> Reply:

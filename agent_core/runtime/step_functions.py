@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agent_core.base.settings import Settings
-from agent_core.context import INSTRUCTIONS, Shown, function_room, size_of
+from agent_core.context import BYTES_PER_TOKEN, INSTRUCTIONS, Shown, function_room, size_of
 from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.model.reply import Mode
 from agent_core.model.request import FunctionShown
@@ -89,6 +89,13 @@ class StepFunctions:
             return self._style.brief or FOR_SMALL_MODELS
         return self._style.instructions or INSTRUCTIONS
 
+    def index(self, mode: Mode, *, is_kept: bool) -> str:
+        """Return the index of what can be called beside the tools; none where the model is shown all as tools."""
+        if mode != "native" or not self.shown.has_index:
+            return ""
+        most = int(self._settings.turn.index_tokens * BYTES_PER_TOKEN)
+        return self.shown.index(min(most, self._whole_room() // 2), is_kept=is_kept)
+
     def reply_tokens(self) -> int:
         """Return how many tokens of the window a reply may take."""
         return self._settings.model.max_tokens or min(4096, self._models.context_limit // 4)
@@ -99,6 +106,8 @@ class StepFunctions:
 
     def _own(self) -> tuple[FunctionShown, ...]:
         mode = self._mode
+        if mode == "native" and self.shown.has_index:
+            return self._style.shown(self.shown.tools, mode)
         if self._models.usual is None:
             return self._style.shown(self.shown.line, mode)
         room = self._whole_room() - size_of(self._lent)

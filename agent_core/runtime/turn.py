@@ -4,6 +4,7 @@ Every entry is on disk before anybody is notified of it, and the history in memo
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,18 +19,19 @@ from agent_core.base.limits import Allowance
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.receipt import Fact, Made, Receipt
 from agent_core.base.untrusted import one_line
-from agent_core.context import History, Section
+from agent_core.context import CALLER, History, Section
 from agent_core.functions.debug import DebuggerSeat
 from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.request import FunctionShown
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
+from sandbox.wire.foreign import Malformed, read_json
 
 from . import identity
 from .account import Account
 from .client_calls import NO_CLIENT, ClientFunctions
 from .identity import OwnName
-from .message_protocol import DIRECT, MessageProtocol, moment
+from .message_protocol import DIRECT, HEARTBEAT, MessageProtocol, moment
 
 HEARD: Final = "heard"
 """The kind of an event that is what another agent said."""
@@ -449,6 +451,24 @@ def messages_of(entries: Sequence[Entry]) -> list[Message]:
     return [_READERS[entry.kind](_checked(entry), entry.is_imported) for entry in entries if entry.kind in _READERS]
 
 
+def unwrapped(call: Call) -> Call:
+    """Return the call that `call_function` is to make, if it is one of that and says which; otherwise the call."""
+    if call.name != CALLER:
+        return call
+    try:
+        wanted = read_json(call.arguments)
+    except Malformed:
+        return call
+    if not isinstance(wanted, dict) or not isinstance(name := wanted.get("name"), str) or name == CALLER:
+        return call
+    arguments = wanted.get("arguments") or {}
+    if isinstance(arguments, dict):
+        if HEARTBEAT in wanted:
+            arguments = {**arguments, HEARTBEAT: wanted[HEARTBEAT]}
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return Call(call.id, name, arguments) if isinstance(arguments, str) else call
+
+
 def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
     """Return the calls of a turn's last reply that have no answer, each with whether it had been started."""
     last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
@@ -457,7 +477,8 @@ def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
     after = entries[last + 1 :]
     answered = {_checked(entry)["call_id"] for entry in after if entry.kind == "result"}
     started = {_checked(entry)["id"] for entry in after if entry.kind == "call"}
-    return [(call, call.id in started) for call in _assistant(_checked(entries[last])).calls if call.id not in answered]
+    calls = map(unwrapped, _assistant(_checked(entries[last])).calls)
+    return [(call, call.id in started) for call in calls if call.id not in answered]
 
 
 _NEEDED: Mapping[str, Shape] = {

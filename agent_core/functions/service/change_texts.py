@@ -13,6 +13,7 @@ from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.registry import RegistryChange
 from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, read_file
+from agent_core.registry.synopsis import signature
 from sandbox.wire.lines import bare_lines
 
 from ..gate import Breakage, Disagreement, ExampleResult, Verdict
@@ -21,16 +22,6 @@ from ..gate.verdict import GRANTABLE
 
 MAX_PROBLEMS = 12
 _MOST_SEEN = 3
-
-
-def signature(function: Function) -> str:
-    """Return a function on one line: names, types and defaults as in its schema."""
-    properties = function.parameters.get("properties", {})
-    required = function.parameters.get("required", ())
-    parts = [name if name in required else f"{name}?" for name in properties]
-    typed = [f"{part}: {_type(properties[name])}" for part, name in zip(parts, properties, strict=True)]
-    gives = f" -> {function.returns}" if function.returns else ""
-    return f"{function.name}({', '.join(typed)}){gives}"
 
 
 def admitted(verdict: Verdict, function: Function, done: str) -> str:
@@ -313,17 +304,3 @@ def _line(problem: Problem) -> str:
     line = f"line {problem.where.line}: " if problem.where.line else ""
     fix = f" Fix: {problem.fix}." if problem.fix else ""
     return f"- {line}{problem.message}.{fix} [{problem.code}]".replace("..", ".")
-
-
-def _type(schema: object) -> str:
-    if not isinstance(schema, dict):
-        return "any"
-    if "enum" in schema:
-        return " | ".join(repr(value) for value in schema["enum"])
-    if "anyOf" in schema:
-        return " | ".join(_type(option) for option in schema["anyOf"])
-    kind = schema.get("type", "any")
-    if kind == "array":
-        return f"array of {_type(schema.get('items', {}))}"
-    text = " | ".join(kind) if isinstance(kind, list) else str(kind)
-    return f"{text} = {schema['default']!r}" if "default" in schema else text

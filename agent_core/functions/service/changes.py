@@ -17,6 +17,7 @@ from agent_core.registry.module_edits import remove_function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from agent_core.registry.synopsis import signature
 from agent_core.registry.uses import callers
 from agent_core.storage import DropPending, FunctionStore
 
@@ -49,7 +50,7 @@ class ChangePlanner:
         holder = snapshot.functions.get(candidate.name)
         if holder is not None:
             text = (
-                f"`{candidate.name}` exists already, in {holder.path}: {change_texts.signature(holder)}\n"
+                f"`{candidate.name}` exists already, in {holder.path}: {signature(holder)}\n"
                 f"{holder.description}\n"
                 f"Call it if it does what is needed. To change it use edit_function or replace_function; "
                 f"for something else choose another name."

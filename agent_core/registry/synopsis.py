@@ -1,0 +1,68 @@
+"""A function as one line of Python: its signature by its schema, and what it is for."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from .function import Function
+
+_NAMES: Final = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+    "array": "list",
+    "object": "dict",
+}
+_MOST_VALUES: Final = 8
+"""So many values of an enumeration are named."""
+_MOST_DEPTH: Final = 3
+_LINE_CHARS: Final = 44
+
+
+def signature(function: Function) -> str:
+    """Return the signature as Python writes it; a parameter without a type is a `str`."""
+    required = frozenset(function.parameters.get("required", ()))
+    parts = function.parameters.get("properties", {}).items()
+    gives = f" -> {function.returns}" if function.returns else ""
+    return f"{function.name}({', '.join(_parameter(name, part, required) for name, part in parts)}){gives}"
+
+
+def line_of(function: Function, ending: str = "") -> str:
+    """Return the signature with the beginning of the description, and what stands at its end."""
+    about = function.description.split("\n", 1)[0]
+    first = about.split(". ", 1)[0].split("; ", 1)[0].rstrip(". ")
+    if len(first) > _LINE_CHARS:
+        first = f"{first[:_LINE_CHARS].rsplit(' ', 1)[0]}…"
+    return f"{signature(function)}{': ' if first else ''}{first}{ending}"
+
+
+def _parameter(name: str, schema: object, required: Collection[str]) -> str:
+    kind = type_of(schema)
+    if name in required:
+        return name if kind == "str" else f"{name}: {kind}"
+    default = schema.get("default") if isinstance(schema, Mapping) else None
+    if default is None:
+        kind = kind.removesuffix(" | None")
+    return f"{name}={default!r}" if kind == "str" else f"{name}: {kind} = {default!r}"
+
+
+def type_of(schema: object, depth: int = 0) -> str:
+    """Return a JSON Schema as a Python type; `Any` for what has none."""
+    match schema if depth <= _MOST_DEPTH else None:
+        case {"enum": [*values]}:
+            more = ", …" if len(values) > _MOST_VALUES else ""
+            text = f"Literal[{', '.join(repr(value) for value in values[:_MOST_VALUES])}{more}]"
+        case {"anyOf": [*options]} | {"oneOf": [*options]}:
+            text = " | ".join(dict.fromkeys(type_of(option, depth + 1) for option in options[:_MOST_VALUES]))
+        case {"type": [*kinds]}:
+            text = " | ".join(_NAMES.get(str(kind), "Any") for kind in kinds[:_MOST_VALUES])
+        case {"type": "array", "items": {} as items} if items:
+            text = f"list[{type_of(items, depth + 1)}]"
+        case {"type": "object", "additionalProperties": {} as values} if values:
+            text = f"dict[str, {type_of(values, depth + 1)}]"
+        case {"type": kind}:
+            text = _NAMES.get(str(kind), "Any")
+        case _:
+            text = "Any"
+    return text
