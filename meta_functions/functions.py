@@ -8,10 +8,10 @@ from agent_core.functions.debug import Breakpoint
 
 
 async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
-    """List functions, a line each, or find them by what they are needed for.
+    """List functions, or find them by what is to be done.
 
     Args:
-        pattern: Part of a name, `count_*`, or what is to be done in a few words; empty for all.
+        pattern: Part of a name, `count_*`, or a few words of what is to be done.
         module: Also `meta` or `memory`: those of the program.
         standing: Such as draft or trusted.
     """
@@ -72,7 +72,7 @@ async def edit_function(
     """Change one place in the source of a function or of a refused candidate.
 
     Args:
-        old_text: The exact text to take out, which stands there once.
+        old_text: Exactly as it stands there, once.
         reason: Needed where an example, a check or a grant goes.
     """
     return await self.workshop.plans.edit(function_name, old_text, new_text, reason, self.author)

@@ -206,8 +206,8 @@ def statistics(counts: Counts) -> str:
     """Return how much is out of sight, and how to find it."""
     edited = shown_time(counts.edited) if counts.edited else "never"
     return (
-        f"Memory: {counts.messages:,} messages in recall (conversation_search), {counts.passages:,} passages in"
-        f" archival memory (archival_memory_search); blocks last edited: {edited}."
+        f"Memory: {counts.messages:,} messages in recall, {counts.passages:,} passages in archival memory; blocks last"
+        f" edited: {edited}."
     )
 
 

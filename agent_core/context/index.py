@@ -14,6 +14,8 @@ from agent_core.registry.synopsis import line_of
 
 _HEAD: Final = "Call these by call_function (no type: a str; in []: what it reaches):"
 _ALSO: Final = "And of the program (introspect_function shows how): "
+_MARKS: Final = ("*", "**", "***")
+_SHARED: Final = 3
 _MOST_MODULES: Final = 12
 
 
@@ -37,16 +39,18 @@ class FunctionIndex:
 
         Those of the `program` are listed by name, whatever the room.
         """
+        marks = _marks(Counter(map(ending, functions.values())))
         lines: dict[str, str] = {}
         for name in order:
-            line = line_of(functions[name], ending(functions[name]))
+            line = line_of(functions[name], _marked(ending(functions[name]), marks))
             room -= len(line.encode("utf-8", "replace")) + 1
             if room < 0:
                 break
             lines[name] = line
         listed = sorted(lines, key=lambda name: (functions[name].module, name))
         others = Counter(function.module for name, function in functions.items() if name not in lines)
-        parts = [_HEAD, *(lines[name] for name in listed)] if lines or others else []
+        legend = "".join(f"\n{mark}:{text}" for text, mark in marks.items())
+        parts = [_HEAD + legend, *(lines[name] for name in listed)] if lines or others else []
         if others:
             many = ", ".join(f"{module} {count}" for module, count in others.most_common(_MOST_MODULES))
             rest = ", …" if len(others) > _MOST_MODULES else ""
@@ -54,3 +58,13 @@ class FunctionIndex:
         if program:
             parts.append(_ALSO + ", ".join(function.name for function in program))
         return cls("\n".join(parts), frozenset(lines))
+
+
+def _marks(endings: Counter[str]) -> dict[str, str]:
+    """Return a mark for each ending that many functions share, the most frequent first."""
+    often = [text for text, count in endings.most_common(len(_MARKS)) if text and count >= _SHARED]
+    return dict(zip(often, _MARKS, strict=False))
+
+
+def _marked(ending: str, marks: Mapping[str, str]) -> str:
+    return f" {marks[ending]}" if ending in marks else ending

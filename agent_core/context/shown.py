@@ -326,7 +326,7 @@ def _lean(function: FunctionShown) -> FunctionShown:
     """Return a function of the program without what a model need not read of its schema; a call is checked by all."""
     parameters = function.parameters
     properties = {
-        name: {key: value for key, value in part.items() if key != "default" or value}
+        name: {key: value for key, value in part.items() if key != "default"}
         for name, part in parameters.get("properties", {}).items()
     }
     lean: dict[str, Any] = {"type": "object", "properties": properties}  # Any: JSON Schema

@@ -92,7 +92,7 @@ class Memory(BaseModel):
             super().__setattr__(name, value)
 
     def core_memory_append(self, name: str, content: str) -> str:
-        """Add a fact to a block of your memory, as a line; what is there already is not added twice.
+        """Add a fact to a block of your memory; what is there already is not added twice.
 
         Args:
             name: `human` for the user and everybody else, `persona` for yourself alone.
@@ -104,8 +104,8 @@ class Memory(BaseModel):
         """Change what a block of your memory says, when it is no longer true.
 
         Args:
-            old_content: The text to take out, a whole line at best.
-            new_content: The text in its place; empty for none.
+            old_content: A whole line, at best.
+            new_content: Empty to only take the old one out.
         """
         return self._edit(name, lambda lines: edits.replace(lines, old_content, new_content), old_content, new_content)
 

@@ -17,7 +17,7 @@ _NAMES: Final = {
 _MOST_VALUES: Final = 8
 """So many values of an enumeration are named."""
 _MOST_DEPTH: Final = 3
-_LINE_CHARS: Final = 44
+_LINE_CHARS: Final = 36
 
 
 def signature(function: Function) -> str:
