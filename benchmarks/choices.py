@@ -9,6 +9,9 @@ reply, and then it called nothing.
 - *prediction*: the functions that the message probably needs are shown, as in a turn.
 - *search*: the chooser is shown what `search_functions` returns for the message.
 - *neither*: it is shown what fits, in the order of the names.
+
+A model that calls natively sees no schema but an index, lines of text in the system message: *in the index* is whether
+the right function has one, at the first message of a conversation.
 """
 
 import argparse
@@ -25,7 +28,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.messages import System, User
 from agent_core.base.settings import TurnSettings
-from agent_core.context import BYTES_PER_TOKEN, Shown
+from agent_core.context import BYTES_PER_TOKEN, CALLER, Shown
 from agent_core.context.shown import EXPECTED, size_of
 from agent_core.functions.search.search import FunctionSearch
 from agent_core.memory.embedding import Embedder
@@ -34,6 +37,7 @@ from agent_core.model.reply import Reply
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
+from agent_core.runtime import host_functions
 
 from .measure import Row, ran_with, show
 from .recall_data import model_named
@@ -154,11 +158,14 @@ async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None, cho
             "search": [match.function.name for match in report.results],
             "neither": [part.name for part in plain.choose(functions)],
         }
+        listed = await indexed(pool, search, query.text)
+        seen["index"] += any(pool.ids[name] in query.gold for name in listed)
         for way, names in sets.items():
             seen[way] += any(pool.ids[name] in query.gold for name in names)
             called = await choose({name: functions[name] for name in names}, query.text)
             right[way] += called is not None and pool.ids[called] in query.gold
-    return [
+    in_index = Row(f"right function in the index, {len(functions)}", seen["index"], unit=f"of {len(asked)}")
+    return [in_index] + [
         row
         for way in ("prediction", "search", "neither")
         for row in (
@@ -181,6 +188,15 @@ async def predicted(shown: Shown, pool: Pool, search: FunctionSearch, message: s
     shown.choose(pool.snapshot.functions)
     if shown.is_crowded:
         shown.expect(await search.likely(message, EXPECTED))
+
+
+async def indexed(pool: Pool, search: FunctionSearch, message: str) -> frozenset[str]:
+    """Return the functions that have a line in the index of a conversation which begins with this message."""
+    caller = host_functions.standard()[CALLER].function
+    shown = Shown([caller], _SETTINGS.shown_functions, Nothing(), room=_ROOM)
+    await predicted(shown, pool, search, message)
+    shown.choose(pool.snapshot.functions)
+    return shown.index(int(_SETTINGS.index_tokens * BYTES_PER_TOKEN), is_kept=True).names
 
 
 def library_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON

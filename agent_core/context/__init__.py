@@ -3,7 +3,6 @@
 from .build import (
     BYTES_PER_TOKEN,
     Budget,
-    Exclusions,
     Remembered,
     RequestPrompt,
     Section,
@@ -25,7 +24,6 @@ __all__ = [
     "PRESSURE",
     "Budget",
     "Compaction",
-    "Exclusions",
     "History",
     "PageReader",
     "Remembered",

@@ -14,8 +14,7 @@ from agent_core.base.messages import Message, System
 from agent_core.base.settings import MemorySettings
 from agent_core.base.untrusted import shorten
 from agent_core.memory.block import POSITIONS
-from agent_core.model.reply import Mode
-from agent_core.model.request import FunctionShown, Request
+from agent_core.model.request import FunctionShown
 from agent_core.storage import Counts, SectionRow
 
 from .history import History
@@ -101,21 +100,6 @@ class RequestPrompt:
     messages: tuple[Message, ...]
     functions: tuple[FunctionShown, ...]
     tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusions:
-    """Functions that a step is not offered: `excluded` where the model writes under a schema, `withheld` always."""
-
-    excluded: frozenset[str] = frozenset()
-    withheld: frozenset[str] = frozenset()
-
-    def request(self, prompt: RequestPrompt, max_tokens: int | None, mode: Mode) -> Request:
-        """Return the request for a step. Under a schema the functions stay, since they are in its fixed text."""
-        functions = prompt.functions
-        if self.withheld and mode == "native":
-            functions = tuple(function for function in functions if function.name not in self.withheld)
-        return Request(prompt.messages, functions, max_tokens, self.excluded)
 
 
 def build(

@@ -172,15 +172,15 @@ class Shown:
             self._tools = tuple(_lean(self._pinned[name].shown) for name in TOOLS if name in self._pinned)
         return self._tools
 
-    def index(self, room: int, *, is_kept: bool) -> str:
+    def index(self, room: int, *, is_kept: bool) -> FunctionIndex:
         """Return the index in this many bytes, after `choose`; one that is kept is the index until `thaw`."""
         if self._index is not None:
-            return self._index.text
+            return self._index
         tools = {tool.name for tool in self.tools}
         program = [place.function for name, place in self._pinned.items() if name not in tools]
         index = FunctionIndex.of(self._functions, self._by_use(self._functions), room, self._ending_of, program)
         self._index = index if is_kept else None
-        return index.text
+        return index
 
     def beyond_index(self, names: Iterable[str]) -> list[Function]:
         """Return those of the workspace's functions that the model was told nothing of yet, and count them as told."""

@@ -11,7 +11,7 @@ from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
 from agent_core.base.messages import Assistant, Call
-from agent_core.context import EXPECTED, Exclusions
+from agent_core.context import EXPECTED
 from agent_core.functions.service import FunctionService, quarantine
 from agent_core.model.reply import Reply
 from agent_core.registry.snapshot import Snapshot
@@ -89,7 +89,7 @@ class AgentLoop:
                 if ended := await self._spent(turn):
                     return ended
                 snapshot = self.sees(self._workshop.registry.snapshot(), turn.made)
-                reply = await self._ask(turn, snapshot, Exclusions(policy.excluded, policy.withheld))
+                reply = await self._ask(turn, snapshot, policy.excluded)
                 if turn.own_name is not None:
                     reply = replace(reply, text=turn.own_name.of(reply.text))
                 by_function = turn.style.by_function(self.asker.mode)
@@ -164,14 +164,14 @@ class AgentLoop:
         turn.account.spend(steps=1)
         return None
 
-    async def _ask(self, turn: Turn, snapshot: Snapshot, offer: Exclusions) -> Reply:
+    async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
         """Return one reply; ask again for an agent's first one until it has what the style wants, a limited number of
         times.
 
         Raises:
             ModelError: something is still missing then.
         """
-        reply, style, fault = await self.asker.ask(turn, snapshot, offer), turn.style, ""
+        reply, style, fault = await self.asker.ask(turn, snapshot, excluded), turn.style, ""
         for attempt in range(style.attempts + 1) if turn.verify and turn.step == 1 else ():
             before, fault = fault, ""
             if style.by_function(self.asker.mode) and not turn.client.split(reply.calls, 1).handed:
@@ -183,7 +183,7 @@ class AgentLoop:
             if fault != before:
                 advice = "" if attempt else f" {FIRST}"
                 await turn.append([notice(f"Your first reply was not taken: {fault}.{advice}")])
-            reply = await self.asker.ask(turn, snapshot, offer)
+            reply = await self.asker.ask(turn, snapshot, excluded)
         return reply
 
     async def _act(self, turn: Turn, reply: Reply, snapshot: Snapshot) -> Sequence[Done]:

@@ -19,7 +19,6 @@ from agent_core.context import (
     BYTES_PER_TOKEN,
     Budget,
     Compaction,
-    Exclusions,
     History,
     Remembered,
     RequestPrompt,
@@ -217,7 +216,7 @@ class ModelSession:
         """Release the models."""
         await self._models.aclose()
 
-    async def ask(self, turn: Turn, snapshot: Snapshot, offer: Exclusions) -> Reply:
+    async def ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
         """Request one reply and emit its pieces as they arrive.
 
         Raises:
@@ -230,7 +229,7 @@ class ModelSession:
         for share in _SHARES:
             await self._make_ready(turn, model, share)
             try:
-                return await self._ask_in_mode(turn, model, offer)
+                return await self._ask_in_mode(turn, model, excluded)
             except ContextOverflow:
                 if share == _SHARES[-1]:
                     raise
@@ -350,11 +349,11 @@ class ModelSession:
         await self._system.render(instructions, notes, window)
         self._rendered_for = (turn, model.mode)
 
-    async def _ask_in_mode(self, turn: Turn, model: Model, offer: Exclusions) -> Reply:
+    async def _ask_in_mode(self, turn: Turn, model: Model, excluded: frozenset[str]) -> Reply:
         for _ in range(_MOST_CHANGES):
             mode = model.mode
             try:
-                reply = await self._stream(turn, model, self._prompt(turn, model), offer)
+                reply = await self._stream(turn, model, self._prompt(turn, model), excluded)
                 if reply.calls or not reply.written or model.mode == mode:
                     return reply
                 turn.warn(reply.note)
@@ -363,7 +362,7 @@ class ModelSession:
             self._tell_style(turn, model.mode)
             self.meter.correction = 1.0
             await self._make_ready(turn, model, 1.0)
-        return await self._stream(turn, model, self._prompt(turn, model), offer)
+        return await self._stream(turn, model, self._prompt(turn, model), excluded)
 
     def _tell_style(self, turn: Turn, mode: Mode) -> None:
         """Tell the user, once a model, that it cannot keep the agent's style."""
@@ -398,8 +397,9 @@ class ModelSession:
             self.meter.charge(turn, reply.usage, model)
         return reply
 
-    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, offer: Exclusions) -> Reply:
-        request = turn.client.request(offer.request(prompt, self._settings.model.max_tokens, model.mode))
+    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
+        most = self._settings.model.max_tokens
+        request = turn.client.request(Request(prompt.messages, prompt.functions, most, excluded))
         shown = ReplyKeeper(turn)
         kind = events.Thought if self.style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)

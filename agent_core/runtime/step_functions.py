@@ -94,7 +94,7 @@ class StepFunctions:
         if mode != "native" or not self.shown.has_index:
             return ""
         most = int(self._settings.turn.index_tokens * BYTES_PER_TOKEN)
-        return self.shown.index(min(most, self._whole_room() // 2), is_kept=is_kept)
+        return self.shown.index(min(most, self._whole_room() // 2), is_kept=is_kept).text
 
     def reply_tokens(self) -> int:
         """Return how many tokens of the window a reply may take."""

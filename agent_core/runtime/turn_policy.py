@@ -84,14 +84,13 @@ class StepResult:
 class DirectReplyPolicy:
     """The state of one turn's policy: the advice that was given, and how often the same result was repeated.
 
-    `excluded` is what the next step is not offered, where the model writes under a schema, and `withheld` what no model
-    is offered: what was refused twice in the same words.
+    `excluded` is what the next step is not offered, where the model writes under a schema. Elsewhere the tools stay the
+    same, so that a server's cache of the requests holds.
     """
 
     turn: Turn
     max_steps: int
     excluded: frozenset[str] = frozenset()
-    withheld: frozenset[str] = frozenset()
     _advised: set[str] = field(default_factory=set)
     _cuts: int = 0
     _reminders: int = 0
@@ -179,8 +178,7 @@ class DirectReplyPolicy:
         self._times.update(set(map(_identity, done)))
         refused = [result for result in done if result.outcome == "refused"]
         again = {_identity(result): result.call.name for result in refused if self._is_again(result)}
-        self.withheld = frozenset(again.values())
-        self.excluded |= self.withheld
+        self.excluded |= frozenset(again.values())
         longest_run = max(self._runs.items(), key=lambda run: (run[1], not run[0][2]), default=None)
         if longest_run is not None and (follows := self._after_same(*longest_run)) is not None:
             return follows
@@ -199,7 +197,7 @@ class DirectReplyPolicy:
         name, times = same[0], self._times[same]
         if times >= MAX_SAME_FAILURES:
             return _repeated(f"`{name}` was refused {times} times for the same reason")
-        return GoOn(f"`{name}` was refused twice for the same reason, so you cannot call it now. Do something else.")
+        return GoOn(f"`{name}` was refused twice for the same reason. Do something else.")
 
     def _let_out(self) -> None:
         """Show the user what was held back before a turn is ended from outside; there is nothing to show here."""

@@ -4,7 +4,6 @@ A verb that changes something is planned (and may be interrupted) and then carri
 """
 
 from .call_records import noted
-from .change_texts import signature
 from .export import Handing
 from .file_checks import CheckRequest, count
 from .intake import Taking
@@ -21,5 +20,4 @@ __all__ = [
     "Taking",
     "count",
     "noted",
-    "signature",
 ]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line
-from agent_core.functions.service.change_texts import signature
+from agent_core.registry.synopsis import signature
 from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.helper_file import Helper, path_of
 from agent_core.workspace.helper_library import HelperVersion
