@@ -1,12 +1,12 @@
 """However many functions there are, the model is shown a set of one size: what a message needs, and what was used."""
 
-import json
+import re
 from typing import Any
 
 import pytest
 
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit import Ask, Repeat, Say, Seen, Wanted
 from tests.kit.desk import Desk
 
 NOUNS = (
@@ -51,8 +51,9 @@ def write(desk: Desk, count: int) -> None:
         desk.put(f"library_{start}.py", "\n\n".join(functions[start : start + 100]))
 
 
-def shown(request: dict[str, Any]) -> list[str]:
-    return [tool["function"]["name"] for tool in request["tools"]]
+def index(request: Seen) -> str:
+    """The lines of the functions of the workspace, as a request has them."""
+    return request.text.partition("\nCall these by call_function")[2].partition("\nAnd of the program")[0]
 
 
 async def test_functions_take_the_same_room_however_many_there_are(at_desk: OpenDesk) -> None:
@@ -61,53 +62,44 @@ async def test_functions_take_the_same_room_however_many_there_are(at_desk: Open
     for count in (20, 200, 1_000):
         write(desk, count)
         await desk.workspace.workshop.reload()
+        await desk.agent.begin_anew()
         await desk.say("Please grade a lesson.")
-        sizes.append(len(json.dumps(desk.model.requests[-1].body["tools"])))
-    assert max(sizes) < min(sizes) * 1.05
+        sizes.append(len(index(desk.model.requests[-1])))
+    assert min(sizes) > 3.4 * 500
+    assert max(sizes) < 3.4 * 1_150
 
 
 async def test_what_a_message_needs_is_shown_before_the_first_step(at_desk: OpenDesk) -> None:
     desk = await opened(at_desk, 225)
-    for request, name in (("Paint the engine, please.", "paint_engine"), ("Weigh that museum.", "weigh_museum")):
-        await desk.say(request)
-        assert any(each.startswith(name) for each in shown(desk.model.requests[-1].body)), request
-
-
-async def test_what_stays_keeps_its_place_and_what_comes_is_appended(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, 225)
     await desk.say("Paint the engine, please.")
-    before = shown(desk.model.requests[-1].body)
+    assert "\npaint_engine_" in index(desk.model.requests[-1])
+    assert "more, by module: library_" in desk.model.requests[-1].text
+
+
+async def test_what_a_later_message_needs_is_told_at_the_end_and_only_once(at_desk: OpenDesk) -> None:
+    desk = await opened(at_desk, 1_000)
+    await desk.say("Paint the engine, please.")
+    before = desk.model.requests[-1]
     await desk.say("Weigh that museum.")
-    after = shown(desk.model.requests[-1].body)
-    staying = [name for name in before if name in after]
-    assert len(staying) >= len(before) - 5
-    assert after[: len(staying)] == staying
+    await desk.say("Weigh that museum, too.")
+    after = desk.model.requests[-1]
+    assert after.messages[: len(before.messages)] == before.messages
+    assert after.body["tools"] == before.body["tools"]
+    told = [str(each["content"]) for each in after.messages if "You also have: " in str(each["content"])]
+    assert any("weigh_museum_" in text for text in told)
+    names = re.findall(r"(\w+_\d{4})\(", " ".join(told))
+    assert len(names) == len({*names}) <= 6
 
 
-async def test_the_beginning_of_the_set_stays_when_a_message_needs_others(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, 225)
-    sets = []
-    for request in ("Paint the engine, please.", "Weigh that museum."):
-        await desk.say(request)
-        sets.append(shown(desk.model.requests[-1].body))
-    first, second = sets
-    assert next(at for at, name in enumerate(first) if second[at] != name) >= len(first) - 5
-
-
-async def test_what_was_called_stays_and_what_was_found_is_shown(at_desk: OpenDesk) -> None:
-    called = next(name for name in map(name_of, range(225)) if name.startswith("sign_border"))
-    call = Ask(Wanted(called, {"item": "x"}))
-    desk = await opened(at_desk, 225, call, Say("Signed."), Ask(Wanted("search_functions", {"need": "split a river"})))
-    await desk.say("Do it.")
-    await desk.say("Now look for the other.")
-    names = shown(desk.model.requests[-1].body)
-    assert called in names
-    assert any(name.startswith("split_river") for name in names)
+async def test_a_need_that_is_no_part_of_a_name_is_searched_by_meaning(at_desk: OpenDesk) -> None:
+    desk = await opened(at_desk, 225, Ask(Wanted("list_functions", {"pattern": "cut the stream in two parts"})))
+    await desk.say("Look for it.")
+    assert "the best first" in desk.model.requests[-1].answers[-1]
 
 
 @pytest.mark.parametrize("count", [5, 20])
 async def test_a_small_library_is_shown_whole_and_nothing_is_searched(at_desk: OpenDesk, count: int) -> None:
     desk = await opened(at_desk, count)
     await desk.say("Hello.")
-    assert sum(name[-4:].isdigit() for name in shown(desk.model.requests[-1].body)) == count
+    assert sum(name[-4:].isdigit() for name in desk.model.requests[-1].functions) == count
     assert "index" not in vars(desk.workspace.workshop.finder)

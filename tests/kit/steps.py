@@ -1,6 +1,7 @@
 """Scripts as data: what the scripted model does at each request, and what it expects of the request."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -22,8 +23,8 @@ class Seen:
 
     @property
     def functions(self) -> list[str]:
-        """The names that are shown."""
-        return [tool["function"]["name"] for tool in self.body.get("tools") or []]
+        """The names that are shown: those of the tools, and those in the index of the system message."""
+        return [tool["function"]["name"] for tool in self.body.get("tools") or []] + listed(self.body)
 
     @property
     def text(self) -> str:
@@ -140,8 +141,22 @@ def contains(text: str) -> Predicate:
 
 
 def shows(name: str) -> Predicate:
-    """The request shows this function."""
-    return lambda seen: None if name in seen.functions else f"`{name}` is not shown, but {seen.functions}"
+    """The request shows this function, or says somewhere how it is called."""
+
+    def told(seen: Seen) -> str | None:
+        is_told = name in seen.functions or re.search(rf"\b{re.escape(name)}\(", seen.text)
+        return None if is_told else f"`{name}` is not shown, but {seen.functions}"
+
+    return told
+
+
+def listed(body: dict[str, Any]) -> list[str]:
+    """Return the names in the index of a request's system message: a line each, and those of the program."""
+    text = next((str(message["content"]) for message in body.get("messages", ()) if message["role"] == "system"), "")
+    _, _, index = text.partition("\nCall these by call_function")
+    lines = re.findall(r"^(\w+)\(.*\)(?: ->.*)?$", index.partition("\n\n")[0], re.MULTILINE)
+    of_program = re.search(r"^And of the program \([^)]*\): (.*)$", text, re.MULTILINE)
+    return lines + (of_program[1].split(", ") if of_program else [])
 
 
 def read_script(text: str) -> Script:

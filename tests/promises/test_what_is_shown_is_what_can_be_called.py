@@ -25,7 +25,7 @@ async def test_a_change_saved_during_a_step_reaches_the_model_at_the_next_and_no
         return Ask(Wanted("reload_functions"))
 
     def look(seen: Seen) -> Step:
-        assert "count_vowels" in seen.functions
+        assert "count_vowels(text) -> int" in seen.text
         return Say("It is here.")
 
     desk = await at_desk([save_meanwhile, look])

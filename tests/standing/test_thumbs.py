@@ -42,7 +42,15 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
     fixed = VOWELS.replace("    0\n", "    1\n").replace('"aeiou"', '"aeiouy"')
     replaced = {"function_name": "count_vowels", "code": fixed, "reason": WRONG}
     desk = await at_desk(
-        [COUNT, Say("1."), Expect(COUNT, contains(WRONG)), Ask(Wanted("replace_function", replaced)), COUNT, Say("2.")]
+        [
+            COUNT,
+            Say("1."),
+            Expect(COUNT, contains(WRONG)),
+            Ask(Wanted("replace_function", replaced)),
+            COUNT,
+            Say("2."),
+            Say("So."),
+        ]
     )
     desk.put("letters.py", VOWELS)
     await desk.workspace.workshop.reload()
@@ -52,8 +60,10 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
     marked, _changed, right = answers(await desk.say("And now?"))
     assert marked == f"1\n[unproven: the user found a result of it wrong: {WRONG}]"
     assert right == "2"
-    descriptions = [json.dumps(request.body.get("tools")) for request in desk.model.requests]
-    assert [TOLD in text for text in descriptions] == [False, False, True, True, False, False]
+    await desk.agent.begin_anew()
+    await desk.workspace.workshop.rate("count_vowels", is_good=False, note=WRONG)
+    await desk.say("A new conversation.")
+    assert [TOLD in request.text for request in desk.model.requests] == [*[False] * 6, True]
 
 
 def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) -> None:
@@ -67,7 +77,7 @@ def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) 
     with prompt([Expect(Say("I see."), contains("Hello"))], tmp_path) as (screen, model):
         screen.line("Hello")
         screen.wait_for("I see.")
-        assert TOLD in json.dumps(model.requests[0].body["tools"])
+        assert TOLD in model.requests[0].text
     good = knapper("functions", "good", "count_vowels", "--json", cwd=tmp_path)
     assert json.loads(good.stdout)["standing"] == "trial"
     assert knapper("functions", "good", "nothing", cwd=tmp_path).returncode == 2

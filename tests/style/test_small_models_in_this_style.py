@@ -20,7 +20,7 @@ async def test_its_reply_is_the_message_and_a_call_gives_another_step(at_desk: O
 
 
 async def test_a_model_that_turns_out_to_be_small_is_heard_in_its_first_turn(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [Say(REPLY)], verify=True, model__context_tokens=4096)
+    desk = await memgpt(at_desk, [Say(REPLY)], verify=True, model__context_tokens=2048)
     events = await desk.say("What can you do?")
     assert "written under a schema" in of(Warned, events)[0].message
     assert [each.text for each in of(Text, events)] == ["I have none."]

@@ -1,6 +1,7 @@
 """What a function gets at besides its arguments is said to the model that may call it, and to people."""
 
 import json
+import re
 from pathlib import Path
 
 from agent_core.functions.service import Author
@@ -29,7 +30,7 @@ NAMES = ("rate_of", "count_vowels")
 SAYS = "fetches rates.example.org"
 
 
-async def test_a_model_reads_it_at_the_end_of_a_description_and_where_it_looks_functions_up(at_desk: OpenDesk) -> None:
+async def test_a_model_reads_it_at_the_end_of_a_line_and_where_it_looks_functions_up(at_desk: OpenDesk) -> None:
     looks = [Wanted("list_functions", {}), *(Wanted("introspect_function", {"function_name": name}) for name in NAMES)]
     desk = await at_desk([Ask(*looks), Say("Done.")])
     desk.put("rates.py", FETCHES)
@@ -37,10 +38,9 @@ async def test_a_model_reads_it_at_the_end_of_a_description_and_where_it_looks_f
     await desk.workspace.workshop.reload()
     listed, fetching, computing = answers(await desk.say("Go."))
     request = desk.model.requests[0]
-    told = {tool["function"]["name"]: tool["function"]["description"] for tool in request.body["tools"]}
-    assert told["rate_of"] == f"Return the rate of a currency. [{SAYS}]"
-    assert "[" not in told["count_vowels"]
-    assert "without that it only computes" in request.text
+    assert f"\nrate_of(code) -> float: Return the rate of a currency [{SAYS}]\n" in request.text
+    assert "\ncount_vowels(text) -> int: Count the vowels in a text\n" in request.text
+    assert "in []: what it reaches" in request.text
     assert f"- rate_of (rates, draft, {SAYS}): Return" in listed
     assert "- count_vowels (letters, trial, computes only): Count" in listed
     assert f"standing draft; {SAYS}." in fetching
@@ -54,14 +54,10 @@ async def test_a_change_of_a_helper_changes_what_is_said_of_those_that_use_it(at
     await desk.say("Go.")
     desk.put("rates.py", FETCHES.replace("rates.example.org", "other.example.org"))
     await desk.workspace.workshop.reload()
+    await desk.agent.begin_anew()
     await desk.say("Go.")
-    ends = [
-        tool["function"]["description"].rpartition("[")[2]
-        for request in desk.model.requests
-        for tool in request.body["tools"]
-        if tool["function"]["name"] == "rate_of"
-    ]
-    assert ends == ["fetches rates.example.org]", "fetches other.example.org]"]
+    ends = [re.search(r"^rate_of\(.*\[(.*)\]$", seen.text, re.MULTILINE)[1] for seen in desk.model.requests]
+    assert ends == ["fetches rates.example.org", "fetches other.example.org"]
 
 
 async def test_a_verdict_says_what_joined_and_its_json_has_it(at_desk: OpenDesk) -> None:
