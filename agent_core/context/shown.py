@@ -187,8 +187,12 @@ class Shown:
         if self._index is None:
             return []
         new = [name for name in names if name in self._functions and name not in self._index.names]
-        self._index = FunctionIndex(self._index.text, self._index.names.union(new))
+        self._told(*new)
         return [self._functions[name] for name in new]
+
+    def _told(self, *names: str) -> None:
+        if self._index is not None:
+            self._index = FunctionIndex(self._index.text, self._index.names.union(names))
 
     def thaw(self) -> None:
         """Choose tools and index anew at the next step: a conversation begins, or what a server has cached is gone."""
@@ -271,6 +275,7 @@ class Shown:
         for name in sorted(names - self._known) if self._known is not None else ():
             self._uses += 1
             self._used.setdefault(name, self._uses)
+            self._told(name)
         self._known = names
 
     @property

@@ -31,7 +31,7 @@ def in_json(root: Path, *arguments: str, code: int = 0) -> Any:
 
 def test_helpers_are_listed_shown_and_checked(root: Path) -> None:
     [row] = in_json(root, "list")["helpers"]
-    assert row["signature"].startswith("vowel_finder(text)
+    assert row["signature"].startswith("vowel_finder(text")
     shown = in_json(root, "show", "vowel_finder")
     assert (shown["calls"], shown["result"], shown["text"]) == (["count_vowels"], "list[str]", FINDER)
     assert shown["budget"]["depth"] == 1

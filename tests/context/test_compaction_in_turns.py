@@ -81,7 +81,7 @@ async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_
     at_desk: OpenDesk,
 ) -> None:
     here = await at_desk([Repeat(Say(WORDS))])
-    await fill(here, 6)
+    await fill(here, 12)
     before = context(await here.agent.history())
     assert "A summary stands for" in await here.agent.summarize()
     first, *_ = await here.agent.history()
@@ -90,7 +90,7 @@ async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_
     assert len(here.model.summaries) == 1
     removed = await here.agent.pop()
     assert removed is not None
-    assert removed.text == "Question 5 of Hildur, about 1805."
+    assert removed.text == "Question 11 of Hildur, about 1811."
     assert context(await here.agent.history()) == before[:-2]
 
 
@@ -156,7 +156,7 @@ async def test_a_summary_that_was_asked_for_when_the_program_stopped_is_given_up
 async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the_same_period(tmp_path: Path) -> None:
     with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
         before: list[str] = []
-        for _ in range(25):
+        for _ in range(32):
             async with desk(tmp_path, model, **SMALL) as here:
                 assert context(await here.agent.history()) == before
                 await fill(here, 1)
@@ -175,7 +175,7 @@ async def test_a_summary_on_request_that_the_user_stops_changes_nothing(tmp_path
 
     with scripted([Repeat(Say(WORDS))], summary=slowly) as model:
         async with desk(tmp_path, model) as here:
-            await fill(here, 6)
+            await fill(here, 12)
             before = context(await here.agent.history())
             summing = asyncio.create_task(here.agent.summarize())
             await asked.wait()

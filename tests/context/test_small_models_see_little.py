@@ -44,6 +44,7 @@ async def test_only_a_model_that_calls_natively_is_told_how_many_more_there_are(
     more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(70))
     (folder / "many.py").write_text(more)
     desk = await at_desk([reply], model__mode=mode, model__context_tokens=16_000)
+    await desk.workspace.workshop.reload()
     await desk.say("Hi.")
     told = str(desk.model.requests[0].messages[0]["content"])
     assert ("more, by module: many " in told) is (mode == "native")

@@ -8,7 +8,7 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import Desk, answers, of
 from tests.kit.program import knapper
-from tests.standing.support import PART_OTHERWISE, failing, hides, part, standing_of, workplace
+from tests.standing.support import PART_OTHERWISE, failing, part, standing_of, workplace
 
 
 async def in_quarantine(at_desk: OpenDesk, *script: object) -> tuple[Desk, Quarantined]:
@@ -19,7 +19,7 @@ async def in_quarantine(at_desk: OpenDesk, *script: object) -> tuple[Desk, Quara
 
 
 async def test_failures_in_a_row_take_a_function_out_of_sight_and_tell_why(at_desk: OpenDesk) -> None:
-    last = Expect(Say("Hm."), hides("part"), shows("by_import"), contains("kept failing and is quarantined"))
+    last = Expect(Say("Hm."), shows("by_import"), contains("kept failing and is quarantined"))
     desk = await workplace(at_desk, [Ask(part(4, 2)), Ask(*failing(3)), last])
     (news,) = of(Quarantined, await desk.say("Go."))
     assert news.name == "part"
@@ -128,6 +128,6 @@ async def test_examples_run_by_the_gate_and_tests_are_no_real_calls(at_desk: Ope
 
 
 async def test_the_model_cannot_reach_one_in_quarantine_that_it_keeps_at_hand(at_desk: OpenDesk) -> None:
-    desk, _ = await in_quarantine(at_desk, Expect(Say("Gone."), hides("part")))
+    desk, _ = await in_quarantine(at_desk, Say("Gone."))
     await desk.agent.keep("part")
     assert answers(await desk.say("Again.")) == []

@@ -10,7 +10,7 @@ from agent_core.registry.standing import standing
 from agent_core.storage import Stats
 from tests.conftest import OpenDesk
 from tests.interfaces.support import COUNT_VOWELS, prompt
-from tests.kit import Ask, Expect, Say, Wanted, contains
+from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
 from tests.kit.desk import SHIPPING, VOWELS, answers
 from tests.kit.program import knapper
 from tests.kit.steps import Seen
@@ -18,7 +18,7 @@ from tests.kit.steps import Seen
 PRICE = Ask(Wanted("shipping", {"weight": 12}))
 COUNT = Ask(Wanted("count_vowels", {"text": "yes"}))
 WRONG = "y counts too"
-TOLD = f"(The user found a result of it wrong: {WRONG}.) Count the vowels"
+TOLD = f"(the user found a result of it wrong: {WRONG})"
 
 
 def guess(seen: Seen) -> Ask:
@@ -49,7 +49,7 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
             Ask(Wanted("replace_function", replaced)),
             COUNT,
             Say("2."),
-            Say("So."),
+            Repeat(Say("So.")),
         ]
     )
     desk.put("letters.py", VOWELS)
@@ -60,10 +60,11 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
     marked, _changed, right = answers(await desk.say("And now?"))
     assert marked == f"1\n[unproven: the user found a result of it wrong: {WRONG}]"
     assert right == "2"
-    await desk.agent.begin_anew()
+    await desk.say("Thanks.")
     await desk.workspace.workshop.rate("count_vowels", is_good=False, note=WRONG)
+    await desk.agent.begin_anew()
     await desk.say("A new conversation.")
-    assert [TOLD in request.text for request in desk.model.requests] == [*[False] * 6, True]
+    assert [TOLD in request.text for request in desk.model.requests] == [*[False] * 7, True]
 
 
 def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) -> None:

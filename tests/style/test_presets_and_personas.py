@@ -101,12 +101,12 @@ async def test_a_preset_of_ones_own_says_what_its_agents_are_told(at_desk: OpenD
 
 async def test_a_preset_chooses_how_the_past_of_its_agents_is_summed_up(tmp_path: Path) -> None:
     put(tmp_path, "presets/dense.toml", 'compaction = "spr"\nattempts = 1000\n')
-    said = Say("A reply of some length. " * 40)
+    said = Say("A reply of some length. " * 90)
     with scripted([said] * 6) as model:
         for name, told in (("direct", "You keep the memory of an assistant. "), ("dense", "sparse priming")):
             async with a_desk(tmp_path, model, agent=name, memory__preset=name) as here:
                 for _ in range(3):
-                    await here.say("What do you say of this? " * 40)
+                    await here.say("What do you say of this? " * 90)
                 await here.agent.summarize()
             assert told in model.summaries[-1].text
     assert preset(tmp_path, "dense").style.attempts == 10

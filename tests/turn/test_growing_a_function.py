@@ -75,7 +75,7 @@ async def test_a_claim_while_the_candidate_stands_refused_gets_one_more_step(at_
 
 async def test_a_function_saved_by_a_human_is_told_to_the_model_with_its_new_schema(at_desk: OpenDesk) -> None:
     desk = await at_desk(
-        [create(VOWELS), Say("Made."), Expect(Say("Seen."), contains("it is now count_vowels(text: string, also"))]
+        [create(VOWELS), Say("Made."), Expect(Say("Seen."), contains("it is now count_vowels(text, also"))]
     )
     await desk.say("Make it.")
     path = desk.functions / "grown.py"

@@ -34,7 +34,7 @@ def has_vowels(text: str) -> bool:
     ("name", "arguments", "says"),
     [
         pytest.param("list_functions", {}, "- count_vowels (letters, trial, computes only): Count the", id="lists"),
-        pytest.param("list_functions", {"pattern": "nothing"}, "There are no such functions", id="lists-nothing"),
+        pytest.param("list_functions", {"pattern": "nothing"}, "No function serves this", id="lists-nothing"),
         pytest.param("introspect_function", {"function_name": "count_vowels"}, "def count_vowels", id="introspects"),
         pytest.param("test_function", {"function_name": "count_vowels"}, "2 of 2 examples hold", id="runs-examples"),
         pytest.param(
