@@ -194,6 +194,11 @@ class Shown:
         if self._index is not None:
             self._index = FunctionIndex(self._index.text, self._index.names.union(names))
 
+    @property
+    def told(self) -> frozenset[str]:
+        """The functions of the workspace that the model was told of by text in this conversation."""
+        return self._index.names if self._index is not None else frozenset()
+
     def thaw(self) -> None:
         """Choose tools and index anew at the next step: a conversation begins, or what a server has cached is gone."""
         self._tools = self._index = None

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from agent_core.base.untrusted import one_line, visible
+
 from .function import Function
 
 _NAMES: Final = {
@@ -17,6 +19,7 @@ _NAMES: Final = {
 _MOST_VALUES: Final = 8
 """So many values of an enumeration are named."""
 _MOST_DEPTH: Final = 3
+_SIGNATURE_CHARS: Final = 400
 _LINE_CHARS: Final = 36
 
 
@@ -25,7 +28,8 @@ def signature(function: Function) -> str:
     required = frozenset(function.parameters.get("required", ()))
     parts = function.parameters.get("properties", {}).items()
     gives = f" -> {function.returns}" if function.returns else ""
-    return f"{function.name}({', '.join(_parameter(name, part, required) for name, part in parts)}){gives}"
+    line = f"{function.name}({', '.join(_parameter(name, part, required) for name, part in parts)}){gives}"
+    return one_line(line, _SIGNATURE_CHARS)
 
 
 def line_of(function: Function, ending: str = "") -> str:
@@ -34,7 +38,7 @@ def line_of(function: Function, ending: str = "") -> str:
     first = about.split(". ", 1)[0].split("; ", 1)[0].rstrip(". ")
     if len(first) > _LINE_CHARS:
         first = f"{first[:_LINE_CHARS].rsplit(' ', 1)[0]}…"
-    return f"{signature(function)}{': ' if first else ''}{first}{ending}"
+    return f"{signature(function)}{': ' if first else ''}{visible(first)}{ending}"
 
 
 def _parameter(name: str, schema: object, required: Collection[str]) -> str:

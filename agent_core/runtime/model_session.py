@@ -313,7 +313,9 @@ class ModelSession:
             return [], []
         self._last_request = shown
         parameters = self._settings.model.model_dump(exclude_none=True, exclude={"base_url"})
-        return recorded_request(functions, snapshot, self._system.sections, self.model_name, parameters)
+        return recorded_request(
+            functions, self.shown.told, snapshot, self._system.sections, self.model_name, parameters
+        )
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
         """Prepare the system message of this turn, and a conversation that fits next to it."""

@@ -401,6 +401,7 @@ def said_by(event: Inbound) -> str:
 
 def recorded_request(
     functions: Sequence[FunctionShown],
+    indexed: Collection[str],
     snapshot: Snapshot,
     sections: Sequence[Section],
     model: str,
@@ -408,7 +409,7 @@ def recorded_request(
 ) -> tuple[list[Entry], list[Write]]:
     """Return the entry of a request, which refers to texts by their hashes, and the texts.
 
-    With the messages of the turn, the request can be reconstructed.
+    With the messages of the turn, the request can be reconstructed; `indexed` are the functions that a section tells of.
     """
     names, texts = [function.name for function in functions], [section.text for section in sections]
     request = {
@@ -418,7 +419,9 @@ def recorded_request(
         "instructions": content_hash(texts[0]) if texts else "",
         "sections": [content_hash(text) for text in texts],
         "functions": names,
-        "versions": {name: snapshot.functions[name].version for name in names if name in snapshot.functions},
+        "versions": {
+            name: snapshot.functions[name].version for name in (*names, *sorted(indexed)) if name in snapshot.functions
+        },
     }
     return [Entry("request", request)], [SaveText(text) for text in texts]
 

@@ -16,6 +16,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service import Author, FunctionService, history
 from agent_core.registry.source import hash_of
+from agent_core.registry.synopsis import signature
 from agent_core.runtime.agent import Agent
 from sandbox.wire.lines import lines_of
 

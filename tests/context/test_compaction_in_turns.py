@@ -81,7 +81,7 @@ async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_
     at_desk: OpenDesk,
 ) -> None:
     here = await at_desk([Repeat(Say(WORDS))])
-    await fill(here, 12)
+    await fill(here, 9)
     before = context(await here.agent.history())
     assert "A summary stands for" in await here.agent.summarize()
     first, *_ = await here.agent.history()
@@ -90,7 +90,7 @@ async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_
     assert len(here.model.summaries) == 1
     removed = await here.agent.pop()
     assert removed is not None
-    assert removed.text == "Question 11 of Hildur, about 1811."
+    assert removed.text == "Question 8 of Hildur, about 1808."
     assert context(await here.agent.history()) == before[:-2]
 
 

@@ -46,7 +46,7 @@ async def test_two_thousand_messages_go_through_a_window_of_four_thousand_tokens
 
 
 async def test_a_system_message_whose_letters_cost_more_than_thought_is_made_shorter_once(tmp_path: Path) -> None:
-    with scripted([Say("Aye.")] * 3, limit_tokens=8_192, refusals_expected=True) as model:
+    with scripted([Say("Aye.")] * 3, limit_tokens=6_000, refusals_expected=True) as model:
         async with desk(tmp_path, model) as here:
             for name in ("one", "two", "three"):
                 await here.agent.memory.sections.set(name, 50, "界" * 3_900)

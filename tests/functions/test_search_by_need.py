@@ -90,7 +90,7 @@ async def test_the_model_searches_and_is_shown_what_it_found(at_desk: OpenDesk) 
     desk.put("pages.py", PAGES)
     await desk.workspace.workshop.reload()
     (answer,) = answers(await desk.say("Go."))
-    assert answer.splitlines()[1].startswith("- fetch_page(url): Read the text of a web page")
+    assert answer.splitlines()[1].startswith("- fetch_page(url) -> str: Read the text of a web page")
     assert "needs: clean" in answer
 
 

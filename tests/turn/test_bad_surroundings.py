@@ -119,7 +119,7 @@ async def test_what_a_request_showed_can_be_told_from_storage(tmp_path: Path) ->
             await at.say("Hi")
     store = open_store(tmp_path / ".knapper" / "state.db", clock=Clock())
     (request,) = await store.history("main", kinds=["request"])
-    assert request.payload["functions"] == model.requests[0].functions
+    assert request.payload["functions"] == [tool["function"]["name"] for tool in model.requests[0].body["tools"]]
     sections = [await store.text(name) or "" for name in request.payload["sections"]]
     assert "\n\n".join(sections) == model.requests[0].messages[0]["content"]
     assert request.payload["versions"].keys() == {"count_vowels"}
