@@ -28,7 +28,7 @@ from .ui import PlainVoice
 from .wrap import write
 
 MARK = "› "
-_EMPTY = "Nothing was said: standard input is empty. Next: knapper run at a terminal, or with --message TEXT"
+_EMPTY = "Nothing was said: standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type"
 _ALONE = "Nobody types here, so the tour plays by itself, in a folder that is removed afterwards."
 
 

@@ -106,7 +106,7 @@ class _Functions:
     """The functions of the workspace."""
 
     label = ""
-    rollback = "/rollback"
+    rollback = "/rollback {}"
 
     def __init__(self, workspace: Workspace) -> None:
         self._workshop = workspace.workshop
@@ -127,7 +127,7 @@ class _Helpers:
     """The helpers of the workspace."""
 
     label = "the helper "
-    rollback = "knapper helpers rollback"
+    rollback = "`knapper helpers rollback {}`"
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -243,7 +243,7 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
         for row in await memory.sections.list()
     ]
     newer += [
-        (row.at, f"The source {one_line(row.name)}", f"knapper sources remove {row.hash[:8]} forgets it")
+        (row.at, f"The source {one_line(row.name)}", f"`knapper sources remove {row.hash[:8]}` forgets it")
         for row in await memory.sources.list()
     ]
     for kind, name in product(_kinds(talk), talk.deeds.touched):
@@ -251,7 +251,7 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
         if versions and _is_of_another(talk, versions[-1]):
             what = f"A change of {kind.label}{name} by {_hand(versions[-1])}"
             before = [str(version.number) for version in versions[:-1] if version.hash][-1:]
-            back = " ".join([kind.rollback, name, *before])
+            back = kind.rollback.format(" ".join([name, *before]))
             newer.append((versions[-1].row.at, what, f"{back} goes back to the version before"))
     at, action, how = max(newer, default=(0.0, "", ""))
     return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []

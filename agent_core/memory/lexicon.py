@@ -4,6 +4,7 @@ By meaning: how near each word of the question is to the nearest word of the tex
 once they were made, because texts share most of their words.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.offload import aside
 
 from .embedding import Embedder
 
@@ -75,7 +77,8 @@ class Lexicon:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._places: dict[str, int] = {}
-        self._texts: dict[int, Sequence[int]] = {}
+        self._texts: dict[int, Array] = {}
+        self._one_at_a_time = asyncio.Lock()
         self._vectors: Array = np.empty((0, 0), "f4")
 
     async def likeness(self, query_words: Sequence[str], texts: Mapping[int, Sequence[str]]) -> Array | None:
@@ -83,45 +86,65 @@ class Lexicon:
 
         None where the model cannot be had.
         """
+        size = sum(map(len, texts.values()))
+        async with self._one_at_a_time:  # a place that another search takes meanwhile would be given twice
+            missing = await aside(size, self._missing, query_words, texts)
+            try:
+                vectors = await self._embedder.embed(missing) if missing else []
+            except KnapperError:
+                return None
+            return await aside(size + len(missing), self._compare, query_words, texts, missing, vectors)
+
+    def _missing(self, query_words: Iterable[str], texts: Mapping[int, Sequence[str]]) -> list[str]:
+        """Return the words without a vector, of the question and of texts that were not seen before."""
         if len(self._places) > _MOST or len(self._texts) > _MOST:
             self._places, self._texts, self._vectors = {}, {}, np.empty((0, 0), "f4")
-        fresh = {number: words for number, words in texts.items() if number not in self._texts}
-        try:
-            await self._learn(chain(query_words, *fresh.values()))
-        except KnapperError:
-            return None
+        fresh = [words for number, words in texts.items() if number not in self._texts]
+        return [word for word in dict.fromkeys(chain(query_words, *fresh)) if word not in self._places]
+
+    def _compare(
+        self,
+        query_words: Sequence[str],
+        texts: Mapping[int, Sequence[str]],
+        missing: Sequence[str],
+        new: Sequence[bytes],
+    ) -> Array:
+        if missing:
+            self._learn(missing, np.frombuffer(b"".join(new), "<f4").reshape(len(missing), -1))
         places = self._places.__getitem__
-        self._texts.update((number, [*map(places, words)]) for number, words in fresh.items())
+        for number, words in texts.items():
+            if number not in self._texts:
+                self._texts[number] = np.fromiter(map(places, words), "i8", len(words))
         return self._nearest([*map(places, query_words)], [self._texts[number] for number in texts])
 
-    def _nearest(self, word_places: Sequence[int], texts: Sequence[Sequence[int]]) -> Array:
-        sizes = np.fromiter(map(len, texts), "i8", len(texts))
-        similarity = np.zeros((len(word_places), len(texts)), "f4")
-        if word_places and sizes.any():
-            met, inside = np.unique(np.fromiter(chain.from_iterable(texts), "i8"), return_inverse=True)
-            cosines = _products(self._vectors[met], self._vectors[word_places]).T
-            filled = np.flatnonzero(sizes)
-            similarity[:, filled] = np.maximum.reduceat(cosines[:, inside], (np.cumsum(sizes) - sizes)[filled], axis=1)
-        similarity[similarity < _NEAR] = 0
-        return similarity.T
-
-    async def _learn(self, words: Iterable[str]) -> None:
-        missing = [word for word in dict.fromkeys(words) if word not in self._places]
-        if not missing:
-            return
-        blobs = await self._embedder.embed(missing)
-        vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(missing), -1)
+    def _learn(self, words: Sequence[str], vectors: Array) -> None:
         count = len(self._places)
-        if count + len(missing) > len(self._vectors):
-            grown = np.empty(((count + len(missing)) * 5 // 4, vectors.shape[1]), "f4")
+        if count + len(words) > len(self._vectors):
+            grown = np.empty(((count + len(words)) * 5 // 4, vectors.shape[1]), "f4")
             if count:
                 grown[:count] = self._vectors[:count]
             self._vectors = grown
-        self._vectors[count : count + len(missing)] = vectors
-        self._places.update(zip(missing, range(count, count + len(missing)), strict=True))
+        self._vectors[count : count + len(words)] = vectors
+        self._places.update(zip(words, range(count, count + len(words)), strict=True))
+
+    def _nearest(self, word_places: Sequence[int], texts: Sequence[Array]) -> Array:
+        similarity = np.zeros((len(texts), len(word_places)), "f4")
+        if word_places and texts:
+            is_met = np.zeros(len(self._places), bool)
+            for places in texts:
+                is_met[places] = True
+            met = np.flatnonzero(is_met)
+            rows = np.cumsum(is_met) - 1
+            cosines = _products(self._vectors, met, self._vectors[word_places])
+            for row, places in enumerate(texts):
+                if len(places):
+                    similarity[row] = cosines[rows[places]].max(axis=0)
+        similarity[similarity < _NEAR] = 0
+        return similarity
 
 
-def _products(texts: Array, words: Array) -> Array:
-    """Return the scalar product of each row of `texts` with each row of `words`, computed in small blocks."""
+def _products(vectors: Array, places: Array, words: Array) -> Array:
+    """Return the scalar product of the vector at each place with each of `words`, computed in small blocks."""
     step = max(1, _ALONE // words.size)
-    return np.concatenate([texts[start : start + step] @ words.T for start in range(0, len(texts), step)])
+    blocks = [vectors[places[start : start + step]] @ words.T for start in range(0, len(places), step)]
+    return np.concatenate(blocks) if blocks else np.zeros((0, len(words)), "f4")

@@ -110,7 +110,9 @@ async def ask_for_plan(lines: Sequence[str], ask: AsksModel) -> TidyPlan:
         data = None
     rows = data.get("changes") if isinstance(data, dict) else None
     if not isinstance(rows, list):
-        raise ModelError("The model's plan cannot be read.", fix="Try again, or edit the block: knapper memory edit.")
+        raise ModelError(
+            "The model's plan cannot be read.", fix="Try again, or edit the block: knapper memory edit LABEL"
+        )
     return checked_plan(lines, rows[:_MOST_CHANGES])
 
 

@@ -22,7 +22,7 @@ from agent_core.access.grants import (
 )
 from agent_core.base import old_name
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError
+from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StorageError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.messages import Assistant
 from agent_core.base.problem import Problem
@@ -56,6 +56,7 @@ from .runner import AgentsBehind, Front, Runner
 from .state_store import open_state
 
 _LOOK_S = 5.0  # between looks for functions that were changed elsewhere, and not told
+_MODEL_S = 3.0  # for an endpoint that is asked which models it has
 
 
 class Workspace:
@@ -396,6 +397,16 @@ class Workspace:
     def memory(self, name: str) -> AgentMemory:
         """Return the memory of an agent to search it, without the agent, which may be running in another process."""
         return memory_of(self._deps(), name)
+
+    async def model_trouble(self) -> str:
+        """Return why there is no model to ask, in one sentence; "" if there is one, or its endpoint is slow to say."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_MODEL_S):
+                try:
+                    await self._models.choose(self.settings.model)
+                except ModelError as error:
+                    return error.message
+        return ""
 
     def _deps(self) -> WorkspaceDeps:
         return WorkspaceDeps(

@@ -62,7 +62,7 @@ def test_a_pipe_without_a_line_is_said_to_be_empty(tmp_path: Path) -> None:
     with scripted([]) as model:
         done = knapper("run", *flags(model), cwd=tmp_path, given="\n")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "standard input is empty. Next: knapper run at a terminal, or with --message TEXT" in done.stderr
+    assert "standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type" in done.stderr
 
 
 def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:

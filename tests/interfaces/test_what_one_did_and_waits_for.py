@@ -103,7 +103,7 @@ def test_the_list_of_agents_counts_as_the_greeting_does_what_is_left_of_the_conv
     with prompt([], tmp_path) as (screen, _):
         screen.wait_for("you wrote 1 message, the last: first")
         screen.line("/agents")
-        screen.wait_for("1 turn, 1 removed")
+        screen.wait_for("1 turn, 1 no longer in the context")
     (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
     assert (row["turns"], row["hidden_turns"]) == (2, 1)
 

@@ -251,3 +251,18 @@ def test_an_address_for_others_needs_a_token(tmp_path: Path) -> None:
     refused = knapper("serve", "--host", "0.0.0.0", "--json", cwd=tmp_path)
     assert refused.returncode == 2
     assert "knapper tokens add" in json.loads(refused.stdout)["error"]["fix"]
+
+
+def test_a_server_without_a_model_says_so_and_how_to_set_one(tmp_path: Path) -> None:
+    assert knapper("init", str(tmp_path / "work"), cwd=tmp_path).returncode == 0
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    command = [*KNAPPER, "-C", str(tmp_path / "work"), "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as served:
+        assert served.stdout is not None
+        served.stdout.readline()
+        served.send_signal(signal.SIGINT)
+        _, said = served.communicate(timeout=60)
+    assert "No turn can be taken yet: No model is set and none was found." in said
+    assert "knapper configure" in said

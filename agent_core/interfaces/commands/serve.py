@@ -58,6 +58,8 @@ def serve(scene: CliContext, **options: object) -> int:
             scene.talk(*workspace.recovered)
             if warning := await must_be_safe(workspace, asked):
                 scene.talk(warning)
+            if trouble := await workspace.model_trouble():
+                scene.talk(f"No turn can be taken yet: {trouble}", "To set a model: knapper configure")
             await served(workspace, asked, lambda doors: _tell(scene, doors), stopping())
 
     asyncio.run(run())

@@ -151,7 +151,7 @@ def text_of(value: str | Sequence[str]) -> str:
 def _turns(row: Json) -> str:
     """Return how many turns the conversation has, and how many are on record alone."""
     hidden = row["hidden_turns"]
-    return _many(row["turns"] - hidden, "turn") + (f", {hidden} removed" if hidden else "")
+    return _many(row["turns"] - hidden, "turn") + (f", {hidden} no longer in the context" if hidden else "")
 
 
 def _many(count: int, noun: str) -> str:

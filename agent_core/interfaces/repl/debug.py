@@ -73,7 +73,7 @@ class DebugLine:
         self._is_asked = True
 
     async def ask(self) -> str:
-        """Return the next line typed here. An empty line repeats the last one."""
+        """Return the next line typed here. An empty line repeats the last one, unless that was a command with `/`."""
         try:
             await self.open()
             while not (text := (await self._typed.get()).strip() or self._last):
@@ -82,7 +82,7 @@ class DebugLine:
             self._is_asked = False
             self.close()
             raise
-        self._last, self._is_asked = text, False
+        self._last, self._is_asked = "" if text.startswith("/") else text, False  # a second /undo is not meant
         self._stay(ANSWERS_S)
         self._computes(is_so=True)
         return text

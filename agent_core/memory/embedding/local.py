@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import IntegrityError
 from agent_core.base.offload import LARGE
@@ -19,6 +19,8 @@ Encode: TypeAlias = Callable[[list[str]], Any]
 
 ALONE = 4
 """So few texts are embedded on the spot: going to a thread and back costs more than they do."""
+
+_AT_ONCE: Final = 1_000  # what a model makes of more is one step in C, for which the event loop would wait
 
 
 class LocalEmbedder:
@@ -45,7 +47,8 @@ class LocalEmbedder:
         inputs = [whole_characters(text) if text.strip() else "." for text in texts]
         if self._lexicon is None and len(inputs) <= ALONE and sum(map(len, inputs)) <= LARGE:
             return _rows(encode(inputs))
-        return await asyncio.to_thread(lambda: _rows(encode(inputs)))
+        parts = [inputs[start : start + _AT_ONCE] for start in range(0, len(inputs), _AT_ONCE)]
+        return await asyncio.to_thread(lambda: [row for part in parts for row in _rows(encode(part))])
 
     async def _loaded(self) -> Encode:
         async with self._loading:

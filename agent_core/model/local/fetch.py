@@ -154,7 +154,9 @@ class _Fetching:
             while remaining:
                 remaining = remaining[self._partial.write(remaining) :]
         except OSError as error:
-            fix = f"Make room; the partial download is kept: knapper models get {self._weights.name} goes on there."
+            fix = (
+                f"Make room; the partial download is kept, and `knapper models get {self._weights.name}` goes on there."
+            )
             raise ModelError(f"{folder()} cannot be written: {error.strerror}.", fix=fix) from error
 
     @asynccontextmanager

@@ -35,7 +35,7 @@ const money = (cost) => (cost === null ? "unknown" : cost === 0 ? "$0" : `$${cos
 function Cost({ agent, beat }) {
   const [costs, fault] = useLoaded(`/agents/${part(agent)}/cost`, beat);
   if (!costs) return html`<${Fault} text=${fault} />`;
-  const cells = (row) => html`<td>${plain(row.message)}</td><td class="number far">${row.steps}</td><td class="number">${row.is_estimated ? "≈ " : ""}${row.prompt.toLocaleString()}</td><td class="number far">${row.cached.toLocaleString()}</td><td class="number">${row.completion.toLocaleString()}</td><td class="number">${money(row.cost)}</td>`;
+  const cells = (row) => html`<td>${plain(row.message)}</td><td class="number far">${row.steps}</td><td class="number">${row.is_estimated ? "≈ " : ""}${row.prompt.toLocaleString()}</td><td class="number far">${row.cached.toLocaleString()}</td><td class="number">${row.completion.toLocaleString()}</td><td class="number">${row.steps ? money(row.cost) : "not counted"}</td>`;
   return html`<section class="card"><h2>Cost</h2>${costs.turns.length === 0 ? html`<p class="dim">No turn was taken yet.</p>` : html`<table><thead><tr><th scope="col">Turn</th><th scope="col" class="number far">Steps</th><th scope="col" class="number">In</th><th scope="col" class="number far">Cached</th><th scope="col" class="number">Out</th><th scope="col" class="number">Cost</th></tr></thead>
     <tbody>${costs.turns.slice(-50).map((row) => html`<tr>${cells(row)}</tr>`)}<tr class="sum">${cells(costs.total)}</tr></tbody></table>`}
     ${costs.unpriced.length > 0 && html`<p class="dim">No price is known for ${costs.unpriced.map(plain).join(", ")}; prices.toml in the workspace can say it.</p>`}</section>`;

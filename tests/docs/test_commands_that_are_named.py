@@ -1,0 +1,140 @@
+"""Each command that a page or a hint names is one of the program's, with its options and as many words as it takes."""
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+
+from agent_core.interfaces.cli import knapper
+
+ROOT: Final = Path(__file__).parents[2]
+ROOMS: Final = ("agent_core", "knapper", "meta_functions", "sandbox")
+PAGES: Final = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+BLOCK: Final = re.compile(r"^ *```[a-z]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+IN_BLOCK: Final = re.compile(r"^ *(?:\$ |[A-Z_]+=\S+ |.*(?:&& |\| |\$\())*(knapper .*)$")
+QUOTED: Final = re.compile(r"`(knapper [^`]+)`")
+IN_HINT: Final = re.compile(r"(?:^|[:,] |\n)(knapper [a-z].*?)(?=$|\n|[;`]|, | \(|\. |: )")
+ENDS: Final = {"&&", "|", "||", ">", ">>", "<", ";", "&", "2>"}
+PLACE: Final = re.compile(r"[^a-z]*[A-Z…][A-Z_…]*[^a-z]*|.*[…{].*")
+UNFOLLOWED: Final = {"CHANGELOG.md", "reference.md"}  # of the past; made of the commands themselves
+
+
+def of_page(page: Path) -> Iterator[tuple[str, bool]]:
+    """The commands of a page, and whether each stands there to be typed."""
+    text = page.read_text("utf-8")
+    for block in BLOCK.findall(text):
+        for line in re.sub(r"\\\n\s*", "", block).splitlines():
+            if found := IN_BLOCK.match(line):
+                yield found[1], True
+    for quoted in QUOTED.findall(BLOCK.sub("", text)):
+        yield " ".join(quoted.split()), False
+
+
+def of_module(path: Path) -> Iterator[tuple[str, bool]]:
+    """The commands in the texts of a module, with `{}` for what is filled in."""
+    tree = ast.parse(path.read_text("utf-8"))
+    apart = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    apart |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        if id(node) in apart:
+            continue
+        text = ""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        elif isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        if "knapper " in text:
+            quoted = QUOTED.findall(text)
+            yield from ((" ".join(command.split()), False) for command in quoted)
+            yield from ((command, True) for command in IN_HINT.findall(QUOTED.sub("", text)))
+
+
+def words_of(command: str) -> list[str]:
+    """The words of one command: what the shell does with its output, and a remark, are not among them."""
+    command = re.sub(r"\[([^][]*)\]", "", command) if "[OPTIONS]" in command or " [" in command else command
+    command = command.rstrip(".,:)")
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:  # a text that ends elsewhere
+        words = shlex.split(command.replace('"', "").replace("'", ""), comments=True)
+    words = words[:-1] if command.endswith(" …") else words
+    ends = [at for at, word in enumerate(words) if word in ENDS or word.startswith((">", "2>", "<"))]
+    return words[1 : min(ends, default=len(words))]
+
+
+def wrong_with(command: str, *, is_typed: bool) -> str:
+    """Why the program would not take a command; "" if it does, perhaps without what may be filled in with nothing."""
+    words = words_of(command)
+    filled = sum(word == "{}" for word in words)
+    reasons = [reason(_less(words, count), is_typed=is_typed) for count in range(filled + 1)]
+    return reasons[0] if all(reasons) else ""
+
+
+def _less(words: list[str], count: int) -> list[str]:
+    """The words without the last places that something is filled into."""
+    places = [at for at, word in enumerate(words) if word == "{}"]
+    return [word for at, word in enumerate(words) if at not in places[len(places) - count :]]
+
+
+def reason(words: list[str], *, is_typed: bool) -> str:
+    """Why the program would not take these words."""
+    group: click.Command = knapper
+    parent: click.Context | None = None
+    try:
+        while isinstance(group, click.Group):
+            with group.make_context(group.name, list(words), parent=parent) as parent:
+                words = [*parent._protected_args, *parent.args]
+                if not words or PLACE.fullmatch(words[0]):
+                    break  # a noun, or any of its verbs
+                _, next_one, words = group.resolve_command(parent, words)
+                assert next_one is not None
+                group = next_one
+        else:
+            group.make_context(group.name, list(words), parent=parent)
+    except click.MissingParameter as error:
+        return str(error) if is_typed else ""  # a page may speak of a command by its name, or of an option
+    except click.BadOptionUsage as error:
+        return error.format_message() if is_typed else ""
+    except click.BadParameter as error:
+        given = next((word for word in words if word in str(error)), "")
+        is_place = PLACE.fullmatch(given) or "does not exist" in str(error)
+        return "" if is_place else f"{error.param and error.param.name}: {error.format_message()}"
+    except (click.exceptions.NoArgsIsHelpError, click.exceptions.Exit):
+        return ""  # as `--help` does
+    except click.ClickException as error:
+        return error.format_message()
+    return ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "knapper function list",
+        "knapper functions lst",
+        "knapper run --modl local",
+        "knapper helpers show one two",
+        "knapper functions grant weather --hosts api.example.org",
+        "knapper agents import",
+    ],
+)
+def test_a_command_that_is_not_there_is_noticed(command: str) -> None:
+    assert wrong_with(command, is_typed=True)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in UNFOLLOWED], ids=lambda page: page.name)
+def test_each_command_of_a_page_is_taken(page: Path) -> None:
+    named = [*of_page(page)]
+    assert [(text, why) for text, is_typed in named if (why := wrong_with(text, is_typed=is_typed))] == []
+
+
+def test_each_command_of_a_hint_is_taken() -> None:
+    modules = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    named = {(path.name, text) for path in modules for text in of_module(path)}
+    assert len(named) > 100
+    wrong = [(name, text, why) for name, (text, whole) in sorted(named) if (why := wrong_with(text, is_typed=whole))]
+    assert wrong == []

@@ -1,0 +1,47 @@
+"""A search of a large memory leaves the event loop to others."""
+
+import asyncio
+import random
+import time
+
+from agent_core.memory.embedding import embedder
+from agent_core.memory.lexicon import Lexicon
+
+MOST_S = 0.15
+WORDS = [f"{first}{second}ing{number}" for first in "abcdefghij" for second in "lmnopqrstu" for number in range(200)]
+
+
+async def longest_s(lexicon: Lexicon, question: list[str], texts: dict[int, list[str]]) -> float:
+    """The longest time for which others waited while the words of texts were compared with those of a question."""
+    waits, comparing = [0.0], asyncio.create_task(lexicon.likeness(question, texts))
+    while not comparing.done():
+        began = time.perf_counter()
+        await asyncio.sleep(0.001)
+        waits.append(time.perf_counter() - began)
+    assert comparing.result() is not None
+    return max(waits)
+
+
+async def test_the_words_of_long_messages_are_compared_beside_the_event_loop() -> None:
+    model = embedder("wordllama")
+    assert model is not None
+    await model.embed(["loaded"])
+    drawing = random.Random(1)
+    texts = {number: drawing.sample(WORDS, 8_000) for number in range(150)}
+    question = drawing.sample(WORDS, 100)
+    took_s = [await longest_s(Lexicon(model), question, texts) for _ in range(3)]
+    assert min(took_s) < MOST_S, took_s
+
+
+async def test_searches_at_one_time_give_each_word_its_own_vector() -> None:
+    model = embedder("wordllama")
+    assert model is not None
+    lexicon = Lexicon(model)
+    texts = {number: [word] for number, word in enumerate(("puppy", "violin", "harbor", "window"))}
+    several = [lexicon.likeness(["dog", "music"], {number: words}) for number, words in texts.items()]
+    await asyncio.gather(*several)
+    together = await lexicon.likeness(["dog", "music"], texts)
+    alone = await Lexicon(model).likeness(["dog", "music"], texts)
+    assert together is not None
+    assert alone is not None
+    assert together.tolist() == alone.tolist()
