@@ -17,7 +17,7 @@ from sandbox.wire.lines import bare_lines
 
 from .call_arguments import Arguments, recombined, shown, written
 from .draft import Draft, Finding
-from .rewrite import check_rewrite
+from .duplicate import check_rewrite
 from .substance import HOLLOW
 from .tree import FunctionNode, literal, nodes_of
 from .trial import TrialTools

@@ -27,7 +27,7 @@ from .capability import capability, reach_in
 from .clones import Alike, IndexStore
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
-from .duplicate import duplicate
+from .duplicate import Sameness, compared, duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
 from .meaning import DISPUTED, REACHES_NOTHING, judge_meaning
@@ -36,7 +36,6 @@ from .neighbours import neighbours
 from .proof import ExampleResult, prove, rerun
 from .read import read
 from .reader import DescriptionReader
-from .rewrite import Sameness, compared
 from .robust import robust
 from .rules import UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
