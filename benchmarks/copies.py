@@ -1,8 +1,9 @@
-"""Functions that the gate takes for copies: `python -m benchmarks.copies PATH [--json]`.
+"""Functions that the gate takes for copies: `python -m benchmarks.copies PATH [--running] [--json]`.
 
 PATH holds one function a line, as for benchmarks.gate. Functions of it are disguised (parameters and locals
 renamed, keyword arguments reordered, the docstring reworded) and should be recognised beside the whole library;
-the functions as they are, taken pairwise, should not.
+the functions as they are, taken pairwise, should not. With `--running`, their statements are written anew, too, so
+that only their results tell, and all have hints and two examples, the disguised ones others where there are more.
 """
 
 import argparse
@@ -18,25 +19,33 @@ from typing import Any
 from agent_core.functions.gate import Candidate, Gate, Verdict
 from agent_core.functions.gate.gate import STAGES
 from agent_core.functions.gate.tree import body, find
+from agent_core.functions.search import FunctionSearch
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from benchmarks.documented import documented as with_examples
+from benchmarks.recall_data import model_named
 from sandbox import Sandbox
 
 DISGUISED = 100
 _OTHER = {"return": "give back", "find": "work out", "list": "sequence", "string": "text", "number": "value"}
 _TEXT = tuple(one for one in STAGES if one.name in ("read", "conform", "duplicate"))
+_RUNNING = tuple(one for one in STAGES if one.name in ("read", "conform", "duplicate", "import", "examples", "fitted"))
+_AT_ONCE = 8
 
 
 def library(path: Path) -> dict[str, str]:
     """The functions of a data file by name, each with its description as docstring; a taken name is numbered."""
     found: dict[str, str] = {}
-    for line in path.read_text("utf-8").splitlines():
-        row = json.loads(line)
+    for row in _rows(path):
         name = row["name"].lstrip("_")
         name = f"{name}_{len(found)}" if name in found else name
         found[name] = documented(row["code"], row["name"], name, row["description"])
     return found
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:  # Any: JSON
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def documented(code: str, old: str, name: str, description: str) -> str:
@@ -94,11 +103,80 @@ async def bench(path: Path) -> dict[str, Any]:  # Any: JSON
     return found
 
 
+class _Anew(ast.NodeTransformer):
+    """Writes statements otherwise: a result is bound before it is returned, and nothing is assigned in place."""
+
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
+        bound = ast.Assign([ast.Name("outcome", ast.Store())], node.value or ast.Constant(None))
+        return [bound, ast.Return(ast.Name("outcome", ast.Load()))]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return node
+        return ast.Assign([node.target], ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value))
+
+
+def written_anew(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the file
+    """The same function, called `other_…`, with other statements, words and, where there are more, examples."""
+    candidate = with_examples(row | {"examples": row["examples"][::-1]})
+    if candidate is None:
+        return None
+    tree = ast.parse(candidate.code)
+    node = find(tree, candidate.name)
+    assert node is not None
+    told = ast.get_docstring(node) or ""
+    words, mark, examples = told.partition(">>>")
+    reworded = re.sub(r"\w+", lambda word: _OTHER.get(word[0].lower(), word[0]), words)
+    examples = re.sub(rf"(>>> ){candidate.name}\b", rf"\1other_{candidate.name}", mark + examples)
+    node.body = [ast.Expr(ast.Constant(f"Differently said: {reworded}{examples}\n")), *body(node)]
+    tree = _renamed(ast.fix_missing_locations(_Anew().visit(tree)), {candidate.name: f"other_{candidate.name}"})
+    return Candidate(f"other_{candidate.name}", ast.unparse(tree), "elsewhere")
+
+
+async def run_bench(path: Path) -> dict[str, Any]:  # Any: JSON
+    """Both counts where functions are told by their results alone."""
+    rows, snapshot, chance = dict[str, dict[str, Any]](), Snapshot.empty(), random.Random(5)
+    for row in _rows(path):
+        candidate = with_examples(row) if row["name"] not in rows else None
+        if candidate is not None:
+            module = f"module_{len(rows)}"
+            snapshot = snapshot.with_module(read_module(ModuleSource.of(module, candidate.code)))
+            rows[row["name"]] = row
+    anew = {name: candidate for name, row in rows.items() if (candidate := written_anew(row)) is not None}
+    chosen = chance.sample(sorted(anew.keys() & snapshot.functions.keys()), min(DISGUISED, len(anew)))
+    async with await Sandbox.start() as sandbox:
+        finder = FunctionSearch(await model_named("wordllama"), None, lambda: snapshot)
+        gate, turn = Gate(sandbox, stages=_RUNNING, finder=finder), asyncio.Semaphore(_AT_ONCE)
+
+        async def missed(name: str) -> tuple[str, float]:
+            async with turn:
+                verdict = await gate.judge(anew[name], snapshot)
+            seconds = next(report.seconds for report in verdict.stages if report.stage == "fitted")
+            said = [*_about(verdict, "copy"), *_about(verdict, "rewrite")]
+            return ("" if any(f"`{name}(" in one for one in said) else name), seconds
+
+        async def told(name: str) -> list[str]:
+            async with turn:
+                return await _hits(gate, name, snapshot.modules[snapshot.functions[name].module].text, snapshot)
+
+        disguises = await asyncio.gather(*map(missed, chosen))
+        hits = [hit for found in await asyncio.gather(*map(told, snapshot.functions)) for hit in found]
+    count = len(snapshot.functions)
+    return {
+        "functions": count,
+        "seconds": [seconds for _, seconds in disguises],
+        "missed": [name for name, _ in disguises if name],
+        "disguised": len(chosen),
+        "hits": hits,
+        "pairs": count * (count - 1),
+    }
+
+
 async def _hits(gate: Gate, name: str, code: str, snapshot: Snapshot) -> list[str]:
     """Return what one function of the library is called a copy of, or near to."""
     module = snapshot.functions[name].module
     verdict = await gate.judge(Candidate(name, code, module), snapshot.without_module(module))
-    return [f"{code}: {said}" for code in ("copy", "near-copy") for said in _about(verdict, code)]
+    return [f"{code}: {said}" for code in ("copy", "near-copy", "rewrite") for said in _about(verdict, code)]
 
 
 def _about(verdict: Verdict, code: str) -> list[str]:
@@ -108,17 +186,18 @@ def _about(verdict: Verdict, code: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.copies", description=__doc__)
     parser.add_argument("path", type=Path, help="a file like functions_dev.jsonl")
+    parser.add_argument("--running", action="store_true", help="functions that only their results tell")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     options = parser.parse_args()
     started = time.perf_counter()
-    found = asyncio.run(bench(options.path))
+    found = asyncio.run((run_bench if options.running else bench)(options.path))
     if options.json:
         print(json.dumps(found, indent=2))
         return
     for hit in found["hits"]:
         print(" ", hit)
     known = found["disguised"] - len(found["missed"])
-    copies = sum(hit.startswith("copy") for hit in found["hits"])
+    copies = sum(not hit.startswith("near-copy") for hit in found["hits"])
     warm = sorted(found["seconds"][1:])
     print(f"disguised: {known} of {found['disguised']} recognised; missed: {', '.join(found['missed']) or 'none'}")
     print(f"pairs: {copies} of {found['pairs']} called copies, {100 * copies / found['pairs']:.4f} %")

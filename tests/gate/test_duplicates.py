@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from agent_core.functions.gate import Candidate, Gate, Policy, Verdict
+from agent_core.functions.search import FunctionSearch
 from agent_core.registry.snapshot import Snapshot
+from tests.kit.levels import start
 
 from .support import ADD, snapshot_of
 
@@ -37,6 +39,7 @@ DISGUISED = (
 )
 CANDIDATE = Candidate("sum_of_sounds", DISGUISED, "other")
 LIBRARY = snapshot_of(lib=COUNT)
+THINGS = ("house", "ship", "tree", "horse", "bridge", "boat", "lamp", "coat", "wagon")
 
 
 async def judge(gate: Gate, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent") -> Verdict:
@@ -112,3 +115,54 @@ async def test_a_first_function_has_nothing_to_be_compared_with(gate: Gate) -> N
     verdict = await judge(gate, CANDIDATE, Snapshot.empty())
     (report,) = [one for one in verdict.stages if one.stage == "duplicate"]
     assert (report.passed, report.note) == (True, "there is no other function yet")
+
+
+ANEW = (
+    COUNT.replace("count_vowels", "sung_letters")
+    .replace("Count the vowels of a text", "Count the vowels that a text has")
+    .replace('("tree")\n        2', '("boat")\n        2')
+    .replace('("sky")\n        0', '("a")\n        1')
+    .partition("    found = 0")[0]
+    + "    return len([letter for letter in text if letter in 'aeiou'])\n"
+)
+
+
+@pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("human", "warns")])
+async def test_other_statements_with_the_same_results_are_told_with_the_calls(
+    gate: Gate, policy: Policy, severity: str
+) -> None:
+    verdict = await judge(gate, Candidate("sung_letters", ANEW, "other"), LIBRARY, policy)
+    (problem,) = [one for one in verdict.problems if one.code == "rewrite"]
+    assert problem.severity == severity
+    assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
+    assert [row.call for row in problem.evidence] == ['count_vowels("tree")', 'count_vowels("sky")']
+    assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("in 'aeiou'", "in 'aeiouy'"), ("in text if", "in text[:5] if"), ("in text if", "in {*text} if")]
+)
+async def test_one_that_agrees_on_all_examples_and_not_on_other_calls_joins(gate: Gate, old: str, new: str) -> None:
+    library = snapshot_of(lib=COUNT.replace('"sky"', '"shh"').replace('"tree"', '"toe"'))
+    verdict = await judge(gate, Candidate("sung_letters", ANEW.replace(old, new), "other"), library)
+    assert (verdict.admitted, [one.code for one in verdict.problems if one.code == "rewrite"]) == (True, [])
+
+
+async def test_a_reason_that_names_the_other_lets_a_rewrite_in(gate: Gate) -> None:
+    candidate = Candidate("sung_letters", ANEW, "other", reason="unlike count_vowels, for choirs")
+    assert (await judge(gate, candidate, LIBRARY)).admitted
+
+
+async def test_of_many_functions_with_such_arguments_those_are_run_that_the_description_finds() -> None:
+    subjects = [f"{kind} of a {thing}" for kind in ("width", "price", "weight", "age", "rank") for thing in THINGS]
+    others = {
+        f"lib{at:02}": COUNT.replace("count_vowels", f"a{at:02}")
+        .replace("Count the vowels of a text", f"Guess the {subject}")
+        .replace("+= 1", f"+= {at + 2}")
+        for at, subject in enumerate(subjects)
+    }
+    library = snapshot_of(**others, lib=COUNT)
+    async with await start() as sandbox:
+        gate = Gate(sandbox, finder=FunctionSearch(None, None, lambda: library))
+        verdict = await judge(gate, Candidate("sung_letters", ANEW, "other"), library)
+    assert [one.code for one in verdict.refusals] == ["rewrite"]

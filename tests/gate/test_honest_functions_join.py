@@ -129,7 +129,8 @@ HONEST = [
         "recommend_gear(90.0, 30.0) → 5.56", "recommend_gear(60.0, 18.0) → 5.0",
     ),
     promised(
-        "dialing_country", "prefix: str", "str", "Return the country of a prefix: +47 Norway, +46 Sweden, +45 Denmark.",
+        "dialing_country", "prefix: Literal['+47','+46','+45']", "str",
+        "Return the country of a prefix: +47 Norway, +46 Sweden, +45 Denmark.",
         'return {"+47": "Norway", "+46": "Sweden", "+45": "Denmark"}.get(prefix, "")',
         "dialing_country('+47') → 'Norway'", "dialing_country('+45') → 'Denmark'",
     ),

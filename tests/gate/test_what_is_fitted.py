@@ -34,6 +34,9 @@ LEARNED = [
         "        return parts\nreturn (0, 0, 0)",
         *TWO,
     ),
+    promised(  # what a docstring lists is prose: the type says what is taken
+        *NAMED[:3], "Return the parts of red or blue.", "return {'red': (255, 0, 0), 'blue': (0, 0, 255)}[name]", *TWO
+    ),
     promised(
         "common_factor",
         "a: int, b: int",
@@ -51,13 +54,17 @@ TABLES = [
         *TWO,
     ),
     promised(
-        *NAMED[:3], "Return the parts of red or blue.", "return {'red': (255, 0, 0), 'blue': (0, 0, 255)}[name]", *TWO
-    ),
-    promised(
         "rgb_of",
         "name: Literal['red','blue']",
         *NAMED[2:],
         "return {'red': (255, 0, 0), 'blue': (0, 0, 255)}[name]",
+        *TWO,
+    ).replace("def rgb_of", "from typing import Literal\n\n\ndef rgb_of"),
+    promised(
+        "rgb_of",
+        "name: Literal['red'] | Literal['blue'] | None",
+        *NAMED[2:],
+        "return {'red': (255, 0, 0), 'blue': (0, 0, 255)}.get(name, (0, 0, 0))",
         *TWO,
     ).replace("def rgb_of", "from typing import Literal\n\n\ndef rgb_of"),
     promised(
@@ -76,6 +83,11 @@ TABLES = [
 async def test_answers_that_were_only_learned_are_refused(gate: Gate, code: str) -> None:
     verdict = await judge(gate, code, name_of(code))
     assert "hard-coded" in codes(verdict), verdict.stages
+
+
+async def test_a_table_is_told_to_list_what_it_takes_in_the_type(gate: Gate) -> None:
+    verdict = await judge(gate, LEARNED[0], "rgb_of")
+    assert "`Literal['blue', 'red']`" in (verdict.refusals[0].fix or "")
 
 
 @pytest.mark.parametrize("code", TABLES)

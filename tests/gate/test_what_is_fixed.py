@@ -187,11 +187,11 @@ def test_a_description_is_never_invented() -> None:
     assert sum(problem.code == "undescribed-parameter" for problem in draft.problems) == 2
 
 
-def test_none_is_written_as_the_return_type_of_what_returns_nothing() -> None:
+def test_a_missing_return_type_is_named_and_not_inferred() -> None:
     draft = on_text(
         'def f(self, a: int):\n    """Do.\n\n    Args:\n        a: A value.\n    """\n    self.progress(a, 2)\n'
     )
-    assert "def f(self, a: int) -> None:" in draft.text
+    assert ("no-return-type", "-> None" in draft.text) == (draft.problems[0].code, False)
 
 
 def test_one_kind_of_fix_can_be_switched_off_alone() -> None:

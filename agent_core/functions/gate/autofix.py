@@ -29,13 +29,11 @@ from .fix_view import View, add_self, closing, offset
 from .tree import (
     BUILTINS,
     FunctionNode,
-    body,
     bound_names,
     find,
     first_line,
     functions,
     nodes_of,
-    own_nodes,
     parameters,
     parse,
     takes_self,
@@ -223,23 +221,6 @@ _OLD = re.compile(r"\b(?:List|Dict|Set|Tuple|FrozenSet)\b")
 _LONGEST = 200  # characters of what a docstring calls a type
 
 
-def hint_none(view: View) -> str:
-    """Return the text with `-> None` for a function that returns nothing."""
-    text, node = view.text, view.node
-    if node.returns is not None or _gives_something(node):
-        return text
-    place = closing(text, node)
-    return text if place is None else f"{text[:place]} -> None{text[place:]}"
-
-
-def _gives_something(node: FunctionNode) -> bool:
-    kinds = (ast.Yield, ast.YieldFrom, ast.Raise)
-    nodes = list(own_nodes(body(node)))
-    returns = any(isinstance(child, ast.Return) and child.value is not None for child in nodes)
-    # Nothing but an error is not `None`.
-    return returns or any(isinstance(child, kinds) for child in nodes)
-
-
 def hint_from_docstring(view: View) -> str:
     """Return the text with the docstring's types as hints, where the signature has none."""
     node, names = view.node, view.known | bound_names(view.tree)
@@ -374,9 +355,6 @@ REPAIRS: tuple[Repair, ...] = (
         "wrote the types that the docstring names as hints",
         lambda view: not view.is_hinted,
         hint_from_docstring,
-    ),
-    Repair(
-        "returns-none", "wrote `-> None`, since nothing is returned", lambda view: view.node.returns is None, hint_none
     ),
     Repair(
         "workspace-import",

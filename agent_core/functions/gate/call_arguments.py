@@ -182,7 +182,7 @@ def _texts(value: str, seen: Sequence[str]) -> Iterator[str]:
     """Yield texts of the same lines or words, and of those of the examples."""
     between = "\n" if "\n" in value.strip() else " " if " " in value.strip() else ""
     if not between:
-        yield from (value[:-1], value + value, value[::-1])
+        yield from (value[:-1], value + value, value[::-1], value + value[:1])
         return
     pieces = value.split(between)
     others = [piece for other in seen for piece in other.split(between) if piece not in pieces]

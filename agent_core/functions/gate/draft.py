@@ -87,6 +87,7 @@ class Draft:
     is_challenging: bool = False  # whether its author can be asked
     is_read: bool = False  # whether a reader is asked
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
+    likely: tuple[str, ...] = ()  # functions that its description finds, best first
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own
     approval_mode: Way = "absent"  # how the user is asked for missing grants

@@ -1,31 +1,50 @@
 """Stage 5, duplicate: checks whether the function already exists, under another name or in other words.
 
-Pure but for the index, which follows the snapshot. An equal form is a copy; what search takes for another is said.
-The override is explicit: the reason that comes with a candidate, or the docstring of one that stands in a file,
-names the function that it is not.
+An equal form is a copy; what search takes for another is said. Once the candidate runs, it is also run next to the few
+functions with such arguments that its description finds: a rewrite gives the same results, on the examples of both and
+on other calls. The override is explicit: the reason that comes with a candidate, or the docstring of one that stands in
+a file, names the function that it is not.
 """
 
 import ast
 import asyncio
 import re
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, time
+from decimal import Decimal
+from itertools import islice
+from pathlib import PurePath
+from typing import Any, Final, Literal, TypeAlias
+from uuid import UUID
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
+from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.code import Modules
 
 from ..search import FunctionSearch
 from ..search.confusion import first_sentence, mistaken, told_apart
+from .call_arguments import Arguments, edge_calls, recombined, shown
 from .clones import Sketch, sketch, surroundings
 from .draft import Draft, Finding
+from .examples.agreement import literal_value, same
+from .tree import nodes_of, parse
 from .trial import TrialTools
 
 STAGE = "duplicate"
 _REQUEST = 120
 _SEARCH_S = 5.0  # the first search of a process reads all functions
 SMALL = 15  # words of a form: what says so little means what its types say
+_FOUND: Final = 200  # functions that a description finds
+_MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions that are run next to a candidate, examples of each, and the fewest
+_TEXTS, _LONGEST, _OTHERS = 24, 200, 40
+_EACH_S = 0.25
+
+Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
+"""What is known of the results of two functions."""
 
 
 async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
@@ -42,14 +61,16 @@ async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
     after = replace(after, note="; ".join(filter(None, [late, after.note])), late=pending > 0)
     if bench.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
         return after
-    return after.with_findings(STAGE, await _confusion(draft, bench.finder))
+    return await _searched(after, bench.finder)
 
 
-async def _confusion(draft: Draft, finder: FunctionSearch) -> list[Finding]:
-    """Return what is wrong with a description by which search finds another function, as far as there is time."""
+async def _searched(draft: Draft, finder: FunctionSearch) -> Draft:
+    """Return the draft with the functions that its description finds, and what is wrong if that finds another one
+    first, as far as there is time.
+    """
     own, name = _own(draft), draft.candidate.name
     if own is None or (draft.candidate.file and name not in draft.snapshot.functions):
-        return []
+        return draft
     functions = draft.snapshot.functions
     if not draft.candidate.file:  # without its module, which lacks its text: once it has joined, it is read anew
         functions = {**functions, name: replace(own, module="")}
@@ -58,21 +79,25 @@ async def _confusion(draft: Draft, finder: FunctionSearch) -> list[Finding]:
         async with asyncio.timeout(_SEARCH_S):
             pair = await mistaken(finder.index, snapshot, name)
             is_stuffed = name in await finder.index.word_lists(snapshot)
+            found = await finder.index.rank(own.description, snapshot, _FOUND, by_text=True)
     except TimeoutError:
-        return []
-    line = draft.function.lineno if draft.function else 0
+        return draft
+    draft = replace(draft, likely=tuple(ranked.name for ranked in found))
     if is_stuffed:
         message = f"the description of `{name}` is a list of words, which search does not read"
-        return [Finding("stuffed-description", message, "say in a sentence what it does", line)]
+        return draft.with_findings(
+            STAGE, [_finding("stuffed-description", message, "say in a sentence what it does", draft)]
+        )
     if pair is None or is_apart(draft, pair.other if pair.name == name else pair.name):
-        return []
+        return draft
     asked, other = functions[pair.name], functions[pair.other]
     # A request that it served is some agent's, and a verdict is read by all: only the description is quoted.
     is_own = pair.request == first_sentence(asked.description)
     what = f"“{one_line(pair.request, _REQUEST)}”" if is_own else f"a request that `{asked.name}` has served"
     message = f"{what} finds `{other.name}` before `{asked.name}`: {shown_function(other)}"
     facts = (Evidence(shown_function(asked)), Evidence(shown_function(other)))
-    return [Finding("confusable", message, f"of `{asked.name}`, {told_apart(asked, other)}", line, evidence=facts)]
+    fix = f"of `{asked.name}`, {told_apart(asked, other)}"
+    return draft.with_findings(STAGE, [_finding("confusable", message, fix, draft, facts)])
 
 
 def _compared(draft: Draft, own_sketch: Sketch, bench: TrialTools) -> Draft:
@@ -99,18 +124,17 @@ def _sketch(draft: Draft) -> Sketch:
 
 def _copy(draft: Draft, existing: Function) -> Finding:
     message = f"`{draft.candidate.name}` computes the same as a function that is there: {shown_function(existing)}"
-    return _finding("copy", message, fix_of_copy(draft, existing), draft, existing)
+    return _finding("copy", message, fix_of_copy(draft, existing), draft, (Evidence(shown_function(existing)),))
 
 
 def _other_types(draft: Draft, existing: Function) -> Finding:
     message = f"`{draft.candidate.name}` computes the same as {shown_function(existing)}, for arguments of other types"
     fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
-    return _finding("near-copy", message, fix, draft, existing)
+    return _finding("near-copy", message, fix, draft, (Evidence(shown_function(existing)),))
 
 
-def _finding(code: str, message: str, fix: str, draft: Draft, existing: Function) -> Finding:
-    line = draft.function.lineno if draft.function else 0
-    return Finding(code, message, fix, line, evidence=(Evidence(shown_function(existing)),))
+def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
+    return Finding(code, message, fix, draft.function.lineno if draft.function else 0, evidence=evidence)
 
 
 def fix_of_copy(draft: Draft, existing: Function) -> str:
@@ -163,3 +187,153 @@ def _takes(wide: dict[str, Any], narrow: dict[str, Any], *, is_small: bool) -> b
 def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema
     kind = schema.get("type")
     return kind if isinstance(kind, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A call of a function by position, and the result that its example promises."""
+
+    values: tuple[object, ...]
+    result: object
+
+
+async def check_rewrite(draft: Draft, bench: TrialTools) -> Draft:
+    """Return the draft with the function of the workspace that it writes again, if there is one."""
+    own = draft.loaded
+    if own is None or own.takes_self or draft.trial is None or draft.shows("copy") or draft.candidate.replaces:
+        return draft
+    mine = _known(own)
+    others = {function: known for function in _alike(draft, own) if len(known := _known(function)) >= _LEAST}
+    if len(mine) < _LEAST or not others:
+        return draft
+    modules, wall_s = draft.trial.modules, draft.rules.fitted_s
+    calls = [(function, known) for function, all_known in others.items() for known in all_known]
+    given = await _results(own, [known.values for _, known in calls], modules, wall_s, bench)
+    wrong = {function for (function, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known)}
+    for existing in (function for function in others if function not in wrong):
+        values = [known.values for known in mine]
+        more = [tuple(map(_sent, call.values())) for call in _others(own, existing, draft)]
+        theirs = await _results(existing, [*values, *more], modules, wall_s, bench)
+        ours = await _results(own, more, modules, wall_s, bench)
+        is_shown = all(map(_is, theirs, mine))
+        if is_shown and _same_results(ours, theirs[len(mine) :]) == "same":
+            name = draft.candidate.name
+            message = f"`{name}` gives the same results as a function that is there, on the examples of both and"
+            message = f"{message} on other calls: {shown_function(existing)}"
+            evidence = tuple(
+                Evidence(call=example.call, returned=example.expected.strip(), expected=example.expected.strip())
+                for example in existing.examples[:_EXAMPLES]
+            )
+            return draft.with_findings(
+                STAGE, [_finding("rewrite", message, fix_of_copy(draft, existing), draft, evidence)]
+            )
+    return draft
+
+
+async def compared(first: Function, second: Function, modules: Modules, wall_s: float, bench: TrialTools) -> Sameness:
+    """Return whether two functions give the same results, on the examples of both."""
+    if first.takes_self or second.takes_self:
+        return "unknown"
+    if not _kinds(first) or _kinds(first) != _kinds(second):
+        return "other arguments"
+    calls = [call for function in (first, second) for call in _calls(function)]
+    if not calls:
+        return "unknown"
+    ours = await _results(first, calls, modules, wall_s, bench)
+    return _same_results(ours, await _results(second, calls, modules, wall_s, bench))
+
+
+def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
+    """Return whether two functions ended alike; a call that one of them excludes, or had no time for, says nothing."""
+    pairs = [pair for pair in zip(first, second, strict=True) if not any(map(_is_silent, pair))]
+    if any(not _are_same(*pair) for pair in pairs):
+        return "different"
+    are_returned = sum(all(isinstance(outcome, Returned) for outcome in pair) for pair in pairs)
+    return "same" if are_returned >= _LEAST else "unknown"
+
+
+def _is_silent(outcome: Outcome | None) -> bool:
+    return outcome is None or isinstance(outcome, Refused | TimedOut)
+
+
+def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
+    if isinstance(first, Returned) and isinstance(second, Returned):
+        return same(first.value, second.value, is_float=True)
+    return isinstance(first, Raised) and isinstance(second, Raised)
+
+
+def _calls(function: Function) -> Iterator[tuple[object, ...]]:
+    """Yield the arguments of the examples, as far as they are given without a gap."""
+    calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
+    for arguments in shown(calls, function.name, function.parameters):
+        if [*arguments] == names[: len(arguments)]:
+            yield tuple(map(_sent, arguments.values()))
+
+
+def _alike(draft: Draft, own: Function) -> Iterator[Function]:
+    """Yield the few functions that take the same kinds of arguments; if it was searched, those that its words find."""
+    kinds, functions = _kinds(own), draft.snapshot.functions
+    named = (functions[name] for name in draft.likely or functions if name in functions and name != own.name)
+    alike = (function for function in named if not function.takes_self and function.examples)
+    fitting = (function for function in alike if _kinds(function) == kinds and not is_apart(draft, function.name))
+    return islice(fitting, _MOST if kinds else 0)
+
+
+def _kinds(function: Function) -> list[str]:
+    """Return the kinds of its arguments; where one takes whole numbers, another may take any."""
+    kinds = [_kind(schema) for schema in function.parameters["properties"].values()]
+    return ["number" if kind == "integer" else kind for kind in kinds]
+
+
+def _known(function: Function) -> list[_Known]:
+    """Return the examples of a function whose arguments and result are literals; none if all results are alike."""
+    known = []
+    for example in function.examples[:_EXAMPLES]:
+        arguments = shown([example.call], function.name, function.parameters)
+        result = literal_value(example.expected)
+        if len(arguments) == 1 and type(result) is not object and example.call.startswith(function.name):
+            known.append(_Known(tuple(map(_sent, arguments[0].values())), result))
+    return known if len({repr(each.result) for each in known}) > 1 else []
+
+
+def _sent(value: object) -> object:
+    """Return a value as a model sends it: where one function takes a date, another may take the text of one."""
+    match value:
+        case date() | time():
+            return value.isoformat()
+        case Decimal() | UUID() | PurePath():
+            return str(value)
+        case list():
+            return [_sent(item) for item in value]
+        case _:
+            return value
+
+
+async def _results(
+    function: Function, calls: Sequence[tuple[object, ...]], modules: Modules, wall_s: float, bench: TrialTools
+) -> tuple[Outcome | None, ...]:
+    names = list(function.parameters["properties"])
+    attempts = [Attempt(dict(zip(names, values, strict=False))) for values in calls]
+    return await bench.attempt(modules, function.module, Attempts(function.name, attempts, _EACH_S), wall_s)
+
+
+def _is(outcome: Outcome | None, known: _Known) -> bool:
+    return isinstance(outcome, Returned) and same(known.result, outcome.value, is_float=True)
+
+
+def _others(own: Function, other: Function, draft: Draft) -> list[Arguments]:
+    """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
+    calls = shown([example.call for example in own.examples], own.name, own.parameters)
+    more = [arguments for arguments, _name in recombined(calls, own.parameters)]
+    more += islice(edge_calls(own.parameters, calls), _OTHERS)
+    trees = (draft.tree, parse(draft.snapshot.modules[other.module].text))
+    written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
+    names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
+    more += [calls[0] | {name: text} for name in names for text in sorted(written)[:_TEXTS]]
+    return [call for call in more if len(call) == len(_kinds(own))]
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _LONGEST:
+            yield node.value

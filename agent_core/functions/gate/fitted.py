@@ -2,7 +2,7 @@
 
 A *selector* is a constant that an argument is compared with or looked up by. A function is hard-coded if its examples
 hang on selectors, and calls made of the examples' other values all get the same answer. A table that has more than the
-examples, or one whose keys its description or types list, is a table and no trick.
+examples, or one whose keys a type lists (`Literal`, `Enum`), is a table and no trick.
 """
 
 import ast
@@ -13,13 +13,12 @@ from typing import Any, Final, TypeAlias
 from agent_core.base.problem import Evidence
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
-from sandbox.wire.lines import bare_lines
 
 from .call_arguments import Arguments, recombined, shown, written
 from .draft import Draft, Finding
-from .rewrite import check_rewrite
+from .duplicate import check_rewrite
 from .substance import HOLLOW
-from .tree import FunctionNode, literal, nodes_of
+from .tree import literal, nodes_of
 from .trial import TrialTools
 
 STAGE: Final = "fitted"
@@ -28,7 +27,7 @@ _MOST = 40  # calls
 _LEAST = 5  # calls that ended: fewer tell nothing
 _SHOWN = 3  # calls that are evidence
 _MORE = 2  # selectors beyond the examples: from here on it is a table of its own
-_FIX = "compute the result from the arguments; a table must cover what the description promises"
+_FIX = "compute the result from the arguments; a table must cover what is promised"
 
 Form: TypeAlias = Any  # a value in the form in which two are compared
 Case: TypeAlias = tuple[Arguments, Any]  # the arguments of an example, and the value that crossed
@@ -82,7 +81,8 @@ def _judged(
     tied = [case for case in special if links(case[0], constants)]
     seen = _forms(cases)
     more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
-    is_table = _is_listed(draft, constants, cases) or len(more) >= _MORE
+    named = {link for arguments, _value in cases for link in links(arguments, constants)}
+    is_table = named <= {*_listed(draft.loaded.parameters if draft.loaded else {})} or len(more) >= _MORE
     if not special or len(tied) < len(special) or is_table:
         return None
     name, line = draft.candidate.name, draft.function.lineno if draft.function else 0
@@ -92,7 +92,10 @@ def _judged(
     others = [(call, answer) for call, answer in ended if not links(call, constants)]
     evidence = tuple(Evidence(call=written(name, call, [*call]), returned=answer) for call, answer in others[:_SHOWN])
     if len(results) > 1:
-        return Finding("hard-coded", f"`{name}` {message} arguments", _FIX, line, evidence=evidence)
+        arguments = {value for given, _value in tied for value in given.values() if isinstance(value, str | int)}
+        keys = sorted(repr(value) for value in arguments if form(value) in constants - _PLAIN)
+        fix = _FIX + (f", or let the type list its keys: `Literal[{', '.join(keys)}]`" if keys else "")
+        return Finding("hard-coded", f"`{name}` {message} arguments", fix, line, evidence=evidence)
     fix = "add an example with arguments that the code does not name"
     return Finding("doubt-examples", f"`{name}` {message}", fix, line, evidence=evidence)
 
@@ -107,23 +110,15 @@ def _shown(arguments: Arguments, value: Any) -> str:  # Any: a value that crosse
     return "its argument" if is_echo else repr(value)[:200]
 
 
-def _is_listed(draft: Draft, constants: frozenset[Form], cases: Sequence[Case]) -> bool:
-    """Check whether a type, or the docstring outside of its examples, has all constants on which the examples hang."""
-    properties = draft.loaded.parameters["properties"].values() if draft.loaded else ()
-    listed = {form(value) for schema in properties for value in schema.get("enum", ())}
-    written_words = "".join(line for line in bare_lines(docstring_of(draft.function)) if ">>>" not in line)
-    written_words = written_words.casefold().replace(" ", "")
-    keys = {link for arguments, _value in cases for link in links(arguments, constants)}
-    return bool(keys) and all(
-        key in listed
-        or (isinstance(key, str | float) and (key if isinstance(key, str) else f"{key:g}") in written_words)
-        for key in keys
-    )
-
-
-def docstring_of(node: FunctionNode | None) -> str:
-    """Return the docstring of a function."""
-    return (ast.get_docstring(node) or "") if node is not None else ""
+def _listed(schema: Any) -> Iterator[Form]:  # Any: JSON Schema
+    """Yield the values that a schema enumerates: those of a `Literal` or an `Enum`, wherever it stands."""
+    match schema:
+        case dict():
+            yield from map(form, schema["enum"] if isinstance(schema.get("enum"), list) else ())
+            yield from (form(value) for key, value in schema.items() if key == "const")
+            yield from (value for part in schema.values() for value in _listed(part))
+        case list():
+            yield from (value for part in schema for value in _listed(part))
 
 
 def _forms(cases: Sequence[Case]) -> frozenset[Form]:

@@ -27,7 +27,7 @@ from .capability import capability, reach_in
 from .clones import Alike, IndexStore
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
-from .duplicate import duplicate
+from .duplicate import Sameness, compared, duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
 from .meaning import DISPUTED, REACHES_NOTHING, judge_meaning
@@ -36,7 +36,6 @@ from .neighbours import neighbours
 from .proof import ExampleResult, prove, rerun
 from .read import read
 from .reader import DescriptionReader
-from .rewrite import Sameness, compared
 from .robust import robust
 from .rules import UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
@@ -131,6 +130,11 @@ class Gate:
         self._stages = stages
 
     @property
+    def has_reader(self) -> bool:
+        """True if there is a model that can be asked about descriptions."""
+        return self._bench.reader is not None
+
+    @property
     def rules(self) -> Rules:
         """The rules by which it judges."""
         return self._rules
@@ -184,17 +188,27 @@ class Gate:
         return file.verdict(tuple(reports))
 
     async def look_closer(
-        self, name: str, verdict: ModuleVerdict, snapshot: Snapshot, granted: Granted = UNGRANTED
+        self,
+        name: str,
+        verdict: ModuleVerdict,
+        snapshot: Snapshot,
+        granted: Granted = UNGRANTED,
+        *,
+        reading: bool = False,
     ) -> Look:
-        """Return the findings of the stages that a save does not wait for; the snapshot already has the file."""
+        """Return the findings of the stages that a save does not wait for; the snapshot already has the file.
+
+        If it is `reading`, the reader is asked, too.
+        """
         draft = draft_of(name, verdict, snapshot, self._rules)
         if draft is None:
             return Look(name)
         before, reports, bench = len(draft.problems), list[StageReport](), self._bench.granted(granted)
-        for stage in (stage for stage in self._stages if stage.after_save):
+        draft = replace(draft, is_read=reading)
+        for stage in (*(stage for stage in self._stages if stage.after_save), *([READER] if reading else [])):
             draft, report = await _ask(stage, draft, bench)
             reports.append(report)
-        return Look(name, draft.problems[before:], tuple(reports), draft.survivors)
+        return Look(name, draft.problems[before:], tuple(reports), draft.survivors, draft.answer)
 
     async def read_again(self, reading: ModuleReading, snapshot: Snapshot) -> ModuleReading:
         """Return the reading of a good module with the schemas that types of other modules have by now.
@@ -285,7 +299,7 @@ def _predicted(draft: Draft) -> tuple[str, ...]:
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
     is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # as a saved file has it
-    is_unsettled = draft.policy == "agent" and draft.shows(DISPUTED, REACHES_NOTHING)
+    is_unsettled = draft.policy != "human" and draft.shows(DISPUTED, REACHES_NOTHING)
     is_draft = (
         is_bare or is_unsettled or draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
     )

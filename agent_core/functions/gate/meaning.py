@@ -33,7 +33,6 @@ from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, predictions, same
 from .examples.sufficiency import is_unproven
 from .failures import is_right, named
-from .fitted import docstring_of
 from .proof import run
 from .reader import ExpectedCall, ReaderAnswer, described
 from .rules import CHALLENGED
@@ -185,7 +184,7 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
     bare = ast.FunctionDef(node.name, node.args, [ast.Pass()], [], node.returns, lineno=1)
     head = ast.unparse(bare).partition("\n")[0]
     lines, in_result = [], False
-    for line in bare_lines(docstring_of(node)):
+    for line in bare_lines(ast.get_docstring(node) or ""):
         is_call = line.lstrip().startswith((">>>", "..."))
         in_result = (in_result or is_call) and bool(line.strip())
         if (is_call and with_calls) or not in_result:

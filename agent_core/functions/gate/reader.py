@@ -158,12 +158,17 @@ class DescriptionReader:
         self.name = name
         self._open = open_model
         self._model: Model | None = None
+        self._turn = asyncio.Lock()  # a model serves one at a time
 
     async def read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
         """Return what the model says of a description, and the results that it expects of `calls` and of its own.
 
         A small model reads the `bare` description, without the calls of the examples: these confuse it.
         """
+        async with self._turn:
+            return await self._read(description, calls, bare)
+
+    async def _read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
         began = time.perf_counter()
         try:
             async with asyncio.timeout(_WAIT_S):

@@ -155,6 +155,7 @@ class Look:
     problems: tuple[Problem, ...] = ()
     stages: tuple[StageReport, ...] = ()
     survivors: tuple[Survivor, ...] = ()
+    answer: ReaderAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True)

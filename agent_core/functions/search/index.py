@@ -177,6 +177,7 @@ class FunctionIndex:
         slot = self._slots.pop(name)
         self._names[slot] = ""
         self._free.append(slot)
+        self._word_lists.discard(name)
         self._words.drop(slot)
         self._meanings.drop([slot])
         self._lexicon.drop([slot])

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agent_core.base.errors import UsageError
 from agent_core.registry.registry import Registry
 from agent_core.storage import FunctionStore
 
@@ -42,15 +43,16 @@ class BatchOperations:
         """Judge files without admitting anything, on all cores if that pays. Report the verdicts in order.
 
         Raises:
-            UsageError: a path is not there.
+            UsageError: a path is not there, or the reader is asked for and there is none.
         """
         snapshot = self.registry.snapshot()
-        total = file_checks.count(request)
+        total = self._count(file_checks.count(request), is_read=request.is_read)
         jobs = file_checks.jobs(request, snapshot)
         async with judges(self.bench(), self.gate, total, processes=processes) as judge:
 
             async def judge_granted(job: ReviewJob) -> list[Judgment]:
                 granted = await self.packing.of_text(job.text) if job.is_installed else UNGRANTED
+                job = replace(job, is_read=request.is_read)
                 verdicts = await judge(replace(job, granted=granted) if granted != UNGRANTED else job)
                 if not job.is_installed:
                     return verdicts
@@ -64,7 +66,7 @@ class BatchOperations:
         """Import a library. `tell` receives each function, `begin` their number. Return the report.
 
         Raises:
-            UsageError: there is nothing that can be read.
+            UsageError: there is nothing that can be read, or the reader is asked for and there is none.
         """
         holders = {name: function.module for name, function in self.registry.snapshot().functions.items()}
         taking = replace(taking, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted, holders=holders)
@@ -73,7 +75,7 @@ class BatchOperations:
         parts, candidates = await asyncio.to_thread(read, taking, report)
         count = sum(len(part.parts.public) for part in parts.values())
         begin(count)
-        async with judges(self.bench(), self.gate, count) as judge:
+        async with judges(self.bench(), self.gate, self._count(count, is_read=taking.is_read)) as judge:
             work = Importer(taking, self.registry.snapshot(), self.store, self.gate, judge, self.carry, tell, report)
             await work.run(parts, candidates)
         return report
@@ -85,6 +87,13 @@ class BatchOperations:
             UsageError: the folder holds something, or a name is unknown.
         """
         return await asyncio.to_thread(export, handing, self.registry.snapshot())
+
+    def _count(self, jobs: int, *, is_read: bool) -> int:
+        """Return the number of jobs that other processes may share: none of those for which a model is asked here."""
+        if is_read and not self.gate.has_reader:
+            fix = 'Set gate.reader to "same" or to a model, or leave out --reader.'
+            raise UsageError("No reader can be asked: gate.reader is off.", fix=fix)
+        return 0 if is_read else jobs
 
     def bench(self) -> ReviewContext:
         """Return everything that verdicts depend on now."""

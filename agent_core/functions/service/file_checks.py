@@ -32,13 +32,16 @@ _HIDDEN = re.compile(r"^[._]|^(?:node_modules|venv|build|dist)$")
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """A request to judge files. The expected name and module of a single function may be given."""
+    """A request to judge files, and to ask the reader about them if `is_read`. The expected name and module of a
+    single function may be given.
+    """
 
     paths: tuple[Path, ...]
     policy: Policy = "agent"
     name: str = ""
     module: str = ""
     root: Path = field(default_factory=Path)  # the workspace: files of its folder are judged as the modules they are
+    is_read: bool = False
 
 
 async def check(jobs: Iterable[ReviewJob], judge: Judge, tell: Callable[[Judgment], None]) -> None:

@@ -28,14 +28,16 @@ from .name_clashes import told_apart
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """An import request. `hosted` are the agent's own functions with their parameters, `holders` the modules of the
-    functions that the workspace has, `packages` those that functions can import anyway.
+    """An import request; if `is_read`, the reader is asked about each function. `hosted` are the agent's own functions
+    with their parameters, `holders` the modules of the functions of the workspace, `packages` those that functions
+    can import anyway.
     """
 
     path: Path
     policy: Policy = "import"
     prefix: str = ""
     dry_run: bool = False
+    is_read: bool = False
     maps: bool = True  # what was written for another agent
     hosted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     holders: Mapping[str, str] = field(default_factory=dict)

@@ -153,12 +153,12 @@ class Importer:
         progress.admit(name, replace(verdict, fixes=(*_mapped(part, places), *verdict.fixes), document=document))
 
     async def _verdict(self, candidate: Candidate, file: str, around: tuple[ModuleSource, ...]) -> Judgment:
-        policy = self.taking.policy
-        (verdict,) = await self.judge(ReviewJob(file, policy, candidate, around=around))
+        job = ReviewJob(file, self.taking.policy, candidate, around=around, is_read=self.taking.is_read)
+        (verdict,) = await self.judge(job)
         if not (verdict.admitted and candidate.examples):
             return verdict
         extended = replace(candidate, code=_with_examples(candidate, verdict.source), examples=(), exact=True)
-        (rejudged,) = await self.judge(ReviewJob(file, policy, extended, around=around))
+        (rejudged,) = await self.judge(replace(job, candidate=extended))
         return replace(rejudged, fixes=verdict.fixes) if rejudged.admitted and rejudged.agreed else verdict
 
     def _around(self, part: LibraryFile, text: str) -> tuple[ModuleSource, ...]:

@@ -29,7 +29,7 @@ class ReviewJob:
 
     `path` is what the verdict calls it. `around` are modules next to it, or in the place of those of the
     workspace; one without text is taken away. `is_installed` says that the text is that of a file of the workspace,
-    `granted` is what it is judged with.
+    `granted` is what it is judged with; `is_read` asks the reader about it.
     """
 
     path: str
@@ -40,6 +40,7 @@ class ReviewJob:
     problem: Problem | None = None
     is_installed: bool = False
     granted: Granted = UNGRANTED
+    is_read: bool = False
 
     @property
     def text(self) -> str:
@@ -47,9 +48,9 @@ class ReviewJob:
         return self.candidate.code if self.candidate else self.file.text if self.file else ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the form in which the job is sent to another process, which knows of no grants."""
+        """Return the form in which the job is sent to another process, which knows of no grants and has no reader."""
         data = asdict(self)
-        del data["granted"]
+        del data["granted"], data["is_read"]
         return data
 
     @classmethod
@@ -86,7 +87,7 @@ async def judged(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgmen
     if job.file is not None:
         return await _of_file(job.file, job, gate, snapshot)
     assert job.candidate is not None
-    verdict = await gate.judge(job.candidate, snapshot, job.policy, granted=job.granted)
+    verdict = await gate.judge(job.candidate, snapshot, job.policy, granted=job.granted, reading=job.is_read)
     return [replace(Judgment.of(verdict), path=job.path)]
 
 
@@ -117,7 +118,7 @@ async def _of_file(file: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Sna
 
     async def look(name: str) -> Look:
         async with turn:
-            return await gate.look_closer(name, verdict, ground, job.granted)
+            return await gate.look_closer(name, verdict, ground, job.granted, reading=job.is_read)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(look(name)) for name, _ in verdict.standings]
@@ -150,6 +151,7 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
             "fixes": [],
             "problems": [_shown(problem, path, own.path).to_json() for problem in problems],
             "source": own.text,
+            **({"reader": to_json(look.answer)} if look.answer else {}),
         }
         rows.append(Judgment.from_json(document))
     return rows

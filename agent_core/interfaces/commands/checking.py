@@ -36,6 +36,7 @@ POLICIES = ("agent", "human", "import")
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="agent", show_default=True)
+@click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
 @click.option("--strict", is_flag=True, help="Turn the policy's warnings into rejections.")
 @click.option("--name", default="", help="The function's name, if not that of the file's only public function.")
 @click.option("--module", default="", help="The module that it would be added to.")
@@ -56,7 +57,8 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
 
     _check_options(scene, **options)
     policy: Policy = "agent" if options["strict"] else options["policy"]
-    selection = CheckRequest(options["paths"], policy, options["name"], options["module"], scene.root)
+    named = options["name"], options["module"]
+    selection = CheckRequest(options["paths"], policy, *named, scene.root, is_read=options["reader"])
     log = SarifLog(sys.stdout.write, __version__, Path()) if options["sarif"] else None
     shown = options["quiet"], options["diffs"], options["details"]
     with _Told(scene, log, ProgressBar(count(selection), "judged"), *shown) as printer:
@@ -169,6 +171,7 @@ class _Told:
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
 @click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
 @click.option("--module-prefix", "prefix", default="", help="Put the modules below this package, such as `helpers`.")
+@click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
 @click.option("--dry-run", is_flag=True, help="Report what would be added, and write nothing.")
 @scene
 def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
@@ -183,7 +186,7 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     from ..render.import_report import function_lines, summary_lines
     from ..shell_door import with_workspace
 
-    taking = Taking(path, options["policy"], options["prefix"], options["dry_run"])
+    taking = Taking(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
     with ProgressBar(None, "judged") as progress:
 
         def tell(function: ImportedFunction) -> None:

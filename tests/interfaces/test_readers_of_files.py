@@ -1,0 +1,90 @@
+"""`functions check --reader` and `functions import --reader`: a model is asked about each description, if asked for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit import scripted
+from tests.kit.desk import VOWELS
+from tests.kit.play import reading
+from tests.kit.program import knapper
+from tests.kit.steps import Seen, Step
+
+HOLLOW = '''\
+def send_mail(to: str, subject: str) -> str:
+    """Send a mail to somebody.
+
+    Args:
+        to: The address.
+        subject: What it is about.
+
+    >>> send_mail("ada@example.org", "Lunch")
+    'Sent "Lunch" to ada@example.org'
+    >>> send_mail("bob@example.org", "Late")
+    'Sent "Late" to bob@example.org'
+    """
+    return f'Sent "{subject}" to {to}'
+'''
+
+
+def by_description(seen: Seen) -> Step:
+    return reading("network" if "Send a mail" in seen.text else "nothing")(seen)
+
+
+@pytest.fixture
+def lib(tmp_path: Path) -> Path:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "mails.py").write_text(f"{HOLLOW}\n\n{VOWELS}")
+    (tmp_path / "lib" / "mail.py").write_text(HOLLOW)
+    (tmp_path / "knapper.toml").touch()
+    return tmp_path
+
+
+def judged(root: Path, *command: str) -> tuple[dict[str, dict[str, Any]], int]:
+    """The verdicts by function, and how many descriptions the reader was shown."""
+    with scripted([], reader=by_description) as model:
+        done = knapper("functions", *command, "--json", cwd=root, environment=model.environment)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return {row["name"]: row for row in rows}, len(model.readings)
+
+
+def found(row: dict[str, Any]) -> dict[str, str]:
+    return {problem["code"]: problem["severity"] for problem in row["problems"]}
+
+
+@pytest.mark.parametrize("file", ["lib/mail.py", "lib/mails.py"], ids=["one-function", "many-functions"])
+@pytest.mark.parametrize(("policy", "severity"), [("human", "warns"), ("import", "warns"), ("agent", "refuses")])
+def test_a_check_asks_the_reader_and_reports_what_it_said(lib: Path, file: str, policy: str, severity: str) -> None:
+    rows, asked = judged(lib, "check", file, "--policy", policy, "--reader")
+    assert found(rows["send_mail"])["reaches-nothing"] == severity
+    assert rows["send_mail"]["reader"]["reach"] == "network"
+    assert asked == len(rows)
+
+
+@pytest.mark.parametrize("policy", ["human", "import", "agent"])
+def test_a_check_asks_nobody_unless_it_is_told_to(lib: Path, policy: str) -> None:
+    rows, asked = judged(lib, "check", "lib/mails.py", "--policy", policy)
+    assert ("reaches-nothing" in found(rows["send_mail"]), asked) == (False, 0)
+
+
+@pytest.mark.parametrize(("flags", "standing", "asked"), [((), "trial", 0), (("--reader",), "draft", 2)])
+def test_an_import_makes_a_draft_of_what_the_reader_doubts(
+    lib: Path, flags: tuple[str, ...], standing: str, asked: int
+) -> None:
+    with scripted([], reader=by_description) as model:
+        done = knapper("functions", "import", "lib/mails.py", *flags, cwd=lib, environment=model.environment)
+        listed = knapper("functions", "list", "--json", cwd=lib)
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row["standing"] for row in json.loads(listed.stdout)["functions"]}
+    assert (rows["send_mail"], len(model.readings)) == (standing, asked)
+
+
+@pytest.mark.parametrize("command", ["check", "import"])
+def test_a_reader_that_is_off_cannot_be_asked_for(lib: Path, command: str) -> None:
+    (lib / "knapper.toml").write_text('[gate]\nreader = "off"\n')
+    done = knapper("functions", command, "lib/mail.py", "--reader", cwd=lib)
+    assert done.returncode == 2
+    assert "No reader can be asked: gate.reader is off." in done.stderr
+    assert 'Set gate.reader to "same" or to a model' in done.stderr
