@@ -409,9 +409,10 @@ def recorded_request(
 ) -> tuple[list[Entry], list[Write]]:
     """Return the entry of a request, which refers to texts by their hashes, and the texts.
 
-    With the messages of the turn, the request can be reconstructed; `indexed` are the functions that a section tells of.
+    With the messages of the turn, the request can be reconstructed; a section tells of the `indexed` functions.
     """
     names, texts = [function.name for function in functions], [section.text for section in sections]
+    known = [name for name in (*names, *sorted(indexed)) if name in snapshot.functions]
     request = {
         "program": __version__,
         "model": model,
