@@ -89,7 +89,8 @@ class Program:
     def to_json(self) -> Message:
         """Return the form that is sent to the worker."""
         functions = {name: list(parameters) for name, parameters in self.functions.items()}
-        return {"kind": "program", "code": self.code, "functions": functions, "kept": {**self.kept}, "began": self.began}
+        given = {"functions": functions, "kept": {**self.kept}, "began": self.began}
+        return {"kind": "program", "code": self.code, **given}
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,7 @@ def word(outcome: CallOutcome) -> str:
     return _WORDS[type(outcome)]
 
 
-def answer(
-    outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False, subject: Subject = "function"
-) -> str:
+def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False, subject: Subject = "function") -> str:
     """Return the text that the model reads about a call, which `was_refused` something while it ran."""
     match outcome:
         case Returned():

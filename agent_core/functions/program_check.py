@@ -54,6 +54,17 @@ class ProgramText:
         nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
         return [node for node in nodes if isinstance(node.func, ast.Name) and node.func.id == name]
 
+    def most_calls(self, name: str, in_loop: int) -> int:
+        """Return how often a program calls a name: once for each place, and `in_loop` if one may run again."""
+        again = (ast.For, ast.While, ast.comprehension, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp)
+        again += (ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        once = [node for node in ast.walk(self.tree) if isinstance(node, again)]
+        inside = {id(child) for node in once for child in ast.walk(node)}
+        places = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
+        called = {id(call.func) for call in self.calls(name)}
+        is_many = any(id(place) in inside or id(place) not in called for place in places)
+        return in_loop if is_many else len(places)
+
     def form(self) -> str:
         """Return its normal form: two programs that differ in constants and layout alone have the same."""
         tree = syntax.parse(self.code)
@@ -118,7 +129,8 @@ def _names(
 
 
 def _imports(program: ProgramText, packages: Collection[str]) -> Iterator[Problem]:
-    for node in ast.walk(program.tree):
+    imports = [node for node in ast.walk(program.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in imports:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
         for name in names:

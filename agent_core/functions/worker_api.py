@@ -263,7 +263,9 @@ class WorkerApi:
         permit = await self._permit_to_call(function)
         self.did.note("called", name)
         key = hashlib.sha256(f"{self.key}:{next(self.callees)}".encode()).hexdigest()[:32] if self.key else ""
-        outcome = await replace(self, depth=self.depth + 1, key=key, callees=itertools.count()).run(function, checked, permit)
+        outcome = await replace(self, depth=self.depth + 1, key=key, callees=itertools.count()).run(
+            function, checked, permit
+        )
         if isinstance(outcome, Returned):
             return outcome.value
         self.did.note("failed", name)

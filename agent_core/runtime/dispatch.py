@@ -110,7 +110,11 @@ class Dispatcher:
         callees = [(call, callee) for call in accepted if (callee := self.find(call.name, snapshot)) is not None]
         async with asyncio.TaskGroup() as group:
             chain = group.create_task(self._in_order([pair for pair in callees if not pair[1].is_parallel], turn))
-            tasks = [group.create_task(self._call(self._record(call, turn), callee)) for call, callee in callees if callee.is_parallel]
+            tasks = [
+                group.create_task(self._call(self._record(call, turn), callee))
+                for call, callee in callees
+                if callee.is_parallel
+            ]
         done = {result.call.id: result for result in [*chain.result(), *(task.result() for task in tasks)]}
         for call in calls:
             if call.id not in done:

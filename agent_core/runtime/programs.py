@@ -10,13 +10,16 @@ import hashlib
 import json
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-from agent_core.access.grants import Approvals, Decision, Question
+from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
+from agent_core.access.grants.content import content_of
+from agent_core.access.grants.value import joined
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
+from agent_core.base.problem import Problem
 from agent_core.base.receipt import INSIDE, Receipt
 from agent_core.base.untrusted import one_line, visible
 from agent_core.context import beginning
@@ -28,12 +31,12 @@ from agent_core.functions.service import FunctionService
 from agent_core.functions.worker_api import arguments_text
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Entry, SaveBlock, SavePassages, Write
-from sandbox import CallEnded, Job, Patient, Program, Raised, Refused, RequestRefused, Returned
+from agent_core.storage import Entry, Write
+from sandbox import CallEnded, Job, Patient, Program, Refused, RequestRefused, Returned
 from sandbox.code import Code
 from sandbox.processes.debugging import CallHooks
 from sandbox.wire.requests import without_handler
-from sandbox.wire.values import encode, read
+from sandbox.wire.values import read
 
 from .call_record import CallRecord, Done, PlannedProgram
 from .dispatch import Dispatcher, WorkspaceFunction
@@ -48,7 +51,9 @@ _TEXT: Final = 2_000  # characters of an inner answer whose value is kept next t
 _ROOM: Final = 512 << 10  # bytes of a reply for what is kept
 _CHANGES: Final = ("PlannedChange", "PlannedProgram", "PlannedMessage")
 _MAKES: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
-_MODULE: Final = Code("program", "", "program.py", hashlib.sha256(b"").hexdigest())
+_NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
+_MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
+_APPROVED: Final = 100  # calls of a function in a loop that one yes is for
 _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
 
 
@@ -62,6 +67,22 @@ class InnerCall:
 
 
 @dataclass(slots=True)
+class ProgramApprovals(Approvals):
+    """The questions of one program: what was approved for all of it, before it ran, is not asked again."""
+
+    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version
+    left: int = 0  # calls that it is approved for
+
+    async def ask(self, question: Question) -> Decision:
+        """Return a yes for this call if the program has it, else what the user answers."""
+        given = self.approved.get((question.function, question.version), NOTHING)
+        if not given.covers(question.missing) or self.left <= 0:
+            return await Approvals.ask(self, question)
+        self.left -= 1
+        return Decision("once", by="earlier")
+
+
+@dataclass(slots=True)
 class ProgramRun:
     """One run of a program. `earlier` are the inner calls of runs that were cut off, by their numbers."""
 
@@ -69,6 +90,7 @@ class ProgramRun:
     snapshot: Snapshot
     functions: Mapping[str, Function]
     key: str
+    text: str  # the digest of its code
     began: float
     earlier: Mapping[int, InnerCall]
     approvals: Approvals
@@ -76,6 +98,7 @@ class ProgramRun:
     did: Receipt = field(default_factory=Receipt)
     told: list[str] = field(default_factory=list)
     deviation: str = ""
+    sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
 
     @property
     def turn(self) -> Turn:
@@ -95,7 +118,7 @@ class InnerRecord(CallRecord):
     @property
     def key(self) -> str:
         """The name of this call, the same in each run of its program."""
-        return hashlib.sha256(f"{self._run.key}:{self._number}".encode()).hexdigest()[:32]
+        return _digest(f"{self._run.key}:{self._number}")[:32]
 
     @property
     def approvals(self) -> Approvals:
@@ -167,10 +190,11 @@ class Programs:
         wanted = [call for entry in entries if entry.kind == "assistant" for call in entry.payload["calls"]]
         before = next((call for call in wanted if call["id"] == cut["call_id"]), None)
         began = [entry.payload for entry in entries if entry.kind == BEGAN and entry.payload["id"] == cut["call_id"]]
-        if before is None or not began:
+        if before is None:
             return False
         call = Call(f"again_{self._clock.new_id()[-12:]}", RUN_PROGRAM, str(before["arguments"]))
-        self._again[call.id] = str(began[0]["program"])
+        if began:
+            self._again[call.id] = str(began[0]["program"])
         await turn.append([assistant(Assistant("", (call,)))])
         await self.dispatcher.run([call], snapshot, turn)
         return True
@@ -180,15 +204,18 @@ class Programs:
         kept = await _kept(record.turn)
         program = ProgramText.of(plan.code)
         if not isinstance(program, ProgramText):
-            return await record.close(Refused("syntax"), _not_run([str(program)]))
+            return await record.close(Refused("syntax"), _not_run([program]))
         functions, withheld = self._named(program, snapshot, kept)
         known = self._dispatcher.names(snapshot)
         packages = self._cage.settings.packages
         if found := problems(program, functions, known, kept, packages, withheld):
-            lines = [f"{problem.where}: {problem.message}" + (f" ({problem.fix})" if problem.fix else "") for problem in found]
-            return await record.close(Refused("does not fit"), _not_run(lines))
-        run = await self._begun(record, snapshot, functions)
-        work = Program(plan.code, {name: _parameters(function) for name, function in functions.items()}, kept, run.began)
+            return await record.close(Refused("does not fit"), _not_run(found))
+        run = await self._begun(record, snapshot, functions, plan.code)
+        if refusal := await self._approve(run, program):
+            return await record.close(Refused(refusal), refusal)
+        work = Program(
+            plan.code, {name: _parameters(function) for name, function in functions.items()}, kept, run.began
+        )
         limits = replace(self._cage.limits, result=self._cage.limits.result + _ROOM)
         seed = int(run.key[:12], 16)
         job = Job({"program": _MODULE}, "program", work, limits, handler=self._handler(run), around=CallHooks(seed))
@@ -221,16 +248,53 @@ class Programs:
                 functions[name] = callee.function
         return functions, withheld
 
-    async def _begun(self, record: CallRecord, snapshot: Snapshot, functions: Mapping[str, Function]) -> ProgramRun:
-        """Return a run whose beginning is on disk."""
-        turn = record.turn
-        key = self._again.pop(record.call.id, "")
+    async def _begun(
+        self, record: CallRecord, snapshot: Snapshot, functions: Mapping[str, Function], code: str
+    ) -> ProgramRun:
+        """Return a run whose beginning is on disk: of a program that was cut off, the same one goes on."""
+        turn, text = record.turn, _digest(code)
+        key = self._again.pop(record.call.id, "") or await _cut_before(turn, text)
         rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_RESULT)) if key else []
         rows = [row for row in rows if row.payload.get("program") == key and not row.is_imported]
         began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
-        run = ProgramRun(record, snapshot, functions, key or record.key, began, _journal(rows), record.approvals)
-        await turn.append([Entry(BEGAN, {"id": record.call.id, "program": run.key, "at": began})])
+        run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows), record.approvals)
+        run.sealed = next((row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", ""))
+        await turn.append([_beginning(run)])
         return run
+
+    async def _approve(self, run: ProgramRun, program: ProgramText) -> str:
+        """Ask once for all that the functions of a program lack, and return why it may not run; empty if it may."""
+        granting = self._workshop.granting.during(run.record.approvals)
+        lacking: dict[tuple[str, str], Grants] = {}
+        says: list[str] = []
+        calls = 0
+        for name in run.functions if granting.can_ask else ():
+            callee = self._dispatcher.find(name, run.snapshot)
+            question = await granting.question(callee.function, callee.snapshot) if _is_own(callee) else None
+            missing = replace(question.missing, packages=()) if question else NOTHING
+            if question is not None and missing:
+                lacking[name, question.version] = missing
+                calls += (most := program.most_calls(name, _APPROVED))
+                says.append(f"{name}, in up to {most} call{'' if most == 1 else 's'}: {'; '.join(missing.sentences())}")
+        if not lacking:
+            return ""
+        digests = {name: content_of(run.functions[name], run.snapshot).digest for name, _ in lacking}
+        grants = {name: missing.to_json() for (name, _), missing in lacking.items()}
+        text = json.dumps([run.key, run.text, digests, grants, calls], sort_keys=True)
+        if run.sealed[0] != text or not granting.book.sealer.holds(run.sealed[1], "program", text):
+            whole = joined(lacking.values())
+            rows = tuple(enumerate(program.code.splitlines(), 1))
+            question = Question(RUN_PROGRAM, whole, version=run.text, lines=rows, doubts=tuple(says), moment="program")
+            try:
+                if denied := await granting.agreed(question):
+                    return denied
+            finally:
+                run.record.stood += granting.stood
+            run.sealed = text, granting.book.sealer.seal("program", text)
+            await run.turn.append([_beginning(run)])
+        base = run.record.approvals
+        run.approvals = ProgramApprovals(base.queue, base.turn, base.noes, lacking, calls - len(run.earlier))
+        return ""
 
     def _handler(self, run: ProgramRun) -> "_Requests":
         return _Requests(self, run)
@@ -259,7 +323,7 @@ class Programs:
             return {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
         earlier = run.earlier.get(number)
         if earlier is not None and (earlier.name, earlier.arguments) != (name, text):
-            then, now = (f"{what}({one_line(given, _SHORT)})" for what, given in ((earlier.name, earlier.arguments), (name, text)))
+            then, now = _shown(earlier.name, earlier.arguments), _shown(name, text)
             run.deviation = f"its call {number} was {then} when it was cut off, and is {now} now"
             raise CallEnded(run.deviation)
         if earlier is not None and earlier.answer is not None:
@@ -276,8 +340,7 @@ class Programs:
     def _tell(self, run: ProgramRun, number: int, name: str, text: str, answer: Mapping[str, Any]) -> None:
         if len(run.told) < MOST_CALLS:
             shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
-            given = one_line(text.removeprefix("{").removesuffix("}"), _SHORT)
-            run.told.append(f"{number}. {name}({given}) → {one_line(shown, _SHORT)}")
+            run.told.append(f"{number}. {_shown(name, text)} → {one_line(shown, _SHORT)}")
 
     async def _close(self, run: ProgramRun, outcome: CallOutcome, kept: Mapping[str, str]) -> Done:
         record, entries = run.record, list[Entry]()
@@ -358,9 +421,33 @@ async def _kept(turn: Turn) -> dict[str, str]:
     return {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
 
 
-def _is_cut(entry: Entry) -> bool:
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _beginning(run: ProgramRun) -> Entry:
+    approved = {"sealed": [*run.sealed]} if run.sealed[0] else {}
+    return Entry(BEGAN, {"id": run.record.call.id, "program": run.key, "at": run.began, "text": run.text, **approved})
+
+
+async def _cut_before(turn: Turn, text: str) -> str:
+    """Return the key of the last program if it has this text and was cut off: the model asks for it again."""
+    rows = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
+    if not rows or rows[-1].payload.get("text") != text or rows[-1].turn == turn.id:
+        return ""
+    before = rows[-1].payload
+    is_cut = any(_is_cut(entry, str(before["id"])) for entry in await turn.store.load(rows[-1].turn))
+    return str(before["program"]) if is_cut else ""
+
+
+def _is_own(callee: object) -> TypeGuard[WorkspaceFunction]:
+    return isinstance(callee, WorkspaceFunction)
+
+
+def _is_cut(entry: Entry, call: str = "") -> bool:
     payload = entry.payload
-    return entry.kind == "result" and payload.get("name") == RUN_PROGRAM and payload.get("outcome") == "unknown"
+    is_program = entry.kind == "result" and payload.get("name") == RUN_PROGRAM
+    return is_program and payload.get("outcome") == "unknown" and call in ("", payload.get("call_id"))
 
 
 def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
@@ -388,10 +475,17 @@ def _parameters(function: Function) -> list[str]:
     return list(function.parameters.get("properties", {}))
 
 
+def _shown(name: str, arguments: str) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in json.loads(arguments).items())
+    return f"{name}({one_line(given, _SHORT)})"
+
+
 def _size(text: str) -> str:
     count = len(json.loads(text))
     return f"{count} item{'' if count == 1 else 's'}"
 
 
-def _not_run(lines: Sequence[str]) -> str:
-    return "\n".join(["The program was not run:", *(f"- {visible(line)}" for line in lines), "Nothing has run. Fix it."])
+def _not_run(found: Sequence[Problem]) -> str:
+    lines = [f"{row.where}: {row.message}" + (f" ({row.fix})" if row.fix else "") for row in found]
+    shown = [f"- {visible(line)}" for line in lines]
+    return "\n".join(["The program was not run:", *shown, "Nothing has run. Fix it, and run it again."])

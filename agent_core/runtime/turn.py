@@ -44,8 +44,8 @@ REACH: Final = "reach"
 RECEIPT: Final = "receipt"
 """The kind of the entry with the whole receipt of a turn (`made`), at its end."""
 BEGAN: Final = "program"
-"""The kind of an entry that says that a program begins: the `id` of its call, its key (`program`), and the time of day
-`at` which it first ran.
+"""The kind of an entry that says that a program begins: the `id` of its call, its key (`program`), the digest of its
+`text`, the time of day `at` which it first ran, and what the user approved, `sealed`.
 """
 INNER_CALL: Final = "inner_call"
 """The kind of an entry that says that a program's call starts: `program`, `ordinal`, `name`, `arguments`, `version`."""
@@ -90,7 +90,7 @@ class ReceiptReader:
         match entry.kind:
             case "call" if payload.get("client"):
                 self.receipt.note("called", str(payload.get("name")))
-            case "call" | "inner_call" if payload.get("version"):  # what has none is the program's own, whose effects are noted
+            case "call" | "inner_call" if payload.get("version"):  # what has none is ours, whose effects are noted
                 self._running[str(payload.get("id"))] = []
             case kind if kind == REACH:
                 self._running.get(str(payload.get("call")), []).append(str(payload.get("place")))

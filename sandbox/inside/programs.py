@@ -45,6 +45,7 @@ class Offered:
         self._parameters = parameters
 
     def __call__(self, *positional: Any, **named: Any) -> Any:  # values that cross
+        """Return the result of a call."""
         row = self.row(positional, named)
         return _result(self._channel.request("inner", {"function": self.__name__, "rows": [row]})[0])
 
@@ -142,13 +143,9 @@ def _assigned(body: Iterable[ast.AST]) -> Iterable[str]:
             continue
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (inner.id for target in targets for inner in ast.walk(target) if _is_base(inner))
+            yield from (inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name))
         elif not isinstance(node, ast.expr):
             yield from _assigned(ast.iter_child_nodes(node))
-
-
-def _is_base(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
 
 
 def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,7 +221,7 @@ def _fix_surroundings(began: float, seed: int) -> None:
 
     real_sleep = time.sleep
 
-    def sleep(duration: float) -> None:
+    def sleep(duration: Any, /) -> None:
         now[0] += int(duration * 1e9)
         real_sleep(duration)
 
