@@ -1,4 +1,4 @@
-"""The check of a program before any of it runs: syntax, names, imports, and arguments against the functions' schemas."""
+"""The check of a program before any of it runs: syntax, names, imports, and arguments against schemas."""
 
 import ast
 import builtins
@@ -56,8 +56,8 @@ class ProgramText:
 
     def most_calls(self, name: str, in_loop: int) -> int:
         """Return how often a program calls a name: once for each place, and `in_loop` if one may run again."""
-        again = (ast.For, ast.While, ast.comprehension, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp)
-        again += (ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        again = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *comprehensions)
         once = [node for node in ast.walk(self.tree) if isinstance(node, again)]
         inside = {id(child) for node in once for child in ast.walk(node)}
         places = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]

@@ -194,7 +194,7 @@ class WorkerApi:
     def _is_typed(self) -> bool:
         return self.watch is not None and self.watch.is_halted
 
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # noqa: PLR0911 - one a request
         """Answer one request, which is already masked.
 
         Raises:

@@ -102,7 +102,7 @@ class OfferedHostFunction:
     is_parallel: bool = False
     version: str | None = None
 
-    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
+    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # noqa: PLR0911 - one a kind of end
         """Run the function with the agent of the turn, and carry out what it planned."""
         turn, name = record.turn, record.call.name
         await record.begin(self.version)

@@ -50,7 +50,7 @@ class AgentLoop:
 
     is_group: Final = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         asker: ModelSession,
         dispatcher: Dispatcher,

@@ -231,7 +231,7 @@ def _fix_surroundings(began: float, seed: int) -> None:
     for name in ("localtime", "gmtime", "ctime"):
         setattr(time, name, _at(seconds, getattr(time, name)))
     strftime, localtime = time.strftime, time.localtime
-    time.strftime = lambda form, moment=None: strftime(form, localtime() if moment is None else moment)  # type: ignore[assignment]
+    time.strftime = lambda form, moment=None: strftime(form, localtime() if moment is None else moment)
     os.urandom = random._urandom = urandom  # type: ignore[attr-defined]
     os.getrandom = lambda size, flags=0: urandom(size)
     datetime.datetime, datetime.date = _dated(datetime.datetime, datetime.date, seconds)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What the tests of programs share: functions that compute, that write and that fetch, and a person who answers."""
+"""What the tests of programs share: functions that compute, that write and that know their call, and a person."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,8 +7,7 @@ from agent_core import Decision, Question
 from agent_core.access.grants import Approver
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
-from tests.kit.desk import VOWELS, Desk, answers, of
-from agent_core.base.events import TurnEnded
+from tests.kit.desk import VOWELS, Desk, answers
 
 NOTES = '''\
 def note(text: str) -> int:
@@ -35,7 +34,7 @@ FILES = {"letters.py": VOWELS, "notes.py": NOTES, "keys.py": KEYS}
 
 @dataclass
 class Person:
-    """Who answers every question alike, and remembers them."""
+    """Somebody who answers every question alike, and remembers them."""
 
     decision: Decision = field(default_factory=lambda: Decision("yes"))
     asked: list[Question] = field(default_factory=list)
@@ -46,13 +45,19 @@ class Person:
         return self.decision
 
 
+def lay_out(root: Path) -> None:
+    """The files of a workspace with these functions."""
+    (root / "functions").mkdir(parents=True, exist_ok=True)
+    (root / "out").mkdir(exist_ok=True)
+    for name, text in FILES.items():
+        (root / "functions" / name).write_text(text, "utf-8")
+
+
 async def ready(at_desk: OpenDesk, *programs: str, person: Approver | None = None) -> Desk:
     """A desk whose model asks for these programs, each in a turn of its own."""
     script = [step for code in programs for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))]
     desk = await at_desk([*script, Repeat(Say("Done."))])
-    for name, text in FILES.items():
-        desk.put(name, text)
-    (desk.workspace.root / "out").mkdir(exist_ok=True)
+    lay_out(desk.workspace.root)
     await desk.workspace.workshop.reload()
     desk.workspace.workshop.granting.approver = person
     return desk
@@ -68,4 +73,4 @@ async def ran(at_desk: OpenDesk, *programs: str, person: Approver | None = None)
 def lines(root: Path) -> list[str]:
     """The lines that `note` has written."""
     file = root / "out" / "notes.txt"
-    return file.read_text().splitlines() if file.exists() else []
+    return file.read_text("utf-8").splitlines() if file.exists() else []
