@@ -24,7 +24,7 @@ from .support import Person, lines, ran
         pytest.param("key_of('a') == key_of('a')", "false", id="a-key-for-each-call"),
         pytest.param("import time\ntime.time() < time.time()", "true", id="the-clock-goes-on"),
         pytest.param("object", "This is no JSON", id="no-json"),
-        pytest.param("print('x' * 9_000)", "7,000 characters left out", id="cut-texts-say-how-much"),
+        pytest.param("print('x' * 9_000)", "characters left out", id="cut-texts-say-how-much"),
     ],
 )
 async def test_the_answer_is_its_value_with_what_it_printed(at_desk: OpenDesk, code: str, says: str) -> None:
@@ -59,7 +59,9 @@ async def test_all_that_is_wrong_is_told_before_anything_runs(at_desk: OpenDesk,
     [
         pytest.param("import os\nwhile True:\n    os.fork()", "Operation not permitted", id="forks"),
         pytest.param("def f():\n    f()\nf()", "RecursionError", id="calls-itself"),
-        pytest.param("for i in range(1_001):\n    r = count_vowels('a')", "1,000 calls, and this is one more", id="many"),
+        pytest.param(
+            "for i in range(1_001):\n    r = count_vowels('a')", "1,000 calls, and this is one more", id="many"
+        ),
         pytest.param("count_vowels(text={1, object()})", "cannot be sent as JSON", id="no-json"),
         pytest.param("while True:\n    print('x' * 10_000)", "printed far more than", id="prints-without-end"),
     ],
@@ -84,7 +86,6 @@ async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo(at_des
     assert [text.splitlines()[0] for text in told[1:]] == ["[1, 2, 3]"] * 2
     for _ in range(2):
         await desk.agent.pop()
-    desk.model.close()
     kept = await desk.workspace.store.history(desk.agent.name, kinds=("kept",))
     assert [row.payload["values"] for row in kept] == [{"rows": "[1, 2]"}]
 

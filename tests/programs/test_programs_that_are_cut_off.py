@@ -48,7 +48,7 @@ def turn(root: Path, model: ScriptedModel, message: str) -> Worker:
 def ended(worker: Worker) -> list[str]:
     """What a turn that came to its end told the model about its calls."""
     rows = [json.loads(row) for row in worker.reports() if row.startswith("{")]
-    return [row["text"] for row in rows if row["type"] == "call_answered"]
+    return [row["text"] for row in rows if row["type"] == "answer"]
 
 
 def program() -> list[object]:
@@ -59,10 +59,10 @@ def program() -> list[object]:
 @pytest.mark.parametrize("seed", range(6))
 def test_every_inner_call_is_made_once_and_every_answer_is_used(tmp_path: Path, seed: int) -> None:
     lay_out(tmp_path)
-    chance = random.Random(seed)  # noqa: S311  (a moment)
+    chance = random.Random(seed)
     with scripted(program()) as model:
         first = turn(tmp_path, model, "Go.")
-        while "call_started" not in (first.next_report()):
+        while '"type": "call"' not in first.next_report():
             pass
         kill_after(first, chance.uniform(0.0, 0.4))
         told = ended(turn(tmp_path, model, GO_ON))
