@@ -48,21 +48,31 @@ async def introspect_function(self: Agent, function_name: str) -> str:
 
 
 async def create_function(
-    self: Agent, function_name: str, function_code_with_docstring: str, module_name: str = "grown", reason: str = ""
+    self: Agent,
+    function_name: str,
+    function_code_with_docstring: str,
+    module_name: str = "grown",
+    reason: str = "",
+    *,
+    from_program: bool = False,
 ) -> PlannedChange:
     """Make a new Python function, which can be called in your next step if it passes the gate.
 
-    The code needs type hints, and a docstring with a description, `Args:` and two examples with different results.
+    First try it with run_program, then keep it with `from_program`. Else the code needs type hints, and a docstring with
+    a description, `Args:` and two examples with different results.
 
     Args:
         function_name: The name of the function, as in its `def`.
         function_code_with_docstring: The whole source: imports it needs, then one function with hints and docstring.
         module_name: The module it joins, such as `text` or `web.pages`.
         reason: Why it is needed, in a few words.
+        from_program: Make it of your last program: its `def` of this name, or all of it with its first values as
+            parameters, and the results as examples. Then give only the docstring's words as code.
     """
-    return await self.workshop.plan_create(
-        function_name, function_code_with_docstring, module_name, reason, self.author
-    )
+    code = function_code_with_docstring
+    if from_program:
+        code = await self.source_of_program(function_name, code)
+    return await self.workshop.plan_create(function_name, code, module_name, reason, self.author)
 
 
 async def edit_function(

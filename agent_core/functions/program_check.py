@@ -66,12 +66,21 @@ class ProgramText:
         return in_loop if is_many else len(places)
 
     def form(self) -> str:
-        """Return its normal form: two programs that differ in constants and layout alone have the same."""
-        tree = syntax.parse(self.code)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant):
-                node.value, node.kind = type(node.value).__name__, None
-        return ast.dump(tree)
+        """Return its normal form: two programs that differ in literals and layout alone have the same."""
+        return ast.dump(_WithoutLiterals().visit(syntax.parse(self.code)))
+
+
+class _WithoutLiterals(ast.NodeTransformer):
+    """Puts the name of its type in the place of each literal."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Return a literal's placeholder, or the node with those of its parts."""
+        if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Set | ast.Dict):
+            try:
+                return ast.Constant(type(ast.literal_eval(node)).__name__)
+            except (ValueError, TypeError):  # it holds more than literals
+                pass
+        return super().generic_visit(node)
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:

@@ -25,18 +25,20 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.context import beginning
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
+from agent_core.functions.kept_program import SeenProgram
 from agent_core.functions.program_check import ProgramText, problems
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
 from agent_core.functions.worker_api import arguments_text
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Entry, Write
+from agent_core.storage import Entry, TurnStore, Write
 from sandbox import CallEnded, Job, Patient, Program, Refused, RequestRefused, Returned
 from sandbox.code import Code
 from sandbox.processes.debugging import CallHooks
+from sandbox.wire.foreign import read_json
 from sandbox.wire.requests import without_handler
-from sandbox.wire.values import read
+from sandbox.wire.values import decode, read
 
 from .call_record import CallRecord, Done, PlannedProgram
 from .dispatch import Dispatcher, WorkspaceFunction
@@ -53,7 +55,11 @@ _CHANGES: Final = ("PlannedChange", "PlannedProgram", "PlannedMessage")
 _MAKES: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
 _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
 _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
+_LOOKED_AT: Final = 30  # programs of a conversation, when one is kept
 _APPROVED: Final = 100  # calls of a function in a loop that one yes is for
+_LIKE: Final = (
+    "It is much like a program that ran before: create_function(…, from_program=true) keeps it as a function."
+)
 _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
 
 
@@ -99,6 +105,8 @@ class ProgramRun:
     told: list[str] = field(default_factory=list)
     deviation: str = ""
     sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
+    form: str = ""  # the digest of its normal form
+    is_like: bool = False  # whether one of the same form ran before
 
     @property
     def turn(self) -> Turn:
@@ -210,7 +218,7 @@ class Programs:
         packages = self._cage.settings.packages
         if found := problems(program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
-        run = await self._begun(record, snapshot, functions, plan.code)
+        run = await self._begun(record, snapshot, functions, program)
         if refusal := await self._approve(run, program):
             return await record.close(Refused(refusal), refusal)
         work = Program(
@@ -249,16 +257,18 @@ class Programs:
         return functions, withheld
 
     async def _begun(
-        self, record: CallRecord, snapshot: Snapshot, functions: Mapping[str, Function], code: str
+        self, record: CallRecord, snapshot: Snapshot, functions: Mapping[str, Function], program: ProgramText
     ) -> ProgramRun:
         """Return a run whose beginning is on disk: of a program that was cut off, the same one goes on."""
-        turn, text = record.turn, _digest(code)
-        key = self._again.pop(record.call.id, "") or await _cut_before(turn, text)
+        turn, text, form = record.turn, _digest(program.code), _digest(program.form())
+        before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
+        key = self._again.pop(record.call.id, "") or await _cut_before(turn, before, text)
         rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_RESULT)) if key else []
         rows = [row for row in rows if row.payload.get("program") == key and not row.is_imported]
         began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
         run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows), record.approvals)
         run.sealed = next((row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", ""))
+        run.form, run.is_like = form, not key and any(row.payload.get("form") == form for row in before)
         await turn.append([_beginning(run)])
         return run
 
@@ -358,15 +368,19 @@ class Programs:
             text = answers.with_output(text, outcome.output)
         else:
             text = await aside(1, lambda: answers.answer(replace(outcome, value=value), 4 << 20))
+        seen = _noted(outcome.value.get("seen"))
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
         names = [f"{name} ({_size(left[name])})" if left[name][0] in "[{" else name for name in left]
         lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
+        lines += [_LIKE] if run.is_like and run.calls > 1 else []
         if dropped := [str(name) for name in outcome.value.get("dropped", ())]:
             lines.append(f"Not kept, as it is too large: {', '.join(dropped)}.")
         note = visible("\n".join(filter(None, [again, *lines])))
         text = record.noted(text, note) if note else text
-        return await record.close(replace(outcome, value=value), text, about={"calls": run.calls}, entries=entries)
+        return await record.close(
+            replace(outcome, value=value), text, about={"calls": run.calls, "seen": seen}, entries=entries
+        )
 
     def _facts(self, run: ProgramRun) -> list[str]:
         """Return what of a program that did not come to its end did happen."""
@@ -427,17 +441,54 @@ def _digest(text: str) -> str:
 
 def _beginning(run: ProgramRun) -> Entry:
     approved = {"sealed": [*run.sealed]} if run.sealed[0] else {}
-    return Entry(BEGAN, {"id": run.record.call.id, "program": run.key, "at": run.began, "text": run.text, **approved})
+    return Entry(
+        BEGAN,
+        {"id": run.record.call.id, "program": run.key, "at": run.began, "text": run.text, "form": run.form, **approved},
+    )
 
 
-async def _cut_before(turn: Turn, text: str) -> str:
+async def _cut_before(turn: Turn, rows: Sequence[Entry], text: str) -> str:
     """Return the key of the last program if it has this text and was cut off: the model asks for it again."""
-    rows = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
     if not rows or rows[-1].payload.get("text") != text or rows[-1].turn == turn.id:
         return ""
     before = rows[-1].payload
     is_cut = any(_is_cut(entry, str(before["id"])) for entry in await turn.store.load(rows[-1].turn))
     return str(before["program"]) if is_cut else ""
+
+
+async def programs_like_the_last(store: TurnStore, agent: str) -> list[SeenProgram]:
+    """Return the last program of a conversation that came to its end, after those of the same form before it."""
+    rows = [row for row in await store.history(agent, kinds=(BEGAN,)) if not row.is_imported]
+    runs: list[SeenProgram] = []
+    form = ""
+    for row in reversed(rows[-_LOOKED_AT:]):
+        if form and row.payload.get("form") != form:
+            continue
+        if (run := _seen_in(await store.load(row.turn), str(row.payload["id"]))) is not None:
+            runs, form = [run, *runs], str(row.payload.get("form"))
+    return runs
+
+
+def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
+    """Return a program as its call and result say it; None if it has no value."""
+    calls = [row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]]
+    results = [entry.payload for entry in entries if entry.kind == "result" and entry.payload["call_id"] == call]
+    wanted = next((row for row in calls if row["id"] == call), None)
+    if wanted is None or not results or results[0]["outcome"] != "returned":
+        return None
+    arguments, detail = read_json(wanted["arguments"]), results[0]["detail"]
+    program = ProgramText.of(str(arguments.get("code"))) if isinstance(arguments, dict) else None
+    return (
+        SeenProgram(program, _noted(detail.get("seen")), decode(detail["value"]))
+        if isinstance(program, ProgramText)
+        else None
+    )
+
+
+def _noted(seen: object) -> dict[str, list[list[str]]]:
+    """Return the calls that a worker says to have seen, as far as they have the known shape."""
+    rows = seen.items() if isinstance(seen, dict) else ()
+    return {str(name): [[str(text) for text in call[:2]] for call in calls if len(call) == 2] for name, calls in rows}
 
 
 def _is_own(callee: object) -> TypeGuard[WorkspaceFunction]:
