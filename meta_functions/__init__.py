@@ -4,4 +4,4 @@ Each runs in the host with the agent as `self`, calls one thing of `agent_core`,
 text: what happened, what it means, what to do next. Their schemas come from the same loader as all.
 """
 
-MODULES = ("functions", "memory", "talk", "agents", "helpers")
+MODULES = ("functions", "programs", "memory", "talk", "agents", "helpers")

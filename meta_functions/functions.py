@@ -12,8 +12,7 @@ async def list_functions(self: Agent, pattern: str = "", module: str = "", stand
 
     Args:
         pattern: Part of a name, `count_*`, or a few words of what is to be done.
-        module: Also `meta` or `memory`: those of the program.
-        standing: Such as draft or trusted.
+        module: Also `meta` or `memory`.
     """
     own = [] if standing else self.own_functions(pattern, module)
     listed = await self.workshop.list(pattern, module, standing, self.hidden)
@@ -52,18 +51,25 @@ async def introspect_function(self: Agent, function_name: str) -> str:
 
 
 async def create_function(
-    self: Agent, function_name: str, function_code_with_docstring: str, module_name: str = "grown", reason: str = ""
+    self: Agent,
+    function_name: str,
+    function_code_with_docstring: str,
+    module_name: str = "grown",
+    reason: str = "",
+    *,
+    from_program: bool = False,
 ) -> PlannedChange:
     """Make a new Python function, which can be called in your next step if it passes the gate.
 
     Args:
-        function_name: As in its `def`.
         function_code_with_docstring: Imports, then the one function.
         module_name: Such as `text` or `web.pages`.
+        from_program: Of your last program; the code is then its docstring.
     """
-    return await self.workshop.plan_create(
-        function_name, function_code_with_docstring, module_name, reason, self.author
-    )
+    code = function_code_with_docstring
+    if from_program:
+        code = await self.source_of_program(function_name, code)
+    return await self.workshop.plan_create(function_name, code, module_name, reason, self.author)
 
 
 async def edit_function(
@@ -73,7 +79,7 @@ async def edit_function(
 
     Args:
         old_text: Exactly as it stands there, once.
-        reason: Needed where an example, a check or a grant goes.
+        reason: Needed if an example goes.
     """
     return await self.workshop.plans.edit(function_name, old_text, new_text, reason, self.author)
 

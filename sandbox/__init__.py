@@ -27,6 +27,7 @@ _ROOMS = {
     "Outcome": "outcome",
     "Patient": "wire.requests",
     "Point": "processes.debugging",
+    "Program": "job",
     "Raised": "outcome",
     "Refused": "outcome",
     "DebugControl": "processes.debugging",

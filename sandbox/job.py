@@ -64,6 +64,36 @@ class ModuleImport:
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """Lines of Python that call `functions` by name: name → its parameters in order. It returns a dictionary.
+
+    `kept` are names that it begins with, as JSON texts; at `began`, in seconds since the epoch, it first ran. Each
+    call is a request `inner` with `function` and `rows`, whose answer is a list with `value` or `failed` of each row.
+    """
+
+    code: str
+    functions: Mapping[str, Sequence[str]]
+    kept: Mapping[str, str]
+    began: float
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The code that is run next to the module, which is empty."""
+        return (self.code,)
+
+    @property
+    def labels(self) -> list[tuple[str, str]]:
+        """The code by the name that it has in a failure's frames."""
+        return [("program.py", self.code)]
+
+    def to_json(self) -> Message:
+        """Return the form that is sent to the worker."""
+        functions = {name: list(parameters) for name, parameters in self.functions.items()}
+        given = {"functions": functions, "kept": {**self.kept}, "began": self.began}
+        return {"kind": "program", "code": self.code, **given}
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaRequest:
     """The schemas of functions as {function: {parameter or "return": JSON Schema}}, as the worker claims them.
 
@@ -119,7 +149,7 @@ class Attempts:
 
 
 DEFAULT: Final = Limits()
-Work: TypeAlias = FunctionCall | Evaluation | ModuleImport | SchemaRequest
+Work: TypeAlias = FunctionCall | Evaluation | ModuleImport | SchemaRequest | Program
 W = TypeVar("W", bound=Work | Attempts, covariant=True)
 
 
@@ -144,4 +174,4 @@ class Job(Generic[W]):
     @property
     def texts(self) -> tuple[str, ...]:
         """The code that is evaluated next to the module."""
-        return self.work.texts if isinstance(self.work, Evaluation | Attempts) else ()
+        return self.work.texts if isinstance(self.work, Evaluation | Attempts | Program) else ()

@@ -12,7 +12,7 @@ from typing import Final
 from agent_core.registry.function import Function
 from agent_core.registry.synopsis import line_of
 
-_HEAD: Final = "Call these by call_function (no type: a str; in []: what it reaches):"
+_HEAD: Final = "Call these in a program or by call_function (no type: a str; in []: what it reaches):"
 _ALSO: Final = "And of the program (introspect_function shows how): "
 _MARKS: Final = ("*", "**", "***")
 _SHARED: Final = 3

@@ -21,8 +21,10 @@ FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace"
 CALLER: Final = "call_function"
 """By this, a function that is no tool is called: an agent that has it is shown a few tools and an index."""
 
+PROGRAM: Final = "run_program"
+
 TOOLS: Final = (
-    *("create_function", CALLER, "list_functions", "introspect_function", "edit_function", "delete_function"),
+    *("create_function", PROGRAM, CALLER, "list_functions", "introspect_function", "edit_function", "delete_function"),
     *("reload_functions", "core_memory_append", "core_memory_replace", "conversation_search"),
     *("send_message", "ask_agent", "message_agent"),
 )
@@ -120,7 +122,7 @@ class Shown:
         self._uses = 0
         self._seen: object = None
         self._kept: frozenset[str] = frozenset()
-        self._withheld = (memory - FOR_SMALL_MODELS) | {CALLER}
+        self._withheld = (memory - FOR_SMALL_MODELS) | {CALLER, PROGRAM}
         self._fitted = _NOT_FITTED
         self._known: frozenset[str] | None = None
         self._is_filled = False

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 from agent_core.access.grants import says_what_to_do
 from agent_core.base.events import Quarantined
@@ -50,6 +50,7 @@ class Unknown:
     """The program was stopped while the call ran: nobody can know whether it took effect."""
 
 
+Subject: TypeAlias = Literal["function", "program"]
 CallOutcome: TypeAlias = Outcome | InterruptedCall | Skipped | Unknown
 Measured: TypeAlias = Returned | Raised | TimedOut | Killed
 
@@ -82,19 +83,20 @@ def word(outcome: CallOutcome) -> str:
     return _WORDS[type(outcome)]
 
 
-def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False) -> str:
-    """Return the text that the model reads about a call of a function, which `was_refused` something while it ran."""
+def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False, subject: Subject = "function") -> str:
+    """Return the text that the model reads about a call, which `was_refused` something while it ran."""
     match outcome:
         case Returned():
-            return _with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
+            return with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
         case Raised():
-            return _with_output(_raised(outcome.failure, was_refused=was_refused), outcome.output)
+            return with_output(_raised(outcome.failure, subject, was_refused=was_refused), outcome.output)
         case TimedOut():
-            advice = "Ask for less at once, or fix the function: it may never end with these arguments."
-            return _with_output(f"Stopped after {outcome.limit_s:g} s. {advice}", outcome.output)
+            of = " with these arguments" if subject == "function" else ""
+            advice = f"Ask for less at once, or fix the {subject}: it may never end{of}."
+            return with_output(f"Stopped after {outcome.limit_s:g} s. {advice}", outcome.output)
         case Killed():
-            return _with_output(
-                f"The function's process ended without an answer: {fence(outcome.reason)}", outcome.output
+            return with_output(
+                f"The {subject}'s process ended without an answer: {fence(outcome.reason)}", outcome.output
             )
         case Refused() | Skipped():
             return _not_called(outcome.reason, limit_chars)
@@ -186,7 +188,8 @@ def _as_object(value: object) -> dict[str, object]:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _with_output(text: str, output: str) -> str:
+def with_output(text: str, output: str) -> str:
+    """Return a text, and what was printed."""
     if not output.strip():
         return text
     return f"{text}\nIt printed:\n{block(output, MAX_OUTPUT_CHARS)}"
@@ -201,11 +204,12 @@ def _not_called(reason: str, limit_chars: int) -> str:
     return f"Not called:\n{block(reason, limit_chars)}"
 
 
-def _raised(failure: Failure, *, was_refused: bool) -> str:
+def _raised(failure: Failure, subject: Subject, *, was_refused: bool) -> str:
     frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
-    lines = [f"The function raised {_says(failure)}", *frames, *_causes(failure)]
+    lines = [f"The {subject} raised {_says(failure)}", *frames, *_causes(failure)]
     if not was_refused:
-        return "\n".join([*lines, "Fix the arguments or the function, then call again."])
+        what = "the arguments or the function, then call again" if subject == "function" else "it, then run it again"
+        return "\n".join([*lines, f"Fix {what}."])
     said = "\n".join(lines)
     return said if says_what_to_do(said) else f"{said}\n{_AFTER_REFUSAL}"
 

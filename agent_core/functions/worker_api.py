@@ -8,6 +8,8 @@ import ast
 import asyncio
 import base64
 import contextlib
+import hashlib
+import itertools
 import json
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -93,6 +95,8 @@ class WorkerApi:
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
     did: Receipt = field(default_factory=Receipt)  # takes what the call did, and those that it calls
     on_reach: Reach | None = None  # hears of an address before it is reached
+    key: str = ""  # names the call, the same when it is made again
+    callees: Iterator[int] = field(default_factory=itertools.count)  # numbers the calls that it makes
 
     async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer its requests; whatever it left open is closed, however it ends."""
@@ -190,7 +194,7 @@ class WorkerApi:
     def _is_typed(self) -> bool:
         return self.watch is not None and self.watch.is_halted
 
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # noqa: PLR0911 - one a request
         """Answer one request, which is already masked.
 
         Raises:
@@ -203,6 +207,8 @@ class WorkerApi:
                 return self._progress(arguments)
             case "call":
                 return await self._call(str(arguments.get("function")), arguments.get("arguments") or {})
+            case "call_key":
+                return self.key
             case "now":
                 return datetime.now().astimezone()
             case "memory":
@@ -250,13 +256,16 @@ class WorkerApi:
             raise RequestRefused(f"there is no function `{name}` that a function may call.")
         if self.depth >= MAX_DEPTH:
             raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
-        text = await aside(bulk(arguments), _as_text, arguments)
+        text = await aside(bulk(arguments), arguments_text, arguments)
         checked = await aside(len(text), read_arguments, text, function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
         permit = await self._permit_to_call(function)
         self.did.note("called", name)
-        outcome = await replace(self, depth=self.depth + 1).run(function, checked, permit)
+        key = hashlib.sha256(f"{self.key}:{next(self.callees)}".encode()).hexdigest()[:32] if self.key else ""
+        outcome = await replace(self, depth=self.depth + 1, key=key, callees=itertools.count()).run(
+            function, checked, permit
+        )
         if isinstance(outcome, Returned):
             return outcome.value
         self.did.note("failed", name)
@@ -267,7 +276,7 @@ class WorkerApi:
     ) -> Any:  # Any: JSON
         """Call a tool of an MCP server; what comes back is masked with the secrets of the function, too."""
         name = foreign.function.name
-        text = await aside(bulk(arguments), _as_text, arguments)
+        text = await aside(bulk(arguments), arguments_text, arguments)
         checked = await aside(len(text), read_arguments, text, foreign.function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused(bad_arguments(name, checked))
@@ -338,11 +347,16 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _as_text(arguments: object) -> str:
+def arguments_text(arguments: object) -> str:
+    """Return the arguments of a call as JSON.
+
+    Raises:
+        RequestRefused: JSON cannot hold them.
+    """
     try:
         return json.dumps(arguments, default=_as_argument)
     except (TypeError, ValueError, RecursionError) as error:
-        raise RequestRefused(f"self.call takes what JSON can hold: {error}.") from error
+        raise RequestRefused(f"a call takes what JSON can hold: {error}.") from error
 
 
 def _as_argument(value: object) -> object:

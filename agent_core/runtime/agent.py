@@ -23,6 +23,7 @@ from agent_core.base.untrusted import one_line, whole_characters
 from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger
+from agent_core.functions.kept_program import source_of_program
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.functions.service.function_facts import matches
 from agent_core.memory.agent_memory import AgentMemory
@@ -37,6 +38,7 @@ from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
 from .model_session import ShowsWait
+from .programs import programs_like_the_last
 from .session import GO_ON, SENT, AgentSession, settle
 from .turn import AFTER, Company, Turn, messages_of, receipt_in
 from .turn_runner import TurnLoop, TurnRunner, TurnTerms
@@ -248,6 +250,24 @@ class Agent:
         """Return what the running turn has left of its limits."""
         account = self._turns.turn.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.colleagues.profile.limits
+
+    async def source_of_program(self, name: str, words: str) -> str:
+        """Return the source of a function that is made of the last program: a `def` of it, or all of it.
+
+        Raises:
+            UsageError: none has come to its end, or it uses what only a program has.
+        """
+        runs = await programs_like_the_last(self._store, self.name)
+        if not runs:
+            raise UsageError("No program has come to its end here.", fix="Run one with run_program first.")
+        snapshot = self._snapshot()
+        guarded = await self.workshop.granting.guarded(snapshot)
+        plain = {
+            each.name: each
+            for each in snapshot.functions.values()
+            if each.name in runs[-1].program.free and each.name not in guarded and not each.takes_self
+        }
+        return source_of_program(name, words, runs, plain)
 
     async def ask_model(self, message: str) -> str:
         """Return the answer of a model to one message alone: no persona, no memory, no functions.

@@ -1,10 +1,12 @@
 """One call between its start and its answer: its input, what is recorded, and who is notified."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from agent_core.access.grants import Approvals
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
@@ -46,6 +48,13 @@ class PlannedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedProgram:
+    """A program to be run, whose answer is its value and what it printed."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The result of one call; `arguments` and `outcome` decide whether it repeats.
 
@@ -80,6 +89,16 @@ class CallRecord:
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds in which it waited for a human, at the debugger or with a question
         self._announced = False
+
+    @property
+    def key(self) -> str:
+        """The name of this call, which is the same when it is made again: `self.call_key` of its function."""
+        return hashlib.sha256(f"{self.turn.id}:{self.call.id}".encode()).hexdigest()[:32]
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions about grants that come up in this call."""
+        return self.turn.approvals
 
     def read(self, function: Function) -> dict[str, Any] | tuple[Problem, ...]:
         """Return the arguments without the request for another step, which is kept; or the problems with them."""
@@ -120,10 +139,12 @@ class CallRecord:
         *,
         unproven: str = "",
         about: Mapping[str, Any] | None = None,  # Any: JSON
+        entries: Sequence[Entry] = (),
     ) -> Done:
         """Store and report the answer: the text, or what the outcome says. None is the return of a host function.
 
-        `unproven` says what nobody has vouched for; `about` is kept and published with the outcome.
+        `unproven` says what nobody has vouched for; `about` is kept and published with the outcome, and `entries` are
+        stored with it.
         """
         size = answers.size_of(outcome) if outcome is not None else 0
         full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
@@ -139,7 +160,7 @@ class CallRecord:
             return self.noted(full, edit.text) if edit.text else full
 
         async def store(edit: PlannedEdit) -> None:
-            await self.record(told(edit), word, detail, (*writes, *edit.writes), did=_remembered(edit))
+            await self.record(told(edit), word, detail, (*writes, *edit.writes), entries, _remembered(edit))
 
         edit = await commit(self.memory.held if self.memory else NO_EDIT, store, self._clock)
         shown = beginning(told(edit), self._answer_chars)

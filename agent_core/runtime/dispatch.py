@@ -107,24 +107,39 @@ class Dispatcher:
         """Answer every call; a call that cannot run is answered with the reason."""
         calls = [self._meant(call, snapshot) for call in calls]
         accepted = calls[: self._settings.max_calls]
-        callees = [(call, callee) for call in accepted if (callee := self._find(call.name, snapshot)) is not None]
+        callees = [(call, callee) for call in accepted if (callee := self.find(call.name, snapshot)) is not None]
         async with asyncio.TaskGroup() as group:
             chain = group.create_task(self._in_order([pair for pair in callees if not pair[1].is_parallel], turn))
-            tasks = [group.create_task(self._call(*pair, turn)) for pair in callees if pair[1].is_parallel]
+            tasks = [
+                group.create_task(self._call(self._record(call, turn), callee))
+                for call, callee in callees
+                if callee.is_parallel
+            ]
         done = {result.call.id: result for result in [*chain.result(), *(task.result() for task in tasks)]}
         for call in calls:
             if call.id not in done:
-                done[call.id] = await self._not_run(call, snapshot, turn, is_beyond=call not in accepted)
+                done[call.id] = await self._not_run(self._record(call, turn), snapshot, is_beyond=call not in accepted)
         return [done[call.id] for call in calls]
 
     def started_at_once(self, calls: Sequence[Call], snapshot: Snapshot) -> list[Entry]:
         """Return the entries for the calls that start as soon as the reply is on disk; they are written with it."""
         meant = [self._meant(call, snapshot) for call in calls[: self._settings.max_calls]]
-        callees = [(call, self._find(call.name, snapshot)) for call in meant]
+        callees = [(call, self.find(call.name, snapshot)) for call in meant]
         starting = [call_started(call, callee.version) for call, callee in callees if callee and callee.is_parallel]
         return starting[: self._settings.parallel]
 
-    def _find(self, name: str, snapshot: Snapshot) -> ModelFunction | None:
+    async def answer(self, record: CallRecord, snapshot: Snapshot) -> Done:
+        """Answer the call of a record, which is no part of a reply."""
+        if (callee := self.find(record.call.name, snapshot)) is None:
+            return await self._not_run(record, snapshot, is_beyond=False)
+        return await self._call(record, callee)
+
+    def names(self, snapshot: Snapshot) -> list[str]:
+        """Return the names of all functions that can be called."""
+        return [name for source in self._sources for name in source.names(snapshot)]
+
+    def find(self, name: str, snapshot: Snapshot) -> ModelFunction | None:
+        """Return the function of a name, or None if it cannot be called."""
         return next(filter(None, (source.find(name, snapshot) for source in self._sources)), None)
 
     def _meant(self, call: Call, snapshot: Snapshot) -> Call:
@@ -133,7 +148,7 @@ class Dispatcher:
         """
         call = unwrapped(call)
         alias = self._aliases.get(call.name)
-        callee = self._find(alias.name, snapshot) if alias else None
+        callee = self.find(alias.name, snapshot) if alias else None
         if alias is None or callee is None or call.name in snapshot.functions:
             return call
         own = callee.function.parameters.get("properties", {})
@@ -143,14 +158,15 @@ class Dispatcher:
     async def _in_order(self, callees: Sequence[tuple[Call, ModelFunction]], turn: Turn) -> list[Done]:
         results = []
         for call, callee in callees:
+            record = self._record(call, turn)
             if turn.interruption.requested:
-                results.append(await self._record(call, turn).close(Skipped("the user ended the turn.")))
+                results.append(await record.close(Skipped("the user ended the turn.")))
             else:
-                results.append(await self._call(call, callee, turn))
+                results.append(await self._call(record, callee))
         return results
 
-    async def _call(self, call: Call, callee: ModelFunction, turn: Turn) -> Done:
-        record = self._record(call, turn)
+    async def _call(self, record: CallRecord, callee: ModelFunction) -> Done:
+        call = record.call
         arguments = await aside(len(call.arguments), record.read, callee.function)
         if not isinstance(arguments, dict):
             return await record.close(Refused(""), answers.bad_arguments(call.name, arguments))
@@ -159,9 +175,9 @@ class Dispatcher:
     def _record(self, call: Call, turn: Turn) -> CallRecord:
         return CallRecord(call, turn, self._clock, self._settings.answer_chars)
 
-    async def _not_run(self, call: Call, snapshot: Snapshot, turn: Turn, *, is_beyond: bool) -> Done:
+    async def _not_run(self, record: CallRecord, snapshot: Snapshot, *, is_beyond: bool) -> Done:
         """Answer a call beyond the limit or of an unknown name; this runs last, as other calls may have created it."""
-        record = self._record(call, turn)
+        call = record.call
         if is_beyond:
             limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
             return await record.close(Skipped(limit))
@@ -170,8 +186,7 @@ class Dispatcher:
                 return await record.close(Refused(""), why)
         is_new = call.name not in snapshot.hidden
         made_now = is_new and any(call.name in source.names(self._current()) for source in self._sources)
-        names = [name for source in self._sources for name in source.names(snapshot)]
-        suggestions = nearest(call.name, names, 3)
+        suggestions = nearest(call.name, self.names(snapshot), 3)
         return await record.close(Refused(""), answers.unknown_name(call.name, suggestions, made_now=made_now))
 
 
@@ -232,7 +247,7 @@ class WorkspaceFunction:
         watch.recording.turn = turn.id
         try:
             async with turn.interruption:
-                decision = await workshop.granting.during(turn.approvals).permit(function, snapshot)
+                decision = await workshop.granting.during(record.approvals).permit(function, snapshot)
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)
                 async with self.room.slots:
@@ -259,7 +274,7 @@ class WorkspaceFunction:
         turn, room = record.turn, self.room
         await record.begin(self.version)
         record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
-        granting = room.workshop.granting.during(turn.approvals)
+        granting = room.workshop.granting.during(record.approvals)
         requests = WorkerApi(
             room.cage,
             self.snapshot,
@@ -272,6 +287,7 @@ class WorkspaceFunction:
             on_output=record.tell_printed,
             did=record.did,
             on_reach=record.note_reach,
+            key=record.key,
         )
         try:
             outcome = await requests.run(self.function, arguments, permit)

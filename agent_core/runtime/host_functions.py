@@ -31,7 +31,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import content_hash
 from sandbox import Refused
 
-from .call_record import CallRecord, Done, PlannedMessage
+from .call_record import CallRecord, Done, PlannedMessage, PlannedProgram
 from .colleagues import FUNCTIONS
 from .helper_calls import ABOUT_HELPERS
 
@@ -48,7 +48,14 @@ class HostFunction:
     """A function that runs in the host with the agent as `self`: its schema and the function itself."""
 
     function: Function
-    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | str]]
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
+
+
+class RunsPrograms(Protocol):
+    """Runs what a model has written."""
+
+    async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: Snapshot) -> Done:
+        """Run a program, and close the record of its call."""
 
 
 class HostFunctions:
@@ -59,11 +66,13 @@ class HostFunctions:
         functions: Mapping[str, HostFunction],
         workshop: FunctionService,
         withheld: Callable[[], Collection[str]] = frozenset,
+        programs: RunsPrograms | None = None,
     ) -> None:
         """Create the source; `withheld` says which of them there is nothing to use on now."""
         self._functions = functions
         self._workshop = workshop
         self._withheld = withheld
+        self._programs = programs
 
     def names(self, _: Snapshot) -> Iterable[str]:
         """Return the names, which are the same in every snapshot."""
@@ -74,7 +83,7 @@ class HostFunctions:
         host = self._functions.get(name)
         if host is None or name in self._withheld():
             return None
-        return OfferedHostFunction(host.function, host.run, self._workshop, snapshot)
+        return OfferedHostFunction(host.function, host.run, self._workshop, snapshot, self._programs)
 
     async def refusal(self, name: str, snapshot: Snapshot) -> str:
         """Return nothing: what there is can be called."""
@@ -86,13 +95,14 @@ class OfferedHostFunction:
     """A host function as the model calls it."""
 
     function: Function
-    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | str]]
+    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
     workshop: FunctionService
     seen: Snapshot
+    programs: RunsPrograms | None = None
     is_parallel: bool = False
     version: str | None = None
 
-    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
+    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # noqa: PLR0911 - one a kind of end
         """Run the function with the agent of the turn, and carry out what it planned."""
         turn, name = record.turn, record.call.name
         await record.begin(self.version)
@@ -110,6 +120,9 @@ class OfferedHostFunction:
             return await record.close(Refused("internal error"), text)
         if isinstance(plan, str):
             return await record.close(None, plan)
+        if isinstance(plan, PlannedProgram):
+            assert self.programs is not None, "an agent that is offered `run_program` has what runs it"
+            return await self.programs.run(plan, record, self.seen)
         if isinstance(plan, PlannedEdit | PlannedMessage):
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 

@@ -40,12 +40,19 @@ class Remembering(Protocol):
         """Return what someone else changed since the last call, as sentences; `versions` are those of shared blocks."""
 
 
+class ResumesPrograms(Protocol):
+    """Programs that may have been cut off with the turn before."""
+
+    async def go_on(self, turn: Turn, snapshot: Snapshot) -> bool:
+        """Run the one again that was; return whether there was one."""
+
+
 class AgentLoop:
     """The runner of the steps in one agent's turns."""
 
     is_group: Final = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         asker: ModelSession,
         dispatcher: Dispatcher,
@@ -55,6 +62,7 @@ class AgentLoop:
         *,
         sees: Callable[[Snapshot, frozenset[str]], Snapshot] = lambda snapshot, _: snapshot,
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
+        programs: ResumesPrograms | None = None,
     ) -> None:
         """Create the loop; `sees` leaves of a snapshot what the agent may call, and what it has just made.
 
@@ -67,6 +75,7 @@ class AgentLoop:
         self._memory = memory
         self._policy = policy
         self.sees = sees
+        self._programs = programs
         self._changes: list[events.FunctionsChanged] = []
         self._forget = workshop.on_change(self._changes.append)
 
@@ -82,6 +91,8 @@ class AgentLoop:
             async with turn.interruption:
                 turn.model = (await self.asker.model()).name
             await self._workshop.quarantine.refresh()  # another process may have released a function
+            if turn.continues and self._programs is not None:
+                await self._programs.go_on(turn, self.sees(self._workshop.registry.snapshot(), turn.made))
             while True:
                 turn.step += 1
                 if await self._take_up(turn) or turn.step == 1:

@@ -45,7 +45,17 @@ REACH: Final = "reach"
 """The kind of an entry that says which address (`place`) a call is about to reach for the first time."""
 RECEIPT: Final = "receipt"
 """The kind of the entry with the whole receipt of a turn (`made`), at its end."""
-RECEIPT_KINDS: Final = ("call", "result", DID, REACH, RECEIPT)
+BEGAN: Final = "program"
+"""The kind of an entry that says that a program begins: the `id` of its call, its key (`program`), the digest of its
+`text`, the time of day `at` which it first ran, and what the user approved, `sealed`.
+"""
+INNER_CALL: Final = "inner_call"
+"""The kind of an entry that says that a program's call starts: `program`, `ordinal`, `name`, `arguments`, `version`."""
+INNER_RESULT: Final = "inner_result"
+"""The kind of an entry with the answer to it."""
+KEPT: Final = "kept"
+"""The kind of an entry with the names that programs keep, and their `values` as JSON."""
+RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries of which a receipt is made."""
 RECORD_KINDS: Final = (DID, REACH, RECEIPT)
 """Those of them that are for the record alone: the turn came no further with them."""
@@ -82,11 +92,11 @@ class ReceiptReader:
         match entry.kind:
             case "call" if payload.get("client"):
                 self.receipt.note("called", str(payload.get("name")))
-            case "call" if payload.get("version"):  # what has none is the program's own, whose effects are noted
+            case "call" | "inner_call" if payload.get("version"):  # what has none is ours, whose effects are noted
                 self._running[str(payload.get("id"))] = []
             case kind if kind == REACH:
                 self._running.get(str(payload.get("call")), []).append(str(payload.get("place")))
-            case "result" if payload.get("call_id") in self._running:
+            case "result" | "inner_result" if payload.get("call_id") in self._running:
                 self._end(str(payload.get("name")), str(payload.get("outcome")), self._running.pop(payload["call_id"]))
             case kind if kind == DID and isinstance(made := payload.get("made"), dict):
                 self.receipt.add(Receipt.from_json(made))
@@ -151,6 +161,7 @@ class Turn:
     company: Company | None = None
     client: ClientFunctions = NO_CLIENT
     handed: bool = False  # whether calls are open for the client
+    continues: str = ""  # the turn that was cut off, with which this one goes on
     _unwritten: list[Entry] = field(default_factory=list)  # usage and facts that are not on disk yet
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -420,9 +431,7 @@ def recorded_request(
         "instructions": content_hash(texts[0]) if texts else "",
         "sections": [content_hash(text) for text in texts],
         "functions": names,
-        "versions": {
-            name: snapshot.functions[name].version for name in (*names, *sorted(indexed)) if name in snapshot.functions
-        },
+        "versions": {name: snapshot.functions[name].version for name in known},
     }
     return [Entry("request", request)], [SaveText(text) for text in texts]
 

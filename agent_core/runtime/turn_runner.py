@@ -185,6 +185,7 @@ class TurnRunner:
             company=terms.company,
             client=ClientFunctions.of(claimed.event),
             goes_on=terms.goes_on,
+            continues=str(payload.get(AFTER) or ""),
         )
 
     def _account(self, thread: str, spends_for: Allowance | None) -> Account:

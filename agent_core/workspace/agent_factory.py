@@ -36,6 +36,7 @@ from agent_core.runtime.helper_calls import HelperFunctions, Offers
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
+from agent_core.runtime.programs import Programs
 from agent_core.runtime.session import OLD_NAMES, AgentSession
 from agent_core.runtime.turn_runner import TurnLoop
 from agent_core.storage import SaveAgent, Store
@@ -185,16 +186,18 @@ class _AgentParts:
         """Return the foreign functions that the agent may call."""
         return ForeignSelection(self.deps.foreign, lambda: self.colleagues.profile.functions)
 
-    def dispatcher(self, host: Mapping[str, HostFunction]) -> Dispatcher:
-        """Return what runs the calls of a turn."""
+    def dispatcher(self, host: Mapping[str, HostFunction], programs: Programs) -> Dispatcher:
+        """Return what runs the calls of a turn, those of `programs` too."""
         deps, turn = self.deps, self.deps.settings.turn
         sources = (
-            HostFunctions(host, deps.workshop, self.colleagues.withheld),
+            HostFunctions(host, deps.workshop, self.colleagues.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(memory_of, deps)).run),
             WorkspaceFunctions(deps.cage, deps.workshop, turn.parallel, self.memory.blocks, self.name),
             ForeignFunctions(self.foreign()),
         )
-        return Dispatcher(sources, deps.workshop.registry.snapshot, turn, deps.clock, aliases=_ALIASES)
+        current = deps.workshop.registry.snapshot
+        programs.dispatcher = Dispatcher(sources, current, turn, deps.clock, aliases=_ALIASES)
+        return programs.dispatcher
 
     async def loop(self) -> TurnLoop:
         """Return what runs the turns."""
@@ -204,7 +207,9 @@ class _AgentParts:
             return await _group_loop(self.deps, self.name, asker)
         sees = FunctionSight(lambda: self.colleagues.profile.functions, lambda: self.session.own_set.names).of
         most_steps = self.deps.settings.turn.max_steps
-        return AgentLoop(asker, self.dispatcher(host), workshop, most_steps, self.memory, sees=sees)
+        programs = Programs(self.deps.cage, workshop, self.deps.clock)
+        dispatcher = self.dispatcher(host, programs)
+        return AgentLoop(asker, dispatcher, workshop, most_steps, self.memory, sees=sees, programs=programs)
 
 
 async def build_agent(

@@ -203,7 +203,7 @@ def fetch(
     return Response(*send(channel, request, body.encode() if isinstance(body, str) else body or b""))
 
 
-_OFFERED = "progress, scratch, call, fetch, secret, now and memory"
+_OFFERED = "progress, scratch, call, call_key, fetch, secret, now and memory"
 
 
 class FunctionMemory:
@@ -268,6 +268,11 @@ class Context:
     def secret(self, name: str) -> str:
         """Return a secret by its name, if it was granted to this function."""
         return str(self._channel.request("secret", {"name": name}))
+
+    @property
+    def call_key(self) -> str:
+        """The name of this call, the same when it is made again after a crash: send it as `Idempotency-Key`."""
+        return str(self._channel.request("call_key", {}))
 
     def now(self) -> datetime:
         """Return the time with its zone. A replay of this call gets the same time."""

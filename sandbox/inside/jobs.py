@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
 from ..wire.protocol import Frame
 from ..wire.values import decode, encode
-from . import canaries, failure, files, schemas, web
+from . import canaries, failure, files, programs, schemas, web
 from .build import Unfit
 from .channel import Channel
 from .context import Context
@@ -185,10 +185,16 @@ class WorkerJobs:
             self.own_paths.add(answer.get("path", ""))
         return importlib.import_module(f"{ROOT}.{job['module']}")
 
-    def compile(self, text: str, label: str, mode: str) -> CodeType:
-        """Compile a piece of an example. Its frames count as the function's own."""
+    def compile(self, text: str | ast.AST, label: str, mode: str) -> CodeType:
+        """Compile a piece of an example, or a program. Its frames count as the function's own."""
         self.own_paths.add(label)
-        return compile(text, label, mode, dont_inherit=True)
+        code: CodeType = compile(text, label, mode, dont_inherit=True)  # type: ignore[arg-type]
+        return code
+
+    def perform(self, job: Frame) -> Frame:
+        """Run a program, whose module is empty."""
+        self.load(job)
+        return programs.perform(job, self._channel, lambda tree, mode: self.compile(tree, programs.PATH, mode))
 
 
 def _returned(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function code gave
@@ -271,6 +277,7 @@ _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "describe": _describe,
     "compile": _compile,
     "canaries": _canaries,
+    "program": WorkerJobs.perform,
 }
 
 

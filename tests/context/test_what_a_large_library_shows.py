@@ -53,7 +53,9 @@ def write(desk: Desk, count: int) -> None:
 
 def index(request: Seen) -> str:
     """The lines of the functions of the workspace, as a request has them."""
-    return request.text.partition("\nCall these by call_function")[2].partition("\nAnd of the program")[0]
+    return request.text.partition("\nCall these in a program or by call_function")[2].partition("\nAnd of the program")[
+        0
+    ]
 
 
 async def test_functions_take_the_same_room_however_many_there_are(at_desk: OpenDesk) -> None:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
 from uuid import uuid4
 
 from agent_core.base.untrusted import one_line
@@ -13,7 +13,9 @@ from .items import UNSAID
 from .value import NOTHING, Grants
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
-Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper"]
+Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper", "program"]
+BOUND: Final = ("helper", "program")
+"""The moments of questions whose yes is for this one text, and kept nowhere."""
 By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable", "ended"]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
@@ -40,7 +42,8 @@ class Question:
 
     `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
     asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, when
-    the user grants manually, or before a helper is changed; `caller` is the function that calls it, if one does.
+    the user grants manually, before a helper is changed, or before a program runs, for the functions that it calls;
+    `caller` is the function that calls it, if one does.
     `installs` says what a yes installs, `doubts` what is not known of what it gives, a line each. `folder` is what a
     yes may be widened to: the folder around the one file that is asked for. `changed` says why an earlier yes is not
     in force. `asker` is the agent whose turn it is, where it works for another one, `whom`. Texts are a model's: they

@@ -87,7 +87,7 @@ class GrantStore:
         self._record = GrantRecord(root)
         self._store = store
         self._alone = alone
-        self._sealer = sealer or Sealer(root)
+        self.sealer = sealer or Sealer(root)
         self._known: _Known | None = None
         self._lent: dict[tuple[str, str], Grants] = {}
 
@@ -195,7 +195,7 @@ class GrantStore:
         before = self._file.read()
         old_entry = before.entries.get(giving.function, GrantEntry())
         versions, text = giving.content.to_text(), _text(giving.grants | (giving.previous_grants & old_entry.grants))
-        seal = self._sealer.seal(
+        seal = self.sealer.seal(
             giving.function, giving.content.digest, versions, text, giving.by, *self._revoked(giving.function)
         )
         self._record.look_through(*looked_through(self._root, giving.grants.read, giving.grants.write))
@@ -269,7 +269,7 @@ class GrantStore:
         return [
             row
             for row in rows
-            if statements.is_trusted and self._sealer.holds(row.seal, *_sealed(row), *statements.since(row.function))
+            if statements.is_trusted and self.sealer.holds(row.seal, *_sealed(row), *statements.since(row.function))
         ]
 
     def _revoked(self, function: str) -> tuple[str, ...]:
@@ -293,7 +293,7 @@ class GrantStore:
                 yield from (self._resealed(row, _text(grants)) for row, grants in narrowed)
 
     def _resealed(self, row: YesRow, text: str) -> SaveYes:
-        seal = self._sealer.seal(row.function, row.digest, row.content, text, row.by, *self._revoked(row.function))
+        seal = self.sealer.seal(row.function, row.digest, row.content, text, row.by, *self._revoked(row.function))
         return SaveYes(row.function, row.digest, row.content, text, row.by, seal)
 
 

@@ -150,7 +150,9 @@ _REACHES = {  # by the kind of grant: what is shown of an item, and what where t
     "": ("uses {} of its module", ""),
 }
 _MOST_ITEMS = 3
-_HARMLESS = frozenset({"progress", "scratch", "now", "call", *CONTEXT})  # parts of `self`; the last ones are uses
+_HARMLESS = frozenset(
+    {"progress", "scratch", "now", "call", "call_key", *CONTEXT}
+)  # parts of `self`; the last ones are uses
 _COMPUTING = """__future__ abc array ast base64 binascii bisect calendar cmath collections colorsys copy csv dataclasses
 datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac html io.BytesIO io.StringIO itertools json
 keyword math numbers operator random re secrets statistics string struct textwrap time typing unicodedata urllib.parse

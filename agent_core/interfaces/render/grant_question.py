@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from agent_core.access.grants import Answer, Decision, Grants, Question
+from agent_core.access.grants.approval import BOUND
 from agent_core.base.events import GrantAnswered
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
@@ -52,6 +53,7 @@ _TITLES = {
     "run": (" runs, and asks to", " runs, and asks to go on"),
     "grant": ("", ""),
     "helper": ("", ": an agent asks to change the helpers"),
+    "program": (" asks, for the functions that it calls, to", " asks to run"),
 }
 _AGAIN = {"grant": " as it is now, another version"}
 _SAID: dict[Answer, Span] = {
@@ -77,7 +79,7 @@ _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 
 def keys_of(question: Question) -> tuple[tuple[Key, str], ...]:
     """Return the keys that answer a question, and what each says."""
-    if question.moment == "helper":
+    if question.moment in BOUND:
         return _OF_HELPERS
     return _OF_FILES if question.folder else KEYS
 
@@ -113,7 +115,7 @@ def decision_of(key: str, question: Question | None) -> Decision | None:
 
 def explained(question: Question) -> str:
     """Return which keys answer a question, and what each means."""
-    is_kept = question.moment != "helper"
+    is_kept = question.moment not in BOUND
     *first, last = [f"{key} ({_MEANS[key] if is_kept or key != 'y' else 'yes'})" for key, _ in keys_of(question)]
     return f"Press {', '.join(first)} or {last}."
 
@@ -282,7 +284,7 @@ async def answered(question: Question, show: Callable[[Iterable[Line]], None], a
 
 def answer_line(decision: Decision, question: Question) -> Line:
     """Return the answer as a line under its question."""
-    is_kept = decision.answer != "yes" or question.moment != "helper"
+    is_kept = decision.answer != "yes" or question.moment not in BOUND
     role, answer = _SAID[decision.answer] if is_kept else ("ok", "yes")
     answer += " (the folder)" if decision.is_wide else ""
     word = f": “{one_line(decision.word)}”" if decision.word else ""
@@ -309,7 +311,7 @@ def _denied(event: GrantAnswered) -> Sequence[Line]:
 def typed_keys(agreement: Agreement, question: Question) -> str:
     """Return what can be typed below a question."""
     code = f" {agreement.code}" if agreement.code else ""
-    if question.moment == "helper":
+    if question.moment in BOUND:
         return f"y{code} yes, n no, or w and a word; then Enter: "
     kept = f"y{code} yes for this file, f{code} yes for its folder" if question.folder else f"y{code} yes (kept)"
     return f"o{code} once, {kept}, n no, or w and a word; then Enter: "

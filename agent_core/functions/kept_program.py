@@ -1,0 +1,147 @@
+"""A function made of a program that ran: one of its `def`s, or all of it, with calls that were seen as examples."""
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent_core.base.errors import UsageError
+from agent_core.registry.function import Function
+
+from .program_check import GIVEN, ProgramText
+
+_MOST_EXAMPLES: Final = 4
+_LONGEST: Final = 400  # characters of an example's result
+_TYPES: Final = {"str", "int", "float", "bool", "list", "dict"}
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProgram:
+    """A program that ran to its end: its text, the calls of its own functions with their results, and its value."""
+
+    program: ProgramText
+    seen: Mapping[str, Sequence[Sequence[str]]]
+    value: object
+
+
+def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functions: Mapping[str, Function]) -> str:
+    """Return the source of a function: the `def` of this name in the last of these runs of like programs, or all of it
+    with what it begins with as parameters. `functions` are those that it may call, and that need no grant.
+
+    Raises:
+        UsageError: it uses what only a program has.
+    """
+    last = runs[-1]
+    definitions = [node for node in last.program.tree.body if isinstance(node, ast.FunctionDef)]
+    chosen = next((node for node in definitions if node.name == name), None)
+    if chosen is None:
+        chosen = _whole(name, last)
+        examples = [example for run in runs for example in _example(name, run)]
+    else:
+        examples = [(call, value) for run in runs for call, value in run.seen.get(name, ())]
+    names = {node.id for node in ast.walk(chosen) if isinstance(node, ast.Name)}
+    others = [node for node in definitions if node.name in names and node.name != name]
+    names |= {inner.id for node in others for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    used = [free for free in last.program.free if free in names]
+    imports = [*_imports(last.program, names), *_imported(used, functions)]
+    chosen.decorator_list = []
+    chosen.body = [ast.Expr(ast.Constant(_docstring(chosen, words, examples))), *_without_docstring(chosen)]
+    parts = ["\n".join(imports), *map(ast.unparse, others), ast.unparse(ast.fix_missing_locations(chosen))]
+    return "\n\n\n".join(filter(None, parts)) + "\n"
+
+
+def _whole(name: str, run: SeenProgram) -> ast.FunctionDef:
+    """Return a program as one function: its first literal values are the parameters, its value is returned."""
+    body = [
+        node for node in run.program.tree.body if not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
+    ]
+    given = _given(run.program)
+    rest: list[ast.stmt] = [node for node in body if _target(node) not in given]
+    if rest and isinstance(rest[-1], ast.Expr):
+        rest[-1] = ast.Return(rest[-1].value)
+    else:
+        targets = [target for node in rest if (target := _target(node))]
+        if not targets:
+            fix = "End the program with an expression, or give the source yourself."
+            raise UsageError("The program has no last expression that a function could return.", fix=fix)
+        rest.append(ast.Return(ast.Name(targets[-1], ast.Load())))
+    parameters = [ast.arg(target, ast.Name(_type(value), ast.Load())) for target, value in given.items()]
+    arguments = ast.arguments([], parameters, None, [], [], None, [])
+    made = ast.FunctionDef(name, arguments, rest, [], ast.Name(_type(run.value), ast.Load()), lineno=1)
+    # Python 3.12 wants it; 3.11 does not know it.
+    vars(made)["type_params"] = []
+    return made
+
+
+def _given(program: ProgramText) -> dict[str, object]:
+    """Return the names that a program sets to literal values, each once, before anything else."""
+    given: dict[str, object] = {}
+    stores = [
+        node.id for node in ast.walk(program.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
+    for node in program.tree.body[:-1]:
+        target = _target(node)
+        try:
+            value = ast.literal_eval(node.value) if target and isinstance(node, ast.Assign) else None
+        except (ValueError, TypeError):
+            continue
+        if value is not None and stores.count(target) == 1:
+            given[target] = value
+    return given
+
+
+def _target(node: ast.stmt) -> str:
+    """Return the one name that a statement assigns; empty for any other."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
+            return name
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            return name
+        case _:
+            return ""
+
+
+def _type(value: object) -> str:
+    kind = type(value).__name__
+    return kind if kind in _TYPES else "object"
+
+
+def _example(name: str, run: SeenProgram) -> Iterator[tuple[str, str]]:
+    given = ", ".join(f"{target}={value!r}" for target, value in _given(run.program).items())
+    yield f"{name}({given})", repr(run.value)
+
+
+def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:
+    for node in program.tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            if bound & names:
+                yield ast.unparse(node)
+
+
+def _imported(used: Sequence[str], functions: Mapping[str, Function]) -> Iterator[str]:
+    for name in used:
+        if name in functions:
+            yield f"from functions.{functions[name].module} import {name}"
+        elif name in GIVEN:
+            fix = "Write a loop instead, run that, and keep it."
+            raise UsageError(f"`{name}` is there in programs only, and a function has none.", fix=fix)
+        elif not hasattr(builtins, name):
+            fix = "Give the source yourself: there `self.call(name, …)` calls what has grants of its own."
+            raise UsageError(f"The program uses `{name}`, which a function cannot call by its name.", fix=fix)
+
+
+def _docstring(chosen: ast.FunctionDef, words: str, examples: Sequence[Sequence[str]]) -> str:
+    own = ast.get_docstring(chosen) or ""
+    said = (words.strip() if words.strip() else own) or own
+    has_args = "Args:" in said or not chosen.args.args
+    arguments = [] if has_args else ["Args:", *(f"    {argument.arg}: …" for argument in chosen.args.args)]
+    fitting = [(call, value) for call, value in dict.fromkeys(map(tuple, examples)) if len(value) <= _LONGEST]
+    shown = [line for call, value in fitting[:_MOST_EXAMPLES] for line in (f">>> {call}", value)]
+    parts = [said, "\n".join(arguments), "" if ">>>" in said else "\n".join(shown)]
+    return "\n\n".join(filter(None, parts)).replace("\n", "\n    ") + "\n    "
+
+
+def _without_docstring(chosen: ast.FunctionDef) -> list[ast.stmt]:
+    return chosen.body[1:] if ast.get_docstring(chosen) is not None else chosen.body

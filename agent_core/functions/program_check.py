@@ -1,0 +1,183 @@
+"""The check of a program before any of it runs: syntax, names, imports, and arguments against schemas."""
+
+import ast
+import builtins
+import json
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agent_core.base import syntax
+from agent_core.base.matching import nearest
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.function import Function
+from sandbox.inside.programs import MOST_KEPT
+
+MOST_CODE: Final = MOST_KEPT  # bytes of a program
+GIVEN: Final = frozenset({"each", "CallFailed"})
+"""The names that every program has besides functions."""
+_MOST: Final = 20  # problems that are told
+_NO_MODULE: Final = "The agent's functions are called by name, without an import."
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramText:
+    """A program as text: its tree, the names that it binds anywhere, and those that it reads and does not bind."""
+
+    code: str
+    tree: ast.Module
+    bound: frozenset[str]
+    free: Mapping[str, int] = field(default_factory=dict)  # name → the first line that reads it
+
+    @classmethod
+    def of(cls, code: str) -> "ProgramText | Problem":
+        """Read a program, or say why it is none."""
+        if len(code.encode("utf-8", "replace")) > MOST_CODE:
+            return Problem("too-long", f"a program may have {MOST_CODE:,} bytes", Place(""), "do it in two")
+        try:
+            tree = syntax.parse(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = getattr(error, "lineno", None) or 0
+            return Problem("syntax", str(getattr(error, "msg", error)), Place("", line), "give lines of Python alone")
+        bound = frozenset(_bound(tree))
+        reads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+        free: dict[str, int] = {}
+        for node in sorted(reads, key=lambda node: node.lineno):
+            if node.id not in bound:
+                free.setdefault(node.id, node.lineno)
+        return cls(code, tree, bound, free)
+
+    def calls(self, name: str) -> list[ast.Call]:
+        """Return the calls of a name."""
+        nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        return [node for node in nodes if isinstance(node.func, ast.Name) and node.func.id == name]
+
+    def most_calls(self, name: str, in_loop: int) -> int:
+        """Return how often a program calls a name: once for each place, and `in_loop` if one may run again."""
+        comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        again = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *comprehensions)
+        once = [node for node in ast.walk(self.tree) if isinstance(node, again)]
+        inside = {id(child) for node in once for child in ast.walk(node)}
+        places = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
+        called = {id(call.func) for call in self.calls(name)}
+        is_many = any(id(place) in inside or id(place) not in called for place in places)
+        return in_loop if is_many else len(places)
+
+    def form(self) -> str:
+        """Return its normal form: two programs that differ in literals and layout alone have the same."""
+        return ast.dump(_WithoutLiterals().visit(syntax.parse(self.code)))
+
+
+class _WithoutLiterals(ast.NodeTransformer):
+    """Puts the name of its type in the place of each literal."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Return a literal's placeholder, or the node with those of its parts."""
+        if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Set | ast.Dict):
+            try:
+                return ast.Constant(type(ast.literal_eval(node)).__name__)
+            except (ValueError, TypeError):  # it holds more than literals
+                pass
+        return super().generic_visit(node)
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+            case ast.MatchMapping(rest=str(name)):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name.partition(".")[0]
+            case _:
+                pass
+
+
+def problems(
+    program: ProgramText,
+    functions: Mapping[str, Function],
+    known: Collection[str],
+    kept: Collection[str],
+    packages: Collection[str],
+    withheld: Collection[str],
+) -> list[Problem]:
+    """Return all that is wrong with a program. `functions` are those that it names; `known` are the names of all,
+    `withheld` those that no program may call.
+    """
+    found = [*_names(program, functions, known, kept, withheld), *_imports(program, packages)]
+    for name, function in functions.items():
+        if name in program.free:
+            found += [problem for call in program.calls(name) for problem in _arguments(call, function)]
+    return sorted(found, key=lambda problem: problem.where.line)[:_MOST]
+
+
+def _names(
+    program: ProgramText,
+    functions: Mapping[str, Function],
+    known: Collection[str],
+    kept: Collection[str],
+    withheld: Collection[str],
+) -> Iterator[Problem]:
+    for name, line in program.free.items():
+        if name in functions or name in kept or name in GIVEN or hasattr(builtins, name) or name.startswith("__"):
+            continue
+        if name in withheld:
+            fix = "call it directly, in a step of its own"
+            yield Problem("not-inside", f"`{name}` cannot be called in a program", Place("", line), fix)
+            continue
+        near = nearest(name, [*known, *kept], 3)
+        fix = f"the nearest are {', '.join(f'`{other}`' for other in near)}" if near else "define it, or call another"
+        yield Problem("unknown-name", f"there is no `{name}`", Place("", line), fix)
+
+
+def _imports(program: ProgramText, packages: Collection[str]) -> Iterator[Problem]:
+    imports = [node for node in ast.walk(program.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in imports:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            top = name.partition(".")[0]
+            if top in sys.stdlib_module_names or top in packages:
+                continue
+            fix = _NO_MODULE if top in ("", "functions") else "do it with Python's own modules, or with a function"
+            yield Problem("no-module", f"a program cannot import `{name}`", Place("", node.lineno), fix)
+
+
+def _arguments(call: ast.Call, function: Function) -> Iterator[Problem]:
+    """Yield what does not fit of a call's arguments, as far as the text says it."""
+    schema, where = function.parameters, Place("", call.lineno)
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        return
+    if len(call.args) > len(properties):
+        message = f"`{function.name}` takes {len(properties)} arguments, and is given {len(call.args)}"
+        yield Problem("arguments", message, where, f"it has: {', '.join(properties) or 'none'}")
+        return
+    given: dict[str, ast.expr] = dict(zip(properties, call.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    is_open = any(keyword.arg is None for keyword in call.keywords)
+    required = [] if is_open else [name for name in schema.get("required", ()) if name not in given]
+    if missing := [name for name in required if name in properties]:
+        yield Problem("arguments", f"`{function.name}` lacks {', '.join(missing)}", where, "give all that it needs")
+    literal: dict[str, Any] = {}
+    for name, node in given.items():
+        try:
+            value = ast.literal_eval(node)
+            json.dumps(value, allow_nan=False)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            if name in properties:
+                continue
+            value = None
+        literal[name] = value
+    own = {**schema, "properties": {name: properties.get(name, {}) for name in literal if name in properties}}
+    checked = read_arguments(json.dumps(literal), {**own, "required": []})
+    if not isinstance(checked, dict):
+        for problem in checked:
+            yield Problem("arguments", f"`{function.name}`: {problem.message}", where, problem.fix)

@@ -1,0 +1,543 @@
+"""Programs: lines of Python that the model writes, in a worker, whose calls go the way of every call.
+
+Each inner call is checked, asked for, granted, run in a worker of its own and recorded, and is written ahead under the
+program's key and its number. A program that was cut off is run again in the next turn: what it had called is answered
+from that journal. One that takes another way than before is ended.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeGuard
+
+from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
+from agent_core.access.grants.content import content_of
+from agent_core.access.grants.value import joined
+from agent_core.base.clock import Clock
+from agent_core.base.interruption import Interrupted as StopRequested
+from agent_core.base.messages import Assistant, Call
+from agent_core.base.offload import aside
+from agent_core.base.problem import Problem
+from agent_core.base.receipt import INSIDE, Receipt
+from agent_core.base.untrusted import one_line, visible
+from agent_core.context import beginning
+from agent_core.functions import answers
+from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
+from agent_core.functions.kept_program import SeenProgram
+from agent_core.functions.program_check import ProgramText, problems
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import FunctionService
+from agent_core.functions.worker_api import arguments_text
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import Entry, TurnStore, Write
+from sandbox import CallEnded, Job, Patient, Program, Refused, RequestRefused, Returned
+from sandbox.code import Code
+from sandbox.processes.debugging import CallHooks
+from sandbox.wire.foreign import read_json
+from sandbox.wire.lines import bare_lines
+from sandbox.wire.requests import without_handler
+from sandbox.wire.values import decode, read
+
+from .call_record import CallRecord, Done, PlannedProgram
+from .dispatch import Dispatcher, WorkspaceFunction
+from .turn import BEGAN, INNER_CALL, INNER_RESULT, KEPT, Turn, assistant, facts_entry
+
+RUN_PROGRAM: Final = "run_program"
+MOST_CALLS: Final = 1_000
+"""Inner calls of one program."""
+_TOLD: Final = 12  # inner calls that an error lists
+_SHORT: Final = 100  # characters of a value in such a list
+_TEXT: Final = 2_000  # characters of an inner answer whose value is kept next to it
+_ROOM: Final = 512 << 10  # bytes of a reply for what is kept
+_CHANGES: Final = ("PlannedChange", "PlannedProgram", "PlannedMessage")
+_MAKES: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
+_NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
+_MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
+_LOOKED_AT: Final = 30  # programs of a conversation, when one is kept
+_APPROVED: Final = 100  # calls of a function in a loop that one yes is for
+_LIKE: Final = (
+    "It is much like a program that ran before: create_function(…, from_program=true) keeps it as a function."
+)
+_AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
+
+
+@dataclass(frozen=True, slots=True)
+class InnerCall:
+    """One inner call as it was written ahead; `answer` is None if nobody saw its end."""
+
+    name: str
+    arguments: str
+    answer: Mapping[str, Any] | None = None  # Any: what crosses: `value` or `failed`
+
+
+@dataclass(slots=True)
+class ProgramApprovals(Approvals):
+    """The questions of one program: what was approved for all of it, before it ran, is not asked again."""
+
+    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version
+    left: int = 0  # calls that it is approved for
+
+    async def ask(self, question: Question) -> Decision:
+        """Return a yes for this call if the program has it, else what the user answers."""
+        given = self.approved.get((question.function, question.version), NOTHING)
+        if not given.covers(question.missing) or self.left <= 0:
+            return await Approvals.ask(self, question)
+        self.left -= 1
+        return Decision("once", by="earlier")
+
+
+@dataclass(slots=True)
+class ProgramRun:
+    """One run of a program. `earlier` are the inner calls of runs that were cut off, by their numbers."""
+
+    record: CallRecord
+    snapshot: Snapshot
+    functions: Mapping[str, Function]
+    key: str
+    text: str  # the digest of its code
+    began: float
+    earlier: Mapping[int, InnerCall]
+    approvals: Approvals
+    calls: int = 0
+    did: Receipt = field(default_factory=Receipt)
+    told: list[str] = field(default_factory=list)
+    deviation: str = ""
+    sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
+    form: str = ""  # the digest of its normal form
+    is_like: bool = False  # whether one of the same form ran before
+
+    @property
+    def turn(self) -> Turn:
+        """The turn that it is part of."""
+        return self.record.turn
+
+
+class InnerRecord(CallRecord):
+    """The record of one inner call: entries of the journal that are no part of the conversation."""
+
+    def __init__(self, run: ProgramRun, number: int, call: Call, clock: Clock) -> None:
+        super().__init__(call, run.turn, clock, 4 << 20)
+        self._run = run
+        self._number = number
+        self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: what crosses
+
+    @property
+    def key(self) -> str:
+        """The name of this call, the same in each run of its program."""
+        return _digest(f"{self._run.key}:{self._number}")[:32]
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions of the program, which may have been answered before it ran."""
+        return self._run.approvals
+
+    async def begin(self, version: str | None) -> None:
+        """Write that the call starts. The time until now does not count."""
+        where = {"id": self.call.id, "program": self._run.key, "ordinal": self._number}
+        what = {"name": self.call.name, "arguments": self.call.arguments, "version": version}
+        await self.turn.append([Entry(INNER_CALL, {**where, **what})])
+        self._began = self._clock.monotonic()
+
+    async def record(
+        self,
+        text: str,
+        word: str,
+        detail: dict[str, Any],
+        writes: Sequence[Write],
+        entries: Sequence[Entry] = (),
+        did: Receipt | None = None,
+    ) -> str:
+        """Store the answer together with the writes that belong to it, and with what the call did."""
+        if word != "returned":
+            self.answer = {"failed": text}
+        else:
+            self.answer = {"value": await aside(len(text), read, detail["value"]) if "value" in detail else text}
+        done = Receipt()
+        for receipt in filter(None, (self.did, did)):
+            done.add(receipt)
+        where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self._number, "name": self.call.name}
+        what = {"outcome": word, "text": beginning(text, _TEXT) if "value" in detail else text, "detail": detail}
+        answer = Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)})
+        await self.turn.append([*([facts_entry(done.to_json())] if done else []), answer, *entries], writes=writes)
+        self._run.did.add(done)
+        return text
+
+    def announce(self) -> None:
+        """Show how many calls the program has made."""
+        self._announced = True
+
+    def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
+        """Report the call as progress of its program, which has the one answer."""
+        self._run.record.tell_progress(self._number, None, one_line(self.call.name, 60))
+
+    def tell_progress(self, done: float, total: float | None, note: str) -> None:
+        """Report nothing: the program's own progress is shown."""
+
+    def tell_printed(self, text: str) -> None:
+        """Report nothing: what a called function prints is in its record."""
+
+
+class Programs:
+    """Runs the programs of one agent."""
+
+    def __init__(self, cage: SandboxClient, workshop: FunctionService, clock: Clock) -> None:
+        self._cage = cage
+        self._workshop = workshop
+        self._clock = clock
+        self._again: dict[str, str] = {}  # the calls that go on with a program that was cut off, and its key
+        self.dispatcher: Dispatcher | None = None
+
+    async def go_on(self, turn: Turn, snapshot: Snapshot) -> bool:
+        """Run a program again that was cut off with the turn before; return whether there was one."""
+        entries = await turn.store.load(turn.continues) if turn.continues else []
+        cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
+        if cut is None or self.dispatcher is None:
+            return False
+        wanted = [call for entry in entries if entry.kind == "assistant" for call in entry.payload["calls"]]
+        before = next((call for call in wanted if call["id"] == cut["call_id"]), None)
+        began = [entry.payload for entry in entries if entry.kind == BEGAN and entry.payload["id"] == cut["call_id"]]
+        if before is None:
+            return False
+        call = Call(f"again_{self._clock.new_id()[-12:]}", RUN_PROGRAM, str(before["arguments"]))
+        if began:
+            self._again[call.id] = str(began[0]["program"])
+        await turn.append([assistant(Assistant("", (call,)))])
+        await self.dispatcher.run([call], snapshot, turn)
+        return True
+
+    async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: Snapshot) -> Done:
+        """Run a program, and close the record of its call with its value and output, or with what went wrong."""
+        kept = await _kept(record.turn)
+        program = ProgramText.of(plan.code)
+        if not isinstance(program, ProgramText):
+            return await record.close(Refused("syntax"), _not_run([program]))
+        functions, withheld = self._named(program, snapshot, kept)
+        known = self._dispatcher.names(snapshot)
+        packages = self._cage.settings.packages
+        if found := problems(program, functions, known, kept, packages, withheld):
+            return await record.close(Refused("does not fit"), _not_run(found))
+        run = await self._begun(record, snapshot, functions, program)
+        if refusal := await self._approve(run, program):
+            return await record.close(Refused(refusal), refusal)
+        work = Program(
+            plan.code, {name: _parameters(function) for name, function in functions.items()}, kept, run.began
+        )
+        limits = replace(self._cage.limits, result=self._cage.limits.result + _ROOM)
+        seed = int(run.key[:12], 16)
+        job = Job({"program": _MODULE}, "program", work, limits, handler=self._handler(run), around=CallHooks(seed))
+        outcome: CallOutcome
+        try:
+            async with record.turn.interruption:
+                outcome = await self._cage.run(replace(job, on_output=record.tell_printed))
+        except StopRequested:
+            outcome = InterruptedCall()
+        return await self._close(run, outcome, kept)
+
+    @property
+    def _dispatcher(self) -> Dispatcher:
+        assert self.dispatcher is not None, "it is set where the agent is made"
+        return self.dispatcher
+
+    def _named(
+        self, program: ProgramText, snapshot: Snapshot, kept: Mapping[str, str]
+    ) -> tuple[dict[str, Function], list[str]]:
+        """Return the functions that a program names, and those of them that no program may call."""
+        functions, withheld = {}, []
+        for name in program.free:
+            callee = None if name in kept else self._dispatcher.find(name, snapshot)
+            if callee is None:
+                continue
+            is_host = callee.version is None
+            if is_host and (callee.function.returns in _CHANGES or name in _MAKES):
+                withheld.append(name)
+            else:
+                functions[name] = callee.function
+        return functions, withheld
+
+    async def _begun(
+        self, record: CallRecord, snapshot: Snapshot, functions: Mapping[str, Function], program: ProgramText
+    ) -> ProgramRun:
+        """Return a run whose beginning is on disk: of a program that was cut off, the same one goes on."""
+        turn, text, form = record.turn, _digest(program.code), _digest(program.form())
+        before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
+        key = self._again.pop(record.call.id, "") or await _cut_before(turn, before, text)
+        rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_RESULT)) if key else []
+        rows = [row for row in rows if row.payload.get("program") == key and not row.is_imported]
+        began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
+        run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows), record.approvals)
+        run.sealed = next((row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", ""))
+        run.form, run.is_like = form, not key and any(row.payload.get("form") == form for row in before)
+        await turn.append([_beginning(run)])
+        return run
+
+    async def _approve(self, run: ProgramRun, program: ProgramText) -> str:
+        """Ask once for all that the functions of a program lack, and return why it may not run; empty if it may."""
+        granting = self._workshop.granting.during(run.record.approvals)
+        lacking: dict[tuple[str, str], Grants] = {}
+        says: list[str] = []
+        calls = 0
+        for name in run.functions if granting.can_ask else ():
+            callee = self._dispatcher.find(name, run.snapshot)
+            question = await granting.question(callee.function, callee.snapshot) if _is_own(callee) else None
+            missing = replace(question.missing, packages=()) if question else NOTHING
+            if question is not None and missing:
+                lacking[name, question.version] = missing
+                calls += (most := program.most_calls(name, _APPROVED))
+                says.append(f"{name}, in up to {most} call{'' if most == 1 else 's'}: {'; '.join(missing.sentences())}")
+        if not lacking:
+            return ""
+        digests = {name: content_of(run.functions[name], run.snapshot).digest for name, _ in lacking}
+        grants = {name: missing.to_json() for (name, _), missing in lacking.items()}
+        text = json.dumps([run.key, run.text, digests, grants, calls], sort_keys=True)
+        if run.sealed[0] != text or not granting.book.sealer.holds(run.sealed[1], "program", text):
+            whole = joined(lacking.values())
+            rows = tuple(enumerate(bare_lines(program.code), 1))
+            question = Question(RUN_PROGRAM, whole, version=run.text, lines=rows, doubts=tuple(says), moment="program")
+            try:
+                if denied := await granting.agreed(question):
+                    return denied
+            finally:
+                run.record.stood += granting.stood
+            run.sealed = text, granting.book.sealer.seal("program", text)
+            await run.turn.append([_beginning(run)])
+        base = run.record.approvals
+        run.approvals = ProgramApprovals(base.queue, base.turn, base.noes, lacking, calls - len(run.earlier))
+        return ""
+
+    def _handler(self, run: ProgramRun) -> "_Requests":
+        return _Requests(self, run)
+
+    async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the answers to calls of one function, in order; what only computes runs side by side."""
+        first, run.calls = run.calls + 1, run.calls + len(rows)
+        texts = [await aside(1, arguments_text, dict(row)) for row in rows]
+        calls = [self._answer(run, number, name, text) for number, text in enumerate(texts, first)]
+        if len(calls) > 1 and await self._only_computes(run, name):
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(call) for call in calls]
+            return [task.result() for task in tasks]
+        return [await call for call in calls]
+
+    async def _only_computes(self, run: ProgramRun, name: str) -> bool:
+        """Return whether calls of a function change nothing and reach nothing: it needs no grant, and has none."""
+        callee, granting = self._dispatcher.find(name, run.snapshot), self._workshop.granting
+        if not isinstance(callee, WorkspaceFunction) or name in await granting.guarded(callee.snapshot):
+            return False
+        return not await granting.needs(callee.function, callee.snapshot)
+
+    async def _answer(self, run: ProgramRun, number: int, name: str, text: str) -> dict[str, Any]:
+        """Return the answer to one inner call, from the journal if it has it."""
+        if number > MOST_CALLS:
+            return {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
+        earlier = run.earlier.get(number)
+        if earlier is not None and (earlier.name, earlier.arguments) != (name, text):
+            then, now = _shown(earlier.name, earlier.arguments), _shown(name, text)
+            run.deviation = f"its call {number} was {then} when it was cut off, and is {now} now"
+            raise CallEnded(run.deviation)
+        if earlier is not None and earlier.answer is not None:
+            self._tell(run, number, name, text, dict(earlier.answer))
+            return dict(earlier.answer)
+        record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock)
+        if earlier is not None and not await self._only_computes(run, name):
+            await record.close(Unknown())
+        else:
+            await self._dispatcher.answer(record, run.snapshot)
+        self._tell(run, number, name, text, record.answer)
+        return record.answer
+
+    def _tell(self, run: ProgramRun, number: int, name: str, text: str, answer: Mapping[str, Any]) -> None:
+        if len(run.told) < MOST_CALLS:
+            shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
+            run.told.append(f"{number}. {_shown(name, text)} → {one_line(shown, _SHORT)}")
+
+    async def _close(self, run: ProgramRun, outcome: CallOutcome, kept: Mapping[str, str]) -> Done:
+        record, entries = run.record, list[Entry]()
+        again = _AGAIN if run.earlier else ""
+        if run.deviation:
+            said = f"The program took another way than before it was cut off: {run.deviation}. It was ended there."
+            return await record.close(outcome, "\n".join([said, *self._facts(run)]))
+        if not (isinstance(outcome, Returned) and isinstance(outcome.value, dict)):
+            text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
+            return await record.close(outcome, "\n".join(filter(None, [again, text, *self._facts(run)])))
+        left = {str(name): str(value) for name, value in dict(outcome.value.get("kept", {})).items()}
+        value = outcome.value.get("value")
+        if outcome.value.get("is_shown"):
+            text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
+            text = answers.with_output(text, outcome.output)
+        else:
+            text = await aside(1, lambda: answers.answer(replace(outcome, value=value), 4 << 20))
+        seen = _noted(outcome.value.get("seen"))
+        if left != kept:
+            entries.append(Entry(KEPT, {"values": left}))
+        names = [f"{name} ({_size(left[name])})" if left[name][0] in "[{" else name for name in left]
+        lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
+        lines += [_LIKE] if run.is_like and run.calls > 1 else []
+        if dropped := [str(name) for name in outcome.value.get("dropped", ())]:
+            lines.append(f"Not kept, as it is too large: {', '.join(dropped)}.")
+        note = visible("\n".join(filter(None, [again, *lines])))
+        text = record.noted(text, note) if note else text
+        return await record.close(
+            replace(outcome, value=value), text, about={"calls": run.calls, "seen": seen}, entries=entries
+        )
+
+    def _facts(self, run: ProgramRun) -> list[str]:
+        """Return what of a program that did not come to its end did happen."""
+        outside = [phrase for fact, phrase in run.did.parts(_TOLD) if fact not in INSIDE]
+        changed = f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
+        if not run.told:
+            return [f"It had made no calls. {changed}"]
+        more = [f"… and {len(run.told) - _TOLD} more"] if len(run.told) > _TOLD else []
+        head = f"It had made {len(run.told)} call{'' if len(run.told) == 1 else 's'}:"
+        return [head, *map(visible, run.told[:_TOLD]), *more, changed]
+
+
+@dataclass(frozen=True, slots=True)
+class _Requests:
+    """The handler of a program's requests: it calls functions, and gets nothing else."""
+
+    programs: Programs
+    run: ProgramRun
+
+    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
+        """Answer a request.
+
+        Raises:
+            RequestRefused: it is none that a program makes.
+        """
+        if name != "inner":
+            return await without_handler(name, arguments)
+        function, rows = arguments.get("function"), arguments.get("rows")
+        if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
+            raise RequestRefused("the arguments of a call are given by their names")
+        if not isinstance(function, str) or function not in self.run.functions:
+            raise RequestRefused("the program does not name this function")
+        return Patient(_whole(self.programs.answers(self.run, function, rows), self.run.turn))
+
+
+async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict[str, Any]]:
+    """Do the work to its end, although whoever waits is interrupted: then its calls are, and say so."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not turn.interruption.requested:
+            task.cancel()
+        await asyncio.wait([task])
+        raise
+
+
+async def _kept(turn: Turn) -> dict[str, str]:
+    """Return the names that programs of the conversation have kept, as JSON."""
+    rows = [row for row in await turn.store.history(turn.agent, kinds=(KEPT,)) if not row.is_imported]
+    values = rows[-1].payload.get("values") if rows else {}
+    return {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _beginning(run: ProgramRun) -> Entry:
+    approved = {"sealed": [*run.sealed]} if run.sealed[0] else {}
+    return Entry(
+        BEGAN,
+        {"id": run.record.call.id, "program": run.key, "at": run.began, "text": run.text, "form": run.form, **approved},
+    )
+
+
+async def _cut_before(turn: Turn, rows: Sequence[Entry], text: str) -> str:
+    """Return the key of the last program if it has this text and was cut off: the model asks for it again."""
+    if not rows or rows[-1].payload.get("text") != text or rows[-1].turn == turn.id:
+        return ""
+    before = rows[-1].payload
+    is_cut = any(_is_cut(entry, str(before["id"])) for entry in await turn.store.load(rows[-1].turn))
+    return str(before["program"]) if is_cut else ""
+
+
+async def programs_like_the_last(store: TurnStore, agent: str) -> list[SeenProgram]:
+    """Return the last program of a conversation that came to its end, after those of the same form before it."""
+    rows = [row for row in await store.history(agent, kinds=(BEGAN,)) if not row.is_imported]
+    runs: list[SeenProgram] = []
+    form = ""
+    for row in reversed(rows[-_LOOKED_AT:]):
+        if form and row.payload.get("form") != form:
+            continue
+        if (run := _seen_in(await store.load(row.turn), str(row.payload["id"]))) is not None:
+            runs, form = [run, *runs], str(row.payload.get("form"))
+    return runs
+
+
+def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
+    """Return a program as its call and result say it; None if it has no value."""
+    calls = [row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]]
+    results = [entry.payload for entry in entries if entry.kind == "result" and entry.payload["call_id"] == call]
+    wanted = next((row for row in calls if row["id"] == call), None)
+    if wanted is None or not results or results[0]["outcome"] != "returned":
+        return None
+    arguments, detail = read_json(wanted["arguments"]), results[0]["detail"]
+    program = ProgramText.of(str(arguments.get("code"))) if isinstance(arguments, dict) else None
+    return (
+        SeenProgram(program, _noted(detail.get("seen")), decode(detail["value"]))
+        if isinstance(program, ProgramText)
+        else None
+    )
+
+
+def _noted(seen: object) -> dict[str, list[list[str]]]:
+    """Return the calls that a worker says to have seen, as far as they have the known shape."""
+    rows = seen.items() if isinstance(seen, dict) else ()
+    return {str(name): [[str(text) for text in call[:2]] for call in calls if len(call) == 2] for name, calls in rows}
+
+
+def _is_own(callee: object) -> TypeGuard[WorkspaceFunction]:
+    return isinstance(callee, WorkspaceFunction)
+
+
+def _is_cut(entry: Entry, call: str = "") -> bool:
+    payload = entry.payload
+    is_program = entry.kind == "result" and payload.get("name") == RUN_PROGRAM
+    return is_program and payload.get("outcome") == "unknown" and call in ("", payload.get("call_id"))
+
+
+def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
+    """Return the inner calls of a program that its earlier runs have made, by their numbers."""
+    calls: dict[int, InnerCall] = {}
+    for row in rows:
+        payload = row.payload
+        if row.kind == INNER_CALL:
+            calls[int(payload["ordinal"])] = InnerCall(str(payload["name"]), str(payload["arguments"]))
+        elif row.kind == INNER_RESULT and int(payload["ordinal"]) in calls:
+            number = int(payload["ordinal"])
+            calls[number] = replace(calls[number], answer=_stored(payload))
+    return calls
+
+
+def _stored(payload: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the answer of a stored result; None where the call was interrupted, or never seen to end."""
+    if payload["outcome"] == "returned":
+        detail = payload["detail"]
+        return {"value": read(detail["value"]) if "value" in detail else payload["text"]}
+    return None if payload["outcome"] == "interrupted" else {"failed": str(payload["text"])}
+
+
+def _parameters(function: Function) -> list[str]:
+    return list(function.parameters.get("properties", {}))
+
+
+def _shown(name: str, arguments: str) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in json.loads(arguments).items())
+    return f"{name}({one_line(given, _SHORT)})"
+
+
+def _size(text: str) -> str:
+    count = len(json.loads(text))
+    return f"{count} item{'' if count == 1 else 's'}"
+
+
+def _not_run(found: Sequence[Problem]) -> str:
+    lines = [f"{row.where}: {row.message}" + (f" ({row.fix})" if row.fix else "") for row in found]
+    shown = [f"- {visible(line)}" for line in lines]
+    return "\n".join(["The program was not run:", *shown, "Nothing has run. Fix it, and run it again."])

@@ -1,0 +1,280 @@
+"""A program: lines of Python that call the agent's functions by name, each call a request to the host.
+
+What would differ when the same program runs again is fixed by the job: the time of day and randomness. Its value is
+its last expression or assignment; names at its top level whose values are JSON are returned, to be kept.
+"""
+
+import ast
+import builtins
+import datetime
+import functools
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..wire.caps import MOST_SHOWN
+from ..wire.protocol import Frame
+from ..wire.values import Unsendable, decode, encode
+from . import failure
+from .channel import Channel
+from .simplification import bounded, is_iterator, simplify
+
+PATH = "program.py"
+MOST_KEPT, MOST_KEPT_ALL = 64 << 10, 256 << 10  # bytes as JSON: of one name, of all
+MOST_SEEN = 4  # calls of one `def` of a program that are noted
+_TICK_NS = 1_000_000
+_SEEN, _VALUE = "__seen__", "__value__"
+
+
+class CallFailed(Exception):
+    """Raised in a program whose call of a function gave no result; among the results of `each`, it stands for one."""
+
+
+CallFailed.__module__ = "builtins"
+
+
+class Offered:
+    """A function of the agent in a program: each call of it is a request to the host."""
+
+    def __init__(self, channel: Channel, name: str, parameters: list[str]) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._channel = channel
+        self._parameters = parameters
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:  # values that cross
+        """Return the result of a call."""
+        row = self.row(positional, named)
+        return _result(self._channel.request("inner", {"function": self.__name__, "rows": [row]})[0])
+
+    def row(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by their names. Raise TypeError if they are too many, or one comes twice."""
+        if len(positional) > len(self._parameters):
+            count = len(self._parameters)
+            raise TypeError(f"{self.__name__}() takes {count} arguments ({', '.join(self._parameters)}), not more")
+        first = dict(zip(self._parameters, positional, strict=False))
+        if twice := [name for name in named if name in first]:
+            raise TypeError(f"{self.__name__}() got two values for {twice[0]!r}")
+        return first | dict(named)
+
+    def each(self, rows: Iterable[Any]) -> list[Any]:
+        """Return the results of one call for each row, with a CallFailed in the place of one that failed."""
+        whole = [self._row(row) for row in rows]
+        answers = self._channel.request("inner", {"function": self.__name__, "rows": whole}) if whole else []
+        return [_result(answer, raises=False) for answer in answers]
+
+    def _row(self, row: Any) -> dict[str, Any]:
+        if isinstance(row, Mapping) and row and all(name in self._parameters for name in row):
+            return self.row((), row)
+        return self.row(row if isinstance(row, tuple) else (row,), {})
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}({', '.join(self._parameters)})>"
+
+
+def _result(answer: Mapping[str, Any], *, raises: bool = True) -> Any:
+    if "failed" not in answer:
+        return answer["value"]
+    error = CallFailed(answer["failed"])
+    if raises:
+        raise error
+    return error
+
+
+def each(function: Callable[..., Any], rows: Iterable[Any]) -> list[Any]:
+    """Return the results of a function for each row in their order, failures as values.
+
+    A dictionary gives arguments by name, a tuple by position, anything else is the first one.
+    """
+    if isinstance(function, Offered):
+        return function.each(rows)
+    return [_tried(function, row) for row in rows]
+
+
+def _tried(function: Callable[..., Any], row: Any) -> Any:
+    try:
+        return function(*row) if isinstance(row, tuple) else function(row)
+    except Exception as error:  # noqa: BLE001 - a failure is a value here
+        return error
+
+
+def perform(job: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any]) -> Frame:
+    """Run a program and return the reply: its value, what it leaves behind, and calls of its own functions."""
+    tree = ast.parse(job["code"], PATH)
+    target = _with_value(tree)
+    code = compile_(tree, "exec")
+    _fix_surroundings(job["began"], job["seed"])
+    kept = {name: json.loads(text) for name, text in job["kept"].items()}
+    offered = {name: Offered(channel, name, parameters) for name, parameters in job["functions"].items()}
+    seen: dict[str, list[list[str]]] = {}
+    namespace = {"each": each, "CallFailed": CallFailed} | offered | kept | {_SEEN: functools.partial(_noting, seen)}
+    own = {**namespace, "__name__": "__main__", "__builtins__": builtins}
+    exec(code, own)
+    value = own.get(target)
+    left, dropped = _left({name: item for name, item in own.items() if _is_own(name, item, namespace, kept)})
+    reply = {**_sendable(value), "kept": left, "dropped": dropped, "seen": seen}
+    return {"kind": "returned", "value": encode(reply), "shown": failure.shown(value, MOST_SHOWN)}
+
+
+def _with_value(tree: ast.Module) -> str:
+    """Have a program keep the value of its last expression, note calls of its functions, and return the name of its
+    value.
+    """
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list.append(ast.copy_location(ast.Name(_SEEN, ast.Load()), node))
+    last = tree.body[-1] if tree.body else None
+    target = _VALUE
+    if isinstance(last, ast.Expr):
+        assigned = ast.Assign([ast.copy_location(ast.Name(_VALUE, ast.Store()), last)], last.value)
+        tree.body[-1] = ast.copy_location(assigned, last)
+    else:
+        target = next(reversed([*_assigned(tree.body)]), _VALUE)
+    ast.fix_missing_locations(tree)
+    return target
+
+
+def _assigned(body: Iterable[ast.AST]) -> Iterable[str]:
+    """Yield the names that statements assign, in their order, but for those of functions and classes."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name))
+        elif not isinstance(node, ast.expr):
+            yield from _assigned(ast.iter_child_nodes(node))
+
+
+def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that notes some of its calls, with their results, as Python writes them."""
+
+    @functools.wraps(function)
+    def noted(*positional: Any, **named: Any) -> Any:
+        given = [repr(value) for value in positional] + [f"{name}={value!r}" for name, value in named.items()]
+        result = function(*positional, **named)
+        calls = seen.setdefault(function.__name__, [])
+        row = [f"{function.__name__}({', '.join(given)})", repr(result)]
+        if len(calls) < MOST_SEEN and row not in calls and sum(map(len, row)) < 1_000:
+            calls.append([failure.clean(text) for text in row])
+        return result
+
+    return noted
+
+
+def _sendable(value: Any) -> Frame:
+    value = bounded(value) if is_iterator(value) else value
+    try:
+        return {"value": decode(encode(value, simplify)), "is_shown": False}
+    except (Unsendable, RecursionError):
+        return {"value": failure.shown(value, MOST_SHOWN), "is_shown": True}
+
+
+def _is_own(name: str, value: Any, namespace: Mapping[str, Any], kept: Mapping[str, Any]) -> bool:
+    is_theirs = name in namespace and name not in kept and namespace[name] is value
+    return not name.startswith("_") and not is_theirs and type(value) in _PLAIN
+
+
+def _left(values: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """Return what of a program's names is kept, as JSON, and the names of what is too large."""
+    left: dict[str, str] = {}
+    dropped: list[str] = []
+    room = MOST_KEPT_ALL
+    for name, value in values.items():
+        if not _is_json(value):
+            continue
+        text = json.dumps(value, ensure_ascii=True)
+        if len(text) > min(MOST_KEPT, room):
+            dropped.append(name)
+            continue
+        left[name], room = text, room - len(text)
+    return left, dropped[:20]
+
+
+_PLAIN = (dict, list, str, int, float, bool, type(None))
+
+
+def _is_json(value: Any, depth: int = 0) -> bool:
+    if type(value) not in _PLAIN or depth > 50:
+        return False
+    if isinstance(value, float):
+        return value - value == 0
+    if isinstance(value, dict):
+        return all(type(name) is str and _is_json(item, depth + 1) for name, item in value.items())
+    return not isinstance(value, list) or all(_is_json(item, depth + 1) for item in value)
+
+
+def _fix_surroundings(began: float, seed: int) -> None:
+    """Give the program the time of day at which it first ran, which goes on by what it reads and sleeps, and
+    randomness from the seed.
+    """
+    now = [int(began * 1e9)]
+
+    def nanoseconds() -> int:
+        now[0] += _TICK_NS
+        return now[0]
+
+    def seconds() -> float:
+        return nanoseconds() / 1e9
+
+    real_sleep = time.sleep
+
+    def sleep(duration: Any, /) -> None:
+        now[0] += int(duration * 1e9)
+        real_sleep(duration)
+
+    chance = random.Random(seed)  # noqa: S311 - it is to be the same at every run
+    urandom = chance.randbytes
+    time.time, time.time_ns, time.sleep = seconds, nanoseconds, sleep
+    for name in ("localtime", "gmtime", "ctime"):
+        setattr(time, name, _at(seconds, getattr(time, name)))
+    strftime, localtime = time.strftime, time.localtime
+    time.strftime = lambda form, moment=None: strftime(form, localtime() if moment is None else moment)
+    os.urandom = random._urandom = urandom  # type: ignore[attr-defined]
+    os.getrandom = lambda size, flags=0: urandom(size)
+    datetime.datetime, datetime.date = _dated(datetime.datetime, datetime.date, seconds)  # type: ignore[misc]
+
+
+def _at(seconds: Callable[[], float], function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda moment=None: function(seconds() if moment is None else moment)
+
+
+def _dated(moment: Any, day: Any, seconds: Callable[[], float]) -> tuple[Any, Any]:
+    """Return classes that make values of the real ones, with this clock."""
+
+    class Kind(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, cls.__mro__[1])
+
+        def __subclasscheck__(cls, other: type) -> bool:
+            return issubclass(other, cls.__mro__[1])
+
+    class Moment(moment, metaclass=Kind):  # type: ignore[misc]
+        def __new__(cls, *positional: Any, **named: Any) -> Any:
+            return moment(*positional, **named)
+
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return moment.fromtimestamp(seconds(), tz)
+
+        @classmethod
+        def utcnow(cls) -> Any:
+            return moment.fromtimestamp(seconds(), datetime.UTC).replace(tzinfo=None)
+
+        @classmethod
+        def today(cls) -> Any:
+            return moment.fromtimestamp(seconds())
+
+    class Day(day, metaclass=Kind):  # type: ignore[misc]
+        def __new__(cls, *positional: Any, **named: Any) -> Any:
+            return day(*positional, **named)
+
+        @classmethod
+        def today(cls) -> Any:
+            return day.fromtimestamp(seconds())
+
+    Moment.__name__ = Moment.__qualname__ = "datetime"
+    Day.__name__ = Day.__qualname__ = "date"
+    return Moment, Day

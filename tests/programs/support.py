@@ -1,0 +1,76 @@
+"""What the tests of programs share: functions that compute, that write and that know their call, and a person."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_core import Decision, Question
+from agent_core.access.grants import Approver
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.desk import VOWELS, Desk, answers
+
+NOTES = '''\
+def note(text: str) -> int:
+    """Write a line down, and say how many there are.
+
+    Args:
+        text: The line.
+    """
+    with open("out/notes.txt", "a") as file:
+        file.write(text + "\\n")
+    return len(open("out/notes.txt").readlines())
+'''
+KEYS = '''\
+def key_of(self, text: str) -> str:
+    """Say which key a call has.
+
+    Args:
+        text: Anything.
+    """
+    return self.call_key
+'''
+FILES = {"letters.py": VOWELS, "notes.py": NOTES, "keys.py": KEYS}
+
+
+@dataclass
+class Person:
+    """Somebody who answers every question alike, and remembers them."""
+
+    decision: Decision = field(default_factory=lambda: Decision("yes"))
+    asked: list[Question] = field(default_factory=list)
+
+    async def __call__(self, question: Question) -> Decision:
+        """Answer."""
+        self.asked.append(question)
+        return self.decision
+
+
+def lay_out(root: Path) -> None:
+    """The files of a workspace with these functions."""
+    (root / "functions").mkdir(parents=True, exist_ok=True)
+    (root / "out").mkdir(exist_ok=True)
+    for name, text in FILES.items():
+        (root / "functions" / name).write_text(text, "utf-8")
+
+
+async def ready(at_desk: OpenDesk, *programs: str, person: Approver | None = None) -> Desk:
+    """A desk whose model asks for these programs, each in a turn of its own."""
+    script = [step for code in programs for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))]
+    desk = await at_desk([*script, Repeat(Say("Done."))])
+    lay_out(desk.workspace.root)
+    await desk.workspace.workshop.reload()
+    desk.workspace.workshop.granting.approver = person
+    return desk
+
+
+async def ran(at_desk: OpenDesk, *programs: str, person: Approver | None = None) -> tuple[list[str], Desk]:
+    """The answers to programs, each run in a turn of its own."""
+    desk = await ready(at_desk, *programs, person=person)
+    told = [answer for _ in programs for answer in answers(await desk.say("Go."))]
+    return told, desk
+
+
+def lines(root: Path) -> list[str]:
+    """The lines that `note` has written."""
+    file = root / "out" / "notes.txt"
+    return file.read_text("utf-8").splitlines() if file.exists() else []

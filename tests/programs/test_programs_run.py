@@ -1,0 +1,103 @@
+"""A program calls functions by name: its value, what it printed, what is wrong with it, and what it leaves behind."""
+
+import pytest
+
+from tests.conftest import OpenDesk
+
+from .support import Person, lines, ran
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        pytest.param("sum(count_vowels(word) for word in ['queueing', 'aha'])", "7", id="last-expression"),
+        pytest.param("total = count_vowels('aha')", "2\nKept", id="last-assignment"),
+        pytest.param("total = 0\nfor w in ['a', 'b']:\n    total += count_vowels(w)", "1\nKept", id="in-a-loop"),
+        pytest.param("print('hi')", "null\nIt printed:\n```\nhi\n```", id="what-it-printed"),
+        pytest.param("each(count_vowels, ['a', ('ee',), {'text': 'x'}])", "[1, 2, 0]", id="side-by-side"),
+        pytest.param(
+            "[str(row)[:20] for row in each(key_of, [{'text': 'a'}, {'nothing': 1}])][1]",
+            "`key_of` was not cal",
+            id="failures-as-values",
+        ),
+        pytest.param("list_functions(pattern='count_*')[:11]", '"1 function,', id="functions-of-the-host"),
+        pytest.param("key_of('a') == key_of('a')", "false", id="a-key-for-each-call"),
+        pytest.param("import time\ntime.time() < time.time()", "true", id="the-clock-goes-on"),
+        pytest.param("object", "This is no JSON", id="no-json"),
+        pytest.param("print('x' * 9_000)", "characters left out", id="cut-texts-say-how-much"),
+    ],
+)
+async def test_the_answer_is_its_value_with_what_it_printed(at_desk: OpenDesk, code: str, says: str) -> None:
+    (told,), _ = await ran(at_desk, code)
+    assert says in told
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        pytest.param("count_vowels(", ["line 1"], id="syntax"),
+        pytest.param("count_vowel('a')\nnothing", ["line 1: there is no `count_vowel`", "`count_vowels`", "line 2"]),
+        pytest.param("count_vowels()\ncount_vowels(1, 2)", ["line 1: `count_vowels` lacks text", "line 2: "], id="few"),
+        pytest.param("count_vowels(txt='a')", ["txt"], id="wrong-name"),
+        pytest.param("count_vowels(text=[1, 2])", ["expected", "text"], id="wrong-type"),
+        pytest.param("import numpy\nfrom functions.letters import x", ["cannot import `numpy`", "called by name"]),
+        pytest.param("create_function('a', 'b')", ["`create_function` cannot be called in a program"], id="making"),
+        pytest.param("run_program('1')", ["`run_program` cannot be called in a program"], id="itself"),
+        pytest.param("delete_function('a')", ["`delete_function` cannot be called in a program"], id="deleting"),
+    ],
+)
+async def test_all_that_is_wrong_is_told_before_anything_runs(at_desk: OpenDesk, code: str, says: list[str]) -> None:
+    (told,), desk = await ran(at_desk, f"note('x')\n{code}", person=Person())
+    shifted = [text.replace("line 2", "line 3").replace("line 1", "line 2") for text in says]
+    assert told.startswith("The program was not run:")
+    assert [text for text in shifted if text not in told] == []
+    assert lines(desk.workspace.root) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        pytest.param("import os\nwhile True:\n    os.fork()", "Operation not permitted", id="forks"),
+        pytest.param("def f():\n    f()\nf()", "RecursionError", id="calls-itself"),
+        pytest.param(
+            "for i in range(1_001):\n    r = count_vowels('a')", "1,000 calls, and this is one more", id="many"
+        ),
+        pytest.param("count_vowels(text={1, object()})", "cannot be sent as JSON", id="no-json"),
+        pytest.param("while True:\n    print('x' * 10_000)", "printed far more than", id="prints-without-end"),
+    ],
+)
+async def test_a_program_that_fails_says_what_it_had_called(at_desk: OpenDesk, code: str, says: str) -> None:
+    (told,), _ = await ran(at_desk, f"first = count_vowels('aha')\n{code}")
+    assert says in told
+    assert "1. count_vowels(text='aha') → 2" in told
+    assert told.endswith("Nothing was changed outside.")
+
+
+async def test_an_error_says_what_was_changed_outside(at_desk: OpenDesk) -> None:
+    (told,), desk = await ran(at_desk, "note('x')\nraise ValueError('y')", person=Person())
+    assert "program.py:2 in <module>: `raise ValueError('y')`" in told
+    assert told.endswith("Outside it: wrote out/notes.txt.")
+    assert lines(desk.workspace.root) == ["x"]
+
+
+async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo(at_desk: OpenDesk) -> None:
+    told, desk = await ran(at_desk, "rows = [1, 2]\nwords = {'a': object()}", "rows.append(3)\nrows", "rows")
+    assert told[0].endswith("Kept for your next program: rows (2 items).")
+    assert [text.splitlines()[0] for text in told[1:]] == ["[1, 2, 3]"] * 2
+    for _ in range(2):
+        await desk.agent.pop()
+    kept = await desk.workspace.store.history(desk.agent.name, kinds=("kept",))
+    assert [row.payload["values"] for row in kept] == [{"rows": "[1, 2]"}]
+
+
+async def test_inner_calls_are_recorded_and_count_for_standing(at_desk: OpenDesk) -> None:
+    _, desk = await ran(at_desk, "count_vowels('aha')\ncount_vowels('b')")
+    calls = await desk.workspace.workshop.replays.of(None).calls("count_vowels")
+    assert len(calls) == 2
+    rows = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call", "inner_result"))
+    assert [(row.kind, row.payload["ordinal"]) for row in rows] == [
+        ("inner_call", 1),
+        ("inner_result", 1),
+        ("inner_call", 2),
+        ("inner_result", 2),
+    ]
