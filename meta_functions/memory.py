@@ -19,7 +19,6 @@ async def conversation_search(self: Agent, query: str, page: int = 0, count: int
 
     Args:
         query: A question, or words that were said.
-        page: From 0.
     """
     return str(await self.memory.recall.search(query, page, count))
 

@@ -26,5 +26,5 @@ examples), self.secret("NAME"), other packages.
 - What you learn of the user goes into your memory; the answer shows the nearest lines: replace what became untrue.
 - A refusal names each problem and its fix: fix all and send it again, or edit_function. If only an expected value was \
 wrong: confirm_function.
-- Never say that a function exists or was changed unless its answer said so. When you have the result, reply.\
+- Never say that a function exists or was changed unless its answer said so.\
 """
