@@ -412,6 +412,8 @@ class _Requests:
         function, rows = arguments.get("function"), arguments.get("rows")
         if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
             raise RequestRefused("the arguments of a call are given by their names")
+        if len(rows) > MOST_CALLS:
+            raise RequestRefused(f"a program may make {MOST_CALLS:,} calls, and these are {len(rows):,}")
         if not isinstance(function, str) or function not in self.run.functions:
             raise RequestRefused("the program does not name this function")
         return Patient(_whole(self.programs.answers(self.run, function, rows), self.run.turn))

@@ -56,8 +56,8 @@ async def test_a_change_of_a_helper_changes_what_is_said_of_those_that_use_it(at
     await desk.workspace.workshop.reload()
     await desk.agent.begin_anew()
     await desk.say("Go.")
-    ends = [re.search(r"^rate_of\(.*\[(.*)\]$", seen.text, re.MULTILINE)[1] for seen in desk.model.requests]
-    assert ends == ["fetches rates.example.org", "fetches other.example.org"]
+    ends = [re.findall(r"^rate_of\(.*\[(.*)\]$", seen.text, re.MULTILINE) for seen in desk.model.requests]
+    assert ends == [["fetches rates.example.org"], ["fetches other.example.org"]]
 
 
 async def test_a_verdict_says_what_joined_and_its_json_has_it(at_desk: OpenDesk) -> None:

@@ -1,0 +1,63 @@
+"""A program is a stranger's code: what it sends over its channel gets it no more than a call by name would."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_core import Decision
+from tests.conftest import OpenDesk
+from tests.programs.support import Person, lines, ran
+
+CHANNEL = "count_vowels('a')\nsend = count_vowels._channel.request\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        pytest.param(
+            "send('inner', {'function': 'create_function', 'rows': [{'function_name': 'a'}]})",
+            "the program does not name this function",
+            id="a-function-that-makes-others",
+        ),
+        pytest.param(
+            "send('inner', {'function': 'note', 'rows': [{'text': 'x'}]})",
+            "the program does not name this function",
+            id="a-function-that-was-not-looked-at",
+        ),
+        pytest.param("send('inner', {'function': 'count_vowels', 'rows': [1]})", "by their names", id="no-arguments"),
+        pytest.param("send('inner', {})", "by their names", id="no-function"),
+        pytest.param("send('fetch', {'url': 'http://127.0.0.1:9/'})", "Error", id="an-address"),
+        pytest.param("send('secret', {'name': 'KEY'})", "Error", id="a-secret"),
+        pytest.param("send('open', {'path': '/etc/passwd', 'mode': 'r'})", "Error", id="a-file"),
+        pytest.param("each(count_vowels, ['a'] * 1_001)", "these are 1,001", id="more-rows-than-calls"),
+        pytest.param("open('/etc/passwd').read()", "Error", id="a-file-of-the-machine"),
+        pytest.param("open('out/notes.txt', 'w')", "Error", id="a-file-of-the-workspace"),
+        pytest.param("import socket\nsocket.create_connection(('127.0.0.1', 80), 1)", "Error", id="a-connection"),
+    ],
+)
+async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
+    at_desk: OpenDesk, code: str, says: str
+) -> None:
+    (told,), desk = await ran(at_desk, CHANNEL + code, person=Person())
+    assert says in told
+    assert told.endswith("Nothing was changed outside.")
+    assert lines(desk.workspace.root) == []
+    names = desk.workspace.workshop.names()
+    assert {*names} == {"count_vowels", "note", "key_of"}
+    records = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call",))
+    assert {row.payload["name"] for row in records} == {"count_vowels"}
+
+
+async def test_a_no_keeps_every_call_of_the_program_from_the_file(at_desk: OpenDesk) -> None:
+    person = Person(Decision("no"))
+    (told,), desk = await ran(at_desk, "note('x')\nnote('y')", person=person)
+    assert len(person.asked) == 1
+    assert lines(desk.workspace.root) == []
+    assert "note" in told
+
+
+async def test_a_yes_to_one_text_is_no_yes_to_another(at_desk: OpenDesk, tmp_path: Path) -> None:
+    person = Person()
+    _, desk = await ran(at_desk, "note('x')", "note('x')\nnote('y')", person=person)
+    assert len(person.asked) == 2
+    assert lines(desk.workspace.root) == ["x", "x", "y"]
