@@ -47,7 +47,7 @@ class TurnSettings(SettingsSection):
         " needs and those that were used last are shown.",
     )
     index_tokens: int = Field(
-        1_000,
+        880,
         ge=200,
         description="Tokens that the lines of functions of the workspace take, where a model calls natively.",
     )

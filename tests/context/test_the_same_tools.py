@@ -1,0 +1,43 @@
+"""The tools are the same bytes for a whole conversation, whatever is made, found, taken back and deleted in it."""
+
+import json
+
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import another, ended
+
+STEPS = [
+    Wanted("create_function", {"function_name": "first", "function_code_with_docstring": another("first")}),
+    Wanted("call_function", {"name": "first", "arguments": {"text": "queue"}}),
+    Wanted("first", {"text": "queue"}),
+    Wanted("list_functions", {"pattern": "letters of a word"}),
+    Wanted("search_functions", {"need": "letters of a word"}),
+    Wanted("edit_function", {"function_name": "first", "old_text": "Count", "new_text": "Tell"}),
+    Wanted("rollback_function", {"function_name": "first"}),
+    Wanted("call_function", {"name": "no_such_function", "arguments": {}}),
+    Wanted("call_function", {"name": "no_such_function", "arguments": {}}),
+    Wanted("call_function", {"arguments": {}}),
+    Wanted("call_function", {"name": "call_function", "arguments": {"name": "first"}}),
+    Wanted("add_function", {"function_name": "first"}),
+    Wanted("delete_function", {"function_name": "first"}),
+    Wanted("core_memory_append", {"name": "human", "content": "Likes pie."}),
+]
+
+
+async def test_tools_and_index_are_the_same_bytes_over_many_steps(at_desk: OpenDesk) -> None:
+    desk = await at_desk([*map(Ask, STEPS), Say("Done."), Say("Again.")])
+    assert ended(await desk.say("Grow.")).reply == "Done."
+    desk.put("more.py", another("more"))
+    await desk.workspace.workshop.reload()
+    await desk.say("And now?")
+    requests = desk.model.requests
+    assert len(requests) == len(STEPS) + 2
+    assert len({json.dumps(request.body["tools"]) for request in requests}) == 1
+    assert len(requests[0].body["tools"]) <= 15
+    heads = {request.messages[0]["content"].partition("<persona")[0] for request in requests}
+    assert len(heads) == 1
+    answered = [request.answers[-1] for request in requests[1 : len(STEPS) + 1]]
+    assert answered[1] == answered[2]
+    assert "There is no function `no_such_function`" in answered[7]
+    assert "name" in answered[9]
+    assert "cannot be called by another call" in answered[10]
