@@ -22,6 +22,7 @@ CALLER: Final = "call_function"
 """By this, a function that is no tool is called: an agent that has it is shown a few tools and an index."""
 
 PROGRAM: Final = "run_program"
+"""By this, a few lines of Python that call functions are run."""
 
 TOOLS: Final = (
     *("create_function", PROGRAM, CALLER, "list_functions", "introspect_function", "edit_function", "delete_function"),
@@ -30,58 +31,10 @@ TOOLS: Final = (
 )
 """The tools of an agent with an index, as far as it has them: the same ones for a whole conversation."""
 
-FOR_LARGE_ROOMS: Final = frozenset({"debugger", "clear_debugger", "trace_function"})
-"""What goes first where the room is small: a failure tells its frames and locals without them."""
-
-ALWAYS: Final = frozenset(
-    {
-        "send_message",
-        "core_memory_append",
-        "core_memory_replace",
-        "conversation_search",
-        "archival_memory_insert",
-        "archival_memory_search",
-        "create_function",
-    }
-)
-"""What stays however small the room is: without one of these, an agent cannot speak, remember or grow."""
-
-# The others of the host, least needed first. What is in neither list stays longer than the first, and goes before the
-# second: by search_functions all that is not shown is found.
-_LITTLE_NEEDED: Final = (
-    "debugger",
-    "clear_debugger",
-    "trace_function",
-    "pause_heartbeats",
-    "reload_functions",
-    "remove_function",
-    "add_function",
-    "message_llm",
-    "archival_memory_delete",
-    "function_history",
-    "rollback_function",
-    "conversation_search_date",
-    "core_memory_remove",
-    "add_example",
-    "delete_function",
-    "test_function",
-    "replace_function",
-    "core_memory_rewrite",
-)
-_OFTEN: Final = (
-    "confirm_function",
-    "read_on",
-    "introspect_function",
-    "edit_function",
-    "list_functions",
-    "search_functions",
-)
-
 EXPECTED: Final = 40
 """So many functions that a message probably needs fill the selection at first; later, the first few of them come in."""
 
 _EXPECTED_LATER: Final = 5
-_FOR_WORKSPACE: Final = 0.25
 _NOT_FITTED: Final[tuple[object, object, tuple[FunctionShown, ...]]] = (None, None, ())
 
 
@@ -235,7 +188,7 @@ class Shown:
         """Return the last choice as this mode shows it in this many bytes; the same object as long as nothing changes.
 
         `line` is the choice as the agent's style writes it, which may take more room. A small model is shown few
-        functions of memory; in a small room, what is needed least goes, one after another, but `ALWAYS` stays.
+        functions of memory; in a small room, what was used longest ago goes, one after another.
         """
         line = self.line if line is None else line
         if self._fitted[0] is not line or self._fitted[1] != (mode, room):
@@ -252,29 +205,16 @@ class Shown:
         return line if len(staying) == len(line) else tuple(part for part in line if part.name in staying)
 
     def _leaving(self, sizes: Mapping[str, int], room: int) -> Iterator[str]:
-        """Yield the names that go until the others fit: those of the workspace keep a part of the room, if any."""
-        host = sorted((name for name in sizes.keys() & self._pinned.keys() - ALWAYS), key=self._host_need)
-        movable = sizes.keys() - self._pinned.keys() - self._kept
-        of_workspace = sorted(movable, key=lambda name: (self._used.get(name, 0), name))
-        own_set = sorted(sizes.keys() & self._kept - self._pinned.keys(), key=lambda name: self._used.get(name, 0))
-        size, movable_size = sum(sizes.values()), sum(sizes[name] for name in movable)
-        while size > room and (host or of_workspace or own_set):
-            is_large = host and host[0] in FOR_LARGE_ROOMS
-            if of_workspace and not is_large and (movable_size > room * _FOR_WORKSPACE or not host):
-                movable_size -= sizes[name := of_workspace.pop(0)]
-            else:
-                name = (host or own_set).pop(0)
+        """Yield the names of the workspace's functions that go until the others fit: the own set stays longest."""
+        movable = sorted(
+            sizes.keys() - self._pinned.keys(), key=lambda name: (name in self._kept, self._used.get(name, 0), name)
+        )
+        size = sum(sizes.values())
+        for name in movable:
+            if size <= room:
+                return
             size -= sizes[name]
             yield name
-
-    def _host_need(self, name: str) -> tuple[int, int, int]:
-        """Return how much a function of the host is needed, to sort by: what goes first is the least."""
-        used = self._used.get(name, 0)
-        if name in _OFTEN:
-            return 2, 0, _OFTEN.index(name)
-        if used or name not in _LITTLE_NEEDED:
-            return 1, used, 0
-        return 0, 0, _LITTLE_NEEDED.index(name)
 
     def _note_new(self, functions: Mapping[str, Function]) -> None:
         """Count what was not there before as used: it has just been made, in order to be called."""

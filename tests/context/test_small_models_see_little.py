@@ -8,7 +8,6 @@ from types import MappingProxyType
 import pytest
 
 from agent_core.context import Shown
-from agent_core.context.shown import FOR_LARGE_ROOMS
 from agent_core.model.request import FunctionShown
 from agent_core.runtime.host_functions import standard
 from tests.conftest import OpenDesk
@@ -75,7 +74,7 @@ def test_a_small_window_shows_what_was_used_last() -> None:
     shown.choose(functions)
     shown.use("f7")
     little = shown.fitting("native", 20_000)
-    assert {each.name for each in own} - {"archival_memory_insert"} - FOR_LARGE_ROOMS <= _names(little)
+    assert {each.name for each in own} - {"archival_memory_insert"} <= _names(little)
     assert "f7" in _names(little)
     assert sum(len(each.description) for each in little) < 20_000
     assert len(_names(little) & functions.keys()) < 30
