@@ -28,7 +28,7 @@ from .judgment import Judgment, judgment_on
 
 MOST_SURVIVORS = 3
 FOREIGN_REACH = ("calls another program",)
-_META = frozenset({"meta_functions.functions", "meta_functions.talk"})
+_PROGRAM, _OF_MEMORY = "meta_functions.", "meta_functions.memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,8 @@ def reach_of_function(function: Function, snapshot: Snapshot, grants: Grants = N
 
 def kind_of(function: Function) -> str:
     """Return whether a function of the program is about memory or about all else: `memory` or `meta`."""
-    return "meta" if function.module in _META else "memory"
+    is_meta = function.module.startswith(_PROGRAM) and function.module != _OF_MEMORY
+    return "meta" if is_meta else "memory"  # the methods of a memory class are in a module of their own
 
 
 def matches(functions: Iterable[Function], pattern: str = "", module: str = "") -> list[Function]:
