@@ -20,9 +20,9 @@ def count_vowels(text: str) -> int:
 - General: the user's case comes in as arguments. At least two examples with different results, worked out with care.
 - It runs in a sandbox with the standard library and pydantic. With `self` as first parameter it has \
 self.call("its_name", argument=value), self.progress(done, total, note), and self.scratch, a folder.
-- Of the world it has what the user grants. Write it as if it had that, with host or path spelled out, in a module of \
-its own: self.fetch(url) with .text() and .json(), open() (a path of the user's is an argument; then it needs no \
-examples), self.secret("NAME"), other packages.
+- Of the world it has what the user grants. Write it as if it had that, host or path spelled out, in a module of its \
+own; the user is asked before it joins: self.fetch(url) with .text() and .json(), open() (a path of the user's is an \
+argument; then it needs no examples), self.secret("NAME"), other packages.
 - What you learn of the user goes into your memory; the answer shows the nearest lines: replace what became untrue.
 - A refusal names each problem and its fix: fix all and send it again, or edit_function. If only an expected value was \
 wrong: confirm_function.

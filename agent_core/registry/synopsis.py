@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from agent_core.base.untrusted import one_line, visible
+from sandbox.wire.lines import bare_lines
 
 from .function import Function
 
@@ -34,7 +35,7 @@ def signature(function: Function) -> str:
 
 def line_of(function: Function, ending: str = "") -> str:
     """Return the signature with the beginning of the description, and what stands at its end."""
-    about = function.description.split("\n", 1)[0]
+    about = next(iter(bare_lines(function.description)), "")
     first = about.split(". ", 1)[0].split("; ", 1)[0].rstrip(". ")
     if len(first) > _LINE_CHARS:
         first = f"{first[:_LINE_CHARS].rsplit(' ', 1)[0]}…"

@@ -470,7 +470,7 @@ class Agent:
         """Return the figures for a status bar; this is cheap."""
         asker = self._loop.asker
         total, own = self.workshop.count(), asker.shown.pinned_count
-        shown = min(max(len(asker.functions()) - own, 0), total)
+        shown = len(asker.shown.told) or min(max(len(asker.functions()) - own, 0), total)
         meter = asker.meter
         return AgentStatus(self.name, asker.model_name, meter.context_tokens, asker.context_limit, shown, total, own)
 

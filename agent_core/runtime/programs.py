@@ -530,12 +530,12 @@ def _parameters(function: Function) -> list[str]:
 
 
 def _shown(name: str, arguments: str) -> str:
-    given = ", ".join(f"{name}={value!r}" for name, value in json.loads(arguments).items())
+    given = ", ".join(f"{name}={value!r}" for name, value in read_json(arguments).items())
     return f"{name}({one_line(given, _SHORT)})"
 
 
 def _size(text: str) -> str:
-    count = len(json.loads(text))
+    count = len(read_json(text))
     return f"{count} item{'' if count == 1 else 's'}"
 
 

@@ -199,14 +199,14 @@ async def test_a_summary_in_the_middle_of_which_a_conversation_was_killed_is_giv
     with scripted([Repeat(lambda _: Say("A long day. " * 125))], summary=Stall(60)) as model:
         async with cluster(database, model) as made:
             made.start(tmp_path)
-            talk = made.talk(tmp_path, f"{'Tell me of the day. ' * 80}\n" * 5 + "/summarize\n")
+            talk = made.talk(tmp_path, f"{'Tell me of the day. ' * 80}\n" * 9 + "/summarize\n")
             await until(partial(seen, model.summaries), bool)
             assert [item.is_takeover for item in await made.store.due()] == [True]
             os.kill(talk.pid, signal.SIGKILL)
             await until(made.store.due, lambda due: not due)
             assert len(model.summaries) == 1
             said = await made.store.history("a0", kinds=("user", SUMMARY))
-            assert [entry.kind for entry in said] == ["user"] * 5
+            assert [entry.kind for entry in said] == ["user"] * 9
 
 
 async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(database: str, tmp_path: Path) -> None:

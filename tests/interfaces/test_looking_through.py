@@ -232,7 +232,7 @@ def test_lines_that_no_example_reaches_are_marked_in_the_source(tmp_path: Path) 
 def test_the_gauge_shows_how_full_a_conversation_is_that_goes_on(tmp_path: Path) -> None:
     (tmp_path / "knapper.toml").write_text("[model]\ncontext_tokens = 32000\n")
     for times in (0, 1):
-        with prompt([Say("Hi. " * 400)] if not times else [], tmp_path, columns=110) as (screen, _):
+        with prompt([Say("Hi. " * 2_400)] if not times else [], tmp_path, columns=110) as (screen, _):
             if not times:
                 screen.wait_for(" 0%")
                 screen.line("hello")

@@ -43,7 +43,7 @@ def test_a_function_is_refused_fixed_used_and_shown_in_one_turn(tmp_path: Path) 
 
 
 def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(tmp_path: Path) -> None:
-    then = [Expect(Say("I see."), contains("`louder` appeared: louder(text: string, marks?: integer = 1)"))]
+    then = [Expect(Say("I see."), contains("`louder` appeared: louder(text, marks: int = 1)"))]
     now = Expect(
         Say("Still here."), contains("its last good version, if it had one, stays in use: functions/loud.py:1")
     )

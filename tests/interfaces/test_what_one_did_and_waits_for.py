@@ -56,7 +56,7 @@ def test_a_summary_on_request_says_what_is_waited_for(tmp_path: Path) -> None:
         terminal("run", *flags(model), cwd=tmp_path, environment=SMALL) as screen,
     ):
         screen.wait_for("/help lists")
-        for number in range(1, 5):
+        for number in range(1, 8):
             screen.line(f"the weather of day {number}?")
             screen.wait_count("∙ 1 step", number)
         screen.line("/summarize")

@@ -178,7 +178,7 @@ async def test_a_refusal_in_both_modes_ends_the_turn_with_the_reason(at_desk: Op
 
 
 async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_desk: OpenDesk) -> None:
-    desk = await at_desk([HELLO], model__context_tokens=4096)
+    desk = await at_desk([HELLO], model__context_tokens=2_048)
     desk.put("many.py", MANY)
     await desk.workspace.workshop.reload()
     events = await desk.say("Hi.")

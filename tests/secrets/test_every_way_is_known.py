@@ -32,6 +32,7 @@ BY_VERB = {
     "progress": "progress-note",
     "call": "call-arguments",
     "now": "now-with-arguments",
+    "call_key": "call-key-with-arguments",
     "memory": "memory-append",
     "debug": "debug-record",
     "secret": "secret-name",

@@ -39,6 +39,7 @@ REQUESTS = {
     "fetch-close": 'ask("fetch_close", {"stream": key})',
     "secret-name": "self.secret(word)",
     "now-with-arguments": 'ask("now", {"zone": key})',
+    "call-key-with-arguments": 'ask("call_key", {"of": key})',
     "a-request-of-no-verb": 'ask(word, {word: key, "number": int(number)})',
     "debug-record": 'ask("debug", {"event": "record", "id": 0, "hits": int(number), "path": word, "line": int(number),'
     ' "function": word, "locals": [[word, key]], "shown": [[key, word]]})',

@@ -55,7 +55,7 @@ async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_us
     seen = await get(server, f"agents/main/steps/{listed[2]['seq']}")
     by_name = {part["part"]: part for part in seen["parts"]}
     assert by_name["instructions"]["text"]
-    assert "double" in by_name["functions"]["text"].split("\n")
+    assert "call_function" in by_name["functions"]["text"].split("\n")
     assert all(part["tokens"] > 0 for part in seen["parts"])
     assert seen["tokens"] == sum(part["tokens"] for part in seen["parts"])
     kinds = [message["kind"] for message in by_name["conversation"]["messages"]]

@@ -4,6 +4,8 @@ It keeps nothing: each answer follows from the request alone.
 """
 
 import json
+import re
+from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeAlias
 
 import httpx2
@@ -18,6 +20,13 @@ Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
 
 _URL: Final = "http://127.0.0.1/v1"  # which nothing is sent to
 _PIECE: Final = 24
+_COMES: Final = {
+    "system": re.compile(r"^(\w+)\(.*\)(?: ->|:|$)", re.MULTILINE),
+    "tool": re.compile(r"^`(\w+)` .* can be called now\."),
+    "user": re.compile(r"`(\w+)` appeared:"),
+}
+"""How a function is told of: in the index, in an answer, and in a notice."""
+_GOES: Final = re.compile(r"^`(\w+)` was deleted from|`(\w+)` is gone")
 
 
 class _TourTransport(httpx2.AsyncBaseTransport):
@@ -28,8 +37,20 @@ class _TourTransport(httpx2.AsyncBaseTransport):
         if request.method == "GET":
             return httpx2.Response(200, json={"object": "list", "data": [{"id": SERVED, "object": "model"}]})
         body: Body = read_json(await request.aread(), LOOSE)
-        names = frozenset(str(tool["function"]["name"]) for tool in body.get("tools") or ())
-        return _completion(body, play(body["messages"], names))
+        tools = {str(tool["function"]["name"]) for tool in body.get("tools") or ()}
+        return _completion(
+            body, play(body["messages"], _known(body["messages"], tools) if len(tools) > 1 else frozenset(tools))
+        )
+
+
+def _known(messages: Sequence[Body], tools: Collection[str]) -> frozenset[str]:
+    """Return the functions that a request tells of: the tools, and those that texts say are there."""
+    names = {*tools}
+    for message in messages:
+        text = str(message.get("content") or "")
+        names.update(_COMES[message["role"]].findall(text) if message["role"] in _COMES else ())
+        names.difference_update(name for pair in _GOES.findall(text) for name in pair)
+    return frozenset(names)
 
 
 def tour_endpoint(settings: ModelSettings) -> Endpoint:
