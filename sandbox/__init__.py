@@ -27,7 +27,7 @@ _ROOMS = {
     "Outcome": "outcome",
     "Patient": "wire.requests",
     "Point": "processes.debugging",
-    "Program": "job",
+    "ProgramJob": "job",
     "Raised": "outcome",
     "Refused": "outcome",
     "DebugControl": "processes.debugging",

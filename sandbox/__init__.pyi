@@ -9,7 +9,7 @@ from .job import Evaluation as Evaluation
 from .job import FunctionCall as FunctionCall
 from .job import Job as Job
 from .job import ModuleImport as ModuleImport
-from .job import Program as Program
+from .job import ProgramJob as ProgramJob
 from .job import SchemaRequest as SchemaRequest
 from .job import Then as Then
 from .job import Work as Work

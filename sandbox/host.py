@@ -17,7 +17,7 @@ from .code import SourceText
 from .confine import mounts
 from .confine.plan import ZygotePlan
 from .errors import ProtocolError, SandboxError, SandboxUnavailable
-from .job import Attempt, Attempts, Evaluation, Job, Program, SchemaRequest, Work
+from .job import Attempt, Attempts, Evaluation, Job, ProgramJob, SchemaRequest, Work
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
 from .portable.component import Tell, lacks
@@ -121,7 +121,7 @@ class Sandbox:
         ready = await self._prepare(job, message)
         if not isinstance(ready, _Ready):
             return ready
-        if isinstance(job.work, Evaluation | Program):
+        if isinstance(job.work, Evaluation | ProgramJob):
             ready.show(job.work)
         try:
             return ready.call.illustrated(await self._outcome(ready, job))
@@ -225,7 +225,7 @@ class _Ready:
         limits = kernel_limits(job.limits), job.limits.scratch
         return job.module, texts, job.access, job.access.identities, limits
 
-    def show(self, work: Evaluation | Program) -> None:
+    def show(self, work: Evaluation | ProgramJob) -> None:
         """Let frames name the code of an example, or of a program."""
         for label, text in work.labels:
             self.call.show(label, text)

@@ -64,7 +64,7 @@ class ModuleImport:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramJob:
     """Lines of Python that call `functions` by name: name → its parameters in order. It returns a dictionary.
 
     `kept` are names that it begins with, as JSON texts; at `began`, in seconds since the epoch, it first ran. Each
@@ -149,7 +149,7 @@ class Attempts:
 
 
 DEFAULT: Final = Limits()
-Work: TypeAlias = FunctionCall | Evaluation | ModuleImport | SchemaRequest | Program
+Work: TypeAlias = FunctionCall | Evaluation | ModuleImport | SchemaRequest | ProgramJob
 W = TypeVar("W", bound=Work | Attempts, covariant=True)
 
 
@@ -174,4 +174,4 @@ class Job(Generic[W]):
     @property
     def texts(self) -> tuple[str, ...]:
         """The code that is evaluated next to the module."""
-        return self.work.texts if isinstance(self.work, Evaluation | Attempts | Program) else ()
+        return self.work.texts if isinstance(self.work, Evaluation | Attempts | ProgramJob) else ()

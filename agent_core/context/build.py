@@ -157,8 +157,8 @@ class SystemMessage:
         return tuple(System("\n\n".join(section.text for section in half)) for half in halves if half)
 
     async def render(self, instructions: str, notes: str, window_chars: int) -> None:
-        """Render the message again; `notes` is about functions. Sections that leave the conversation no room are
-        shortened.
+        """Render the message again; `notes` is about the agent among others. Sections that leave the conversation no
+        room are shortened.
         """
         parts = [Section("instructions", POSITIONS["instructions"], instructions, leads=True)]
         parts.append(Section("functions", POSITIONS["functions"], notes))

@@ -20,7 +20,7 @@ _MOST_MODULES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionIndex:
+class PromptIndex:
     """The text of an index, and the names of the functions that it has a line for."""
 
     text: str
@@ -34,19 +34,21 @@ class FunctionIndex:
         room: int,
         ending: Callable[[Function], str],
         program: Sequence[Function] = (),
-    ) -> "FunctionIndex":
+    ) -> "PromptIndex":
         """Return the index of functions in this many bytes: the first of `order` that fit, and the others by module.
 
         Those of the `program` are listed by name, whatever the room.
         """
-        marks = _marks(Counter(map(ending, functions.values())))
         lines: dict[str, str] = {}
+        endings: dict[str, str] = {}
         for name in order:
-            line = line_of(functions[name], _marked(ending(functions[name]), marks))
-            room -= len(line.encode("utf-8", "replace")) + 1
+            line, end = line_of(functions[name]), ending(functions[name])
+            room -= len(f"{line}{end}".encode("utf-8", "replace")) + 1
             if room < 0:
                 break
-            lines[name] = line
+            lines[name], endings[name] = line, end
+        marks = _marks(Counter(endings.values()))
+        lines = {name: f"{line}{_marked(endings[name], marks)}" for name, line in lines.items()}
         listed = sorted(lines, key=lambda name: (functions[name].module, name))
         others = Counter(function.module for name, function in functions.items() if name not in lines)
         legend = "".join(f"\n{mark}:{text}" for text, mark in marks.items())

@@ -1,7 +1,8 @@
-"""The functions that the model is shown, in an order that changes as little as possible.
+"""The functions that the model is shown: tools and an index where it calls natively, else the functions themselves.
 
-Servers cache the longest unchanged prefix of a request, so a name keeps its place while it is shown,
-what is new goes last, and what must leave is what was used least recently.
+Servers cache the longest unchanged prefix of a request, so tools and index stay for a whole conversation. Of functions
+that are shown themselves, one keeps its place while it is shown, what is new goes last, and what must leave is what was
+used least recently.
 """
 
 import sys
@@ -13,7 +14,7 @@ from agent_core.model.reply import Mode
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function
 
-from .index import FunctionIndex
+from .index import PromptIndex
 
 FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})
 """Of the functions of memory, those that a model under a schema is shown: each costs it attention."""
@@ -21,11 +22,19 @@ FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace"
 CALLER: Final = "call_function"
 """By this, a function that is no tool is called: an agent that has it is shown a few tools and an index."""
 
-PROGRAM: Final = "run_program"
+RUN_PROGRAM: Final = "run_program"
 """By this, a few lines of Python that call functions are run."""
 
 TOOLS: Final = (
-    *("create_function", PROGRAM, CALLER, "list_functions", "introspect_function", "edit_function", "delete_function"),
+    *(
+        "create_function",
+        RUN_PROGRAM,
+        CALLER,
+        "list_functions",
+        "introspect_function",
+        "edit_function",
+        "delete_function",
+    ),
     *("reload_functions", "core_memory_append", "core_memory_replace", "conversation_search"),
     *("send_message", "ask_agent", "message_agent"),
 )
@@ -75,13 +84,13 @@ class Shown:
         self._uses = 0
         self._seen: object = None
         self._kept: frozenset[str] = frozenset()
-        self._withheld = (memory - FOR_SMALL_MODELS) | {CALLER, PROGRAM}
+        self._withheld = (memory - FOR_SMALL_MODELS) | {CALLER, RUN_PROGRAM}
         self._fitted = _NOT_FITTED
         self._known: frozenset[str] | None = None
         self._is_filled = False
         self._functions: Mapping[str, Function] = {}
         self._tools: tuple[FunctionShown, ...] | None = None
-        self._index: FunctionIndex | None = None
+        self._index: PromptIndex | None = None
         self.line: tuple[FunctionShown, ...] = ()
 
     def withhold(self, names: Collection[str]) -> None:
@@ -127,13 +136,13 @@ class Shown:
             self._tools = tuple(_lean(self._pinned[name].shown) for name in TOOLS if name in self._pinned)
         return self._tools
 
-    def index(self, room: int, *, is_kept: bool) -> FunctionIndex:
+    def index(self, room: int, *, is_kept: bool) -> PromptIndex:
         """Return the index in this many bytes, after `choose`; one that is kept is the index until `thaw`."""
         if self._index is not None:
             return self._index
         tools = {tool.name for tool in self.tools}
         program = [place.function for name, place in self._pinned.items() if name not in tools]
-        index = FunctionIndex.of(self._functions, self._by_use(self._functions), room, self._ending_of, program)
+        index = PromptIndex.of(self._functions, self._by_use(self._functions), room, self._ending_of, program)
         self._index = index if is_kept else None
         return index
 
@@ -142,17 +151,18 @@ class Shown:
         if self._index is None:
             return []
         new = [name for name in names if name in self._functions and name not in self._index.names]
-        self._told(*new)
+        self.tell(new)
         return [self._functions[name] for name in new]
 
-    def _told(self, *names: str) -> None:
+    def tell(self, names: Iterable[str]) -> None:
+        """Count functions as told: an answer or a notice says how they are called."""
         if self._index is not None:
-            self._index = FunctionIndex(self._index.text, self._index.names.union(names))
+            self._index = PromptIndex(self._index.text, self._index.names.union(names))
 
     @property
     def told(self) -> frozenset[str]:
-        """The functions of the workspace that the model was told of by text in this conversation."""
-        return self._index.names if self._index is not None else frozenset()
+        """The functions of the workspace that the model was told of by text, as far as they are there."""
+        return self._index.names & self._functions.keys() if self._index is not None else frozenset()
 
     def thaw(self) -> None:
         """Choose tools and index anew at the next step: a conversation begins, or what a server has cached is gone."""
@@ -222,7 +232,7 @@ class Shown:
         for name in sorted(names - self._known) if self._known is not None else ():
             self._uses += 1
             self._used.setdefault(name, self._uses)
-            self._told(name)
+            self.tell([name])
         self._known = names
 
     @property

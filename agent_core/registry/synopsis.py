@@ -33,13 +33,13 @@ def signature(function: Function) -> str:
     return one_line(line, _SIGNATURE_CHARS)
 
 
-def line_of(function: Function, ending: str = "") -> str:
-    """Return the signature with the beginning of the description, and what stands at its end."""
+def line_of(function: Function) -> str:
+    """Return the signature with the beginning of the description."""
     about = next(iter(bare_lines(function.description)), "")
     first = about.split(". ", 1)[0].split("; ", 1)[0].rstrip(". ")
     if len(first) > _LINE_CHARS:
         first = f"{first[:_LINE_CHARS].rsplit(' ', 1)[0]}…"
-    return f"{signature(function)}{': ' if first else ''}{visible(first)}{ending}"
+    return f"{signature(function)}{': ' if first else ''}{visible(first)}"
 
 
 def _parameter(name: str, schema: object, required: Collection[str]) -> str:

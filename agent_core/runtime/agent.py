@@ -422,8 +422,10 @@ class Agent:
 
     def show(self, functions: Iterable[str]) -> None:
         """Show the model these functions from the next step on, as if it had just called them."""
-        for function in reversed([*functions]):
-            self._loop.asker.shown.use(function)
+        names, shown = [*functions], self._loop.asker.shown
+        shown.tell(names)
+        for function in reversed(names):
+            shown.use(function)
 
     async def release(self, function: str) -> None:
         """Remove a function from this agent's own set; the file stays."""

@@ -186,7 +186,8 @@ class AgentLoop:
         for attempt in range(style.attempts + 1) if turn.verify and turn.step == 1 else ():
             before, fault = fault, ""
             if style.by_function(self.asker.mode) and not turn.client.split(reply.calls, 1).handed:
-                fault = style.first_fault(reply, {function.name for function in self.asker.functions()})
+                names = {function.name for function in self.asker.functions()} | self.asker.shown.told
+                fault = style.first_fault(reply, names)
             if not fault:
                 return reply
             if attempt == style.attempts:

@@ -22,7 +22,7 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.base.receipt import INSIDE, Receipt
 from agent_core.base.untrusted import one_line, visible
-from agent_core.context import beginning
+from agent_core.context import RUN_PROGRAM, beginning
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.kept_program import SeenProgram
@@ -33,7 +33,7 @@ from agent_core.functions.worker_api import arguments_text
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, TurnStore, Write
-from sandbox import CallEnded, Job, Patient, Program, Refused, RequestRefused, Returned
+from sandbox import CallEnded, Job, Patient, ProgramJob, Refused, RequestRefused, Returned
 from sandbox.code import Code
 from sandbox.processes.debugging import CallHooks
 from sandbox.wire.foreign import read_json
@@ -41,11 +41,11 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import without_handler
 from sandbox.wire.values import decode, read
 
-from .call_record import CallRecord, Done, PlannedProgram
+from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
 from .dispatch import Dispatcher, WorkspaceFunction
-from .turn import BEGAN, INNER_CALL, INNER_RESULT, KEPT, Turn, assistant, facts_entry
+from .helper_calls import ABOUT_HELPERS
+from .turn import BEGAN, INNER_CALL, INNER_RESULT, KEPT, Turn, assistant, facts_entry, unwrapped
 
-RUN_PROGRAM: Final = "run_program"
 MOST_CALLS: Final = 1_000
 """Inner calls of one program."""
 _TOLD: Final = 12  # inner calls that an error lists
@@ -53,7 +53,6 @@ _SHORT: Final = 100  # characters of a value in such a list
 _TEXT: Final = 2_000  # characters of an inner answer whose value is kept next to it
 _ROOM: Final = 512 << 10  # bytes of a reply for what is kept
 _CHANGES: Final = ("PlannedChange", "PlannedProgram", "PlannedMessage")
-_MAKES: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
 _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
 _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
 _LOOKED_AT: Final = 30  # programs of a conversation, when one is kept
@@ -119,7 +118,7 @@ class InnerRecord(CallRecord):
     """The record of one inner call: entries of the journal that are no part of the conversation."""
 
     def __init__(self, run: ProgramRun, number: int, call: Call, clock: Clock) -> None:
-        super().__init__(call, run.turn, clock, 4 << 20)
+        super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
         self._number = number
         self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: what crosses
@@ -196,12 +195,11 @@ class Programs:
         cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
         if cut is None or self.dispatcher is None:
             return False
-        wanted = [call for entry in entries if entry.kind == "assistant" for call in entry.payload["calls"]]
-        before = next((call for call in wanted if call["id"] == cut["call_id"]), None)
+        before = _asked_for(entries, str(cut["call_id"]))
         began = [entry.payload for entry in entries if entry.kind == BEGAN and entry.payload["id"] == cut["call_id"]]
         if before is None:
             return False
-        call = Call(f"again_{self._clock.new_id()[-12:]}", RUN_PROGRAM, str(before["arguments"]))
+        call = Call(f"again_{self._clock.new_id()[-12:]}", RUN_PROGRAM, before.arguments)
         if began:
             self._again[call.id] = str(began[0]["program"])
         await turn.append([assistant(Assistant("", (call,)))])
@@ -222,7 +220,7 @@ class Programs:
         run = await self._begun(record, snapshot, functions, program)
         if refusal := await self._approve(run, program):
             return await record.close(Refused(refusal), refusal)
-        work = Program(
+        work = ProgramJob(
             plan.code, {name: _parameters(function) for name, function in functions.items()}, kept, run.began
         )
         limits = replace(self._cage.limits, result=self._cage.limits.result + _ROOM)
@@ -251,7 +249,7 @@ class Programs:
             if callee is None:
                 continue
             is_host = callee.version is None
-            if is_host and (callee.function.returns in _CHANGES or name in _MAKES):
+            if is_host and (callee.function.returns in _CHANGES or name in ABOUT_HELPERS):
                 withheld.append(name)
             else:
                 functions[name] = callee.function
@@ -368,7 +366,7 @@ class Programs:
             text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
             text = answers.with_output(text, outcome.output)
         else:
-            text = await aside(1, lambda: answers.answer(replace(outcome, value=value), 4 << 20))
+            text = await aside(1, lambda: answers.answer(replace(outcome, value=value), MOST_CHARS))
         seen = _noted(outcome.value.get("seen"))
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
@@ -472,14 +470,20 @@ async def programs_like_the_last(store: TurnStore, agent: str) -> list[SeenProgr
     return runs
 
 
+def _asked_for(entries: Sequence[Entry], call: str) -> Call | None:
+    """Return a call as the model's reply has it, or as it means it where it goes by `call_function`."""
+    calls = [row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]]
+    row = next((row for row in calls if row["id"] == call), None)
+    return unwrapped(Call(row["id"], row["name"], row["arguments"])) if row is not None else None
+
+
 def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
     """Return a program as its call and result say it; None if it has no value."""
-    calls = [row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]]
     results = [entry.payload for entry in entries if entry.kind == "result" and entry.payload["call_id"] == call]
-    wanted = next((row for row in calls if row["id"] == call), None)
-    if wanted is None or not results or results[0]["outcome"] != "returned":
+    asked = _asked_for(entries, call)
+    if asked is None or not results or results[0]["outcome"] != "returned":
         return None
-    arguments, detail = read_json(wanted["arguments"]), results[0]["detail"]
+    arguments, detail = read_json(asked.arguments), results[0]["detail"]
     program = ProgramText.of(str(arguments.get("code"))) if isinstance(arguments, dict) else None
     return (
         SeenProgram(program, _noted(detail.get("seen")), decode(detail["value"]))

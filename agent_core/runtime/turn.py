@@ -477,7 +477,7 @@ def unwrapped(call: Call) -> Call:
     arguments = wanted.get("arguments") or {}
     if isinstance(arguments, dict):
         if HEARTBEAT in wanted:
-            arguments = {**arguments, HEARTBEAT: wanted[HEARTBEAT]}
+            arguments = {HEARTBEAT: wanted[HEARTBEAT], **arguments}
         arguments = json.dumps(arguments, ensure_ascii=False)
     return Call(call.id, name, arguments) if isinstance(arguments, str) else call
 

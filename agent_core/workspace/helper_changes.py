@@ -52,14 +52,14 @@ class HelperVerdict:
     problems: tuple[Problem, ...] = ()
     denied: str = ""
     back: str = field(default="", metadata=IF_SET)
-    form: str = field(default="", metadata=IF_SET)
+    signature: str = field(default="", metadata=IF_SET)
 
     @property
     def text(self) -> str:
         """The verdict as a model reads it."""
         found = "\n".join(map(str, self.problems))
         if self.admitted:
-            can = "" if self.deed == "deleted" else f" It can be called in your next step: {self.form}."
+            can = "" if self.deed == "deleted" else f" It can be called in your next step: {self.signature}."
             return "\n".join(filter(None, (f"The helper `{self.name}` was {self.deed}.{can}", found)))
         reason = self.denied or f"It was not {self.deed}; each problem says how to fix it."
         return "\n".join(filter(None, (f"The helper `{self.name}` was rejected. {reason}", found)))
@@ -163,8 +163,7 @@ class HelperChanges:
         if denied := await self._denied(deed, helper, text, proposal):
             return HelperVerdict(name, deed, admitted=False, problems=problems, denied=denied)
         await self._library.write(name, text, proposal.author, proposal.reason or deed)
-        form = signature(helper.function)
-        return HelperVerdict(name, deed, admitted=True, problems=problems, form=form)
+        return HelperVerdict(name, deed, admitted=True, problems=problems, signature=signature(helper.function))
 
     async def _judge(self, name: str, text: str, proposal: Proposal) -> tuple[Problem, ...]:
         helper = read_helper(name, text)

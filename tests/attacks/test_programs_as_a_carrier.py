@@ -48,6 +48,14 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
     assert {row.payload["name"] for row in records} == {"count_vowels"}
 
 
+async def test_a_program_cannot_make_a_function_by_call_function(at_desk: OpenDesk) -> None:
+    code = """code = 'def a(n: int) -> int: return n'
+call_function('create_function', {'function_name': 'a', 'function_code_with_docstring': code})"""
+    (told,), desk = await ran(at_desk, code, person=Person())
+    assert "cannot be called by another call" in told
+    assert "a" not in desk.workspace.workshop.names()
+
+
 async def test_a_no_keeps_every_call_of_the_program_from_the_file(at_desk: OpenDesk) -> None:
     person = Person(Decision("no"))
     (told,), desk = await ran(at_desk, "note('x')\nnote('y')", person=person)

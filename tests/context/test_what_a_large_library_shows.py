@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import OpenDesk
+from tests.context.long_talk import in_json
 from tests.kit import Ask, Repeat, Say, Seen, Wanted
 from tests.kit.desk import Desk
 
@@ -38,8 +39,9 @@ def library(count: int) -> list[str]:
     return parts
 
 
-async def opened(at_desk: OpenDesk, count: int, *replies: Any) -> Desk:
-    desk = await at_desk([*replies, Repeat(Say("Done."))], model__context_tokens=65_536)
+async def opened(at_desk: OpenDesk, count: int, *replies: Any, mode: str = "native") -> Desk:
+    done = Say("Done.") if mode == "native" else in_json("Done.")
+    desk = await at_desk([*replies, Repeat(done)], model__context_tokens=65_536, model__mode=mode)
     write(desk, count)
     await desk.workspace.workshop.reload()
     return desk
@@ -97,6 +99,35 @@ async def test_a_need_that_is_no_part_of_a_name_is_searched_by_meaning(at_desk: 
     desk = await opened(at_desk, 225, Ask(Wanted("list_functions", {"pattern": "cut the stream in two parts"})))
     await desk.say("Look for it.")
     assert "the best first" in desk.model.requests[-1].answers[-1]
+
+
+def chosen(desk: Desk) -> list[str]:
+    """The functions that a model under a schema may call, in their order."""
+    return [function.name for function in desk.agent._loop.asker.functions()]
+
+
+async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appended(at_desk: OpenDesk) -> None:
+    desk = await opened(at_desk, 225, mode="constrained")
+    await desk.say("Paint the engine, please.")
+    before = chosen(desk)
+    await desk.say("Weigh that museum.")
+    after = chosen(desk)
+    assert any(name.startswith("paint_engine") for name in before)
+    assert any(name.startswith("weigh_museum") for name in after)
+    staying = [name for name in before if name in after]
+    assert len(staying) >= len(before) - 5
+    assert after[: len(staying)] == staying
+    assert next(at for at, name in enumerate(before) if after[at] != name) >= len(before) - 5
+
+
+async def test_under_a_schema_what_was_called_stays_and_what_was_found_is_shown(at_desk: OpenDesk) -> None:
+    called = next(name for name in map(name_of, range(225)) if name.startswith("sign_border"))
+    desk = await opened(at_desk, 225, mode="constrained")
+    await desk.say("Do it.")
+    desk.agent.show([called])
+    await desk.say("Now look for the other: split a river.")
+    assert called in chosen(desk)
+    assert any(name.startswith("split_river") for name in chosen(desk))
 
 
 @pytest.mark.parametrize("count", [5, 20])

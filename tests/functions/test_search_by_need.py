@@ -188,3 +188,20 @@ def test_without_an_embedding_words_find(library: Path) -> None:
     (library / "knapper.toml").write_text('[memory]\nembedding = "none"\n')
     assert searched("which days get water", library)[0]["name"] == "water_plan"
     assert searched("irrigation schedule", library) == []
+
+
+async def test_a_function_whose_description_is_a_list_of_words_can_go_and_others_are_still_found(
+    at_desk: OpenDesk,
+) -> None:
+    desk = await at_desk([])
+    words = (
+        "page text date file list count sort word line mail price river garden engine planet ticket lesson novel " * 2
+    )
+    desk.put("words.py", f'def everything(of: str) -> str:\n    """{words}of and the can to."""\n    return of\n')
+    desk.put("pages.py", PAGES)
+    workshop = desk.workspace.workshop
+    await workshop.reload()
+    assert (await workshop.search("text of a web page", 5, ())).results
+    (desk.workspace.root / "functions" / "words.py").unlink()
+    await workshop.reload()
+    assert (await workshop.search("text of a web page", 5, ())).results[0].function.name == "fetch_page"

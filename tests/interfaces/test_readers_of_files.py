@@ -7,26 +7,10 @@ from typing import Any
 import pytest
 
 from tests.kit import scripted
-from tests.kit.desk import VOWELS
+from tests.kit.desk import HOLLOW, VOWELS
 from tests.kit.play import reading
 from tests.kit.program import knapper
 from tests.kit.steps import Seen, Step
-
-HOLLOW = '''\
-def send_mail(to: str, subject: str) -> str:
-    """Send a mail to somebody.
-
-    Args:
-        to: The address.
-        subject: What it is about.
-
-    >>> send_mail("ada@example.org", "Lunch")
-    'Sent "Lunch" to ada@example.org'
-    >>> send_mail("bob@example.org", "Late")
-    'Sent "Late" to bob@example.org'
-    """
-    return f'Sent "{subject}" to {to}'
-'''
 
 
 def by_description(seen: Seen) -> Step:

@@ -55,6 +55,21 @@ def shipping(weight: int, express: bool = False) -> int:
     return price + 4 if express else price
 '''
 """Its two examples leave open most of what it does."""
+HOLLOW = '''\
+def send_mail(to: str, subject: str) -> str:
+    """Send a mail to somebody.
+
+    Args:
+        to: The address.
+        subject: What it is about.
+
+    >>> send_mail("ada@example.org", "Lunch")
+    'Sent "Lunch" to ada@example.org'
+    >>> send_mail("bob@example.org", "Late")
+    'Sent "Late" to bob@example.org'
+    """
+    return f'Sent "{subject}" to {to}'
+'''
 
 
 def another(name: str) -> str:

@@ -1,5 +1,9 @@
 """A program that ran is kept as a function, whose examples are the calls and results that were seen."""
 
+from typing import Any
+
+import pytest
+
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers
@@ -16,10 +20,13 @@ WHOLE = "words = {}\nbest = max(words, key=count_vowels)\nbest + '!'"
 WORDS = "Find the word with the most vowels.\n\nArgs:\n    words: The words to compare."
 
 
-async def kept(at_desk: OpenDesk, *programs: str) -> tuple[list[str], str]:
+async def kept(at_desk: OpenDesk, *programs: str, by: str = "run_program") -> tuple[list[str], str]:
     """The answers to these programs and to keeping the last one, and the file that it made."""
     keep = {"function_name": "most_vowels", "function_code_with_docstring": WORDS, "from_program": True}
-    calls = [*(Wanted("run_program", {"code": code}) for code in programs), Wanted("create_function", keep)]
+    wanted: list[dict[str, Any]] = [{"code": code} for code in programs]
+    if by == "call_function":
+        wanted = [{"name": "run_program", "arguments": arguments} for arguments in wanted]
+    calls = [*(Wanted(by, arguments) for arguments in wanted), Wanted("create_function", keep)]
     desk = await at_desk([*map(Ask, calls), Repeat(Say("Done."))])
     lay_out(desk.workspace.root)
     await desk.workspace.workshop.reload()
@@ -28,8 +35,9 @@ async def kept(at_desk: OpenDesk, *programs: str) -> tuple[list[str], str]:
     return told, file.read_text("utf-8") if file.exists() else ""
 
 
-async def test_a_def_of_a_program_is_kept_with_the_calls_that_were_seen(at_desk: OpenDesk) -> None:
-    told, text = await kept(at_desk, DEF)
+@pytest.mark.parametrize("by", ["run_program", "call_function"])
+async def test_a_def_of_a_program_is_kept_with_the_calls_that_were_seen(at_desk: OpenDesk, by: str) -> None:
+    told, text = await kept(at_desk, DEF, by=by)
     assert ">>> most_vowels(['sky', 'queue', 'aha'])\n    'queue'" in text, told
     assert "from functions.letters import count_vowels" in text
 

@@ -8,7 +8,7 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import Desk, answers, of
 from tests.kit.program import knapper
-from tests.standing.support import PART_OTHERWISE, failing, part, standing_of, workplace
+from tests.standing.support import PART_OTHERWISE, failing, hides, part, standing_of, workplace
 
 
 async def in_quarantine(at_desk: OpenDesk, *script: object) -> tuple[Desk, Quarantined]:
@@ -26,6 +26,12 @@ async def test_failures_in_a_row_take_a_function_out_of_sight_and_tell_why(at_de
     assert news.failures == ("ZeroDivisionError: division by zero (3 ×)",)
     assert (news.worked_version, news.ways) == (news.version, ("release part",))
     assert await standing_of(desk) == "quarantined"
+
+
+async def test_a_new_conversation_does_not_show_what_is_in_quarantine(at_desk: OpenDesk) -> None:
+    desk, _ = await in_quarantine(at_desk, Expect(Say("Hm."), hides("part"), shows("by_import")))
+    await desk.agent.begin_anew()
+    await desk.say("Again.")
 
 
 async def test_a_function_in_quarantine_answers_a_call_with_why_and_what_to_do(at_desk: OpenDesk) -> None:
@@ -128,6 +134,7 @@ async def test_examples_run_by_the_gate_and_tests_are_no_real_calls(at_desk: Ope
 
 
 async def test_the_model_cannot_reach_one_in_quarantine_that_it_keeps_at_hand(at_desk: OpenDesk) -> None:
-    desk, _ = await in_quarantine(at_desk, Say("Gone."))
+    desk, _ = await in_quarantine(at_desk, Expect(Say("Gone."), hides("part")))
     await desk.agent.keep("part")
+    await desk.agent.begin_anew()
     assert answers(await desk.say("Again.")) == []

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.base.events import Text, Thought, Warned
+from agent_core.base.events import CallAnswered, Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
 from tests.kit.desk import VOWELS, ended, of
@@ -131,6 +131,26 @@ async def test_a_functions_own_parameter_of_that_name_is_passed_on_to_it(at_desk
     assert desk.model.requests[0].functions.count("beats") == 1
     assert "beats(request_heartbeat: int) -> int" in desk.model.requests[0].text
     assert ended(events).steps == 1
+
+
+@pytest.mark.parametrize(("arguments", "steps"), [({"request_heartbeat": 3}, 1), ('{"request_heartbeat": 3}', 1)])
+async def test_a_call_by_call_function_keeps_the_functions_own_argument(
+    at_desk: OpenDesk, arguments: object, steps: int
+) -> None:
+    wrapped = {"name": "beats", "arguments": arguments, "request_heartbeat": True}
+    desk = await memgpt(at_desk, [Ask(Wanted("call_function", wrapped))])
+    desk.put("beats.py", BEATS)
+    await desk.workspace.workshop.reload()
+    events = await desk.say("Beat.")
+    assert [(event.name, event.text) for event in of(CallAnswered, events)] == [("beats", "6")]
+    assert ended(events).steps == steps
+
+
+async def test_a_call_by_call_function_asks_for_another_step(at_desk: OpenDesk) -> None:
+    wrapped = {"name": "list_functions", "arguments": {}, "request_heartbeat": True}
+    desk = await memgpt(at_desk, [Ask(Wanted("call_function", wrapped)), send("These.")])
+    events = await desk.say("Go.")
+    assert (ended(events).steps, ended(events).reply) == (2, "These.")
 
 
 BEATS = '''\

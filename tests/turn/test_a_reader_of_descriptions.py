@@ -9,28 +9,13 @@ from agent_core.functions.service.judgment import Judgment
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit import Ask, Fail, Say, Script, Wanted
-from tests.kit.desk import SHIPPING, VOWELS, Desk, answers
+from tests.kit.desk import HOLLOW, SHIPPING, VOWELS, Desk, answers
 from tests.kit.play import reading
 from tests.kit.steps import Choose, Seen, Step
 
 CREATE = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}))
 RIGHT = {'count_vowels("audio")': "4", 'count_vowels("EEL")': "2"}
 WRONG = {**RIGHT, 'count_vowels("yes")': "2"}
-HOLLOW = '''\
-def send_mail(to: str, subject: str) -> str:
-    """Send a mail to somebody.
-
-    Args:
-        to: The address.
-        subject: What it is about.
-
-    >>> send_mail("ada@example.org", "Lunch")
-    'Sent "Lunch" to ada@example.org'
-    >>> send_mail("bob@example.org", "Late")
-    'Sent "Late" to bob@example.org'
-    """
-    return f'Sent "{subject}" to {to}'
-'''
 HONEST = HOLLOW.replace("Send a mail to somebody.", "Word the line that says that a mail was sent.")
 FOREIGN = HOLLOW.replace("Send a mail to somebody.", "Schickt eine Mail an jemanden.")
 

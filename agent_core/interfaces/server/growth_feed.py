@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from agent_core.base.messages import Call
+from agent_core.runtime.turn import unwrapped
 from agent_core.storage import Entry
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
@@ -51,7 +53,9 @@ def growth(agent: str, entries: Iterable[Entry]) -> list[Growth]:
             case "user":
                 wanted = entry
             case "assistant":
-                arguments.update((call["id"], call["arguments"]) for call in entry.payload.get("calls", []))
+                rows = entry.payload.get("calls", [])
+                calls = [unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows]
+                arguments.update((call.id, call.arguments) for call in calls)
             case _:
                 _answered(grown, agent, entry, wanted, arguments.pop(str(entry.payload.get("call_id")), ""))
     return list(grown.values())

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from agent_core.base import events
 from agent_core.base.events import Event
-from agent_core.base.messages import SEND
+from agent_core.base.messages import SEND, Call
 from agent_core.runtime.client_calls import CLIENT
-from agent_core.runtime.turn import RECEIPT, receipt_in
+from agent_core.runtime.turn import RECEIPT, receipt_in, unwrapped
 from agent_core.storage import EndedTurn, Entry, TurnStore
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
@@ -112,7 +112,8 @@ class JournalReader:
     def _replied(self, row: Entry) -> Event | None:
         self._step += 1
         calls = row.payload.get("calls", [])
-        self._arguments |= {call["id"]: call["arguments"] for call in calls}
+        meant = [unwrapped(Call(call["id"], call["name"], call["arguments"])) for call in calls]
+        self._arguments |= {call.id: call.arguments for call in meant}
         text = str(row.payload.get("text", ""))
         if not text:
             return None
