@@ -17,8 +17,8 @@ def count_vowels(text: str) -> int:
     \"\"\"
     return sum(letter in "aeiou" for letter in text.lower())
 
-- General: the user's case comes in as arguments. At least two examples with different results, worked out with care.
-- It runs in a sandbox with the standard library and pydantic. With `self` as first parameter it has \
+- General: the user's case comes in as arguments. Two or more examples with different results.
+- It runs in a sandbox with the standard library and pydantic. With `self` first it has \
 self.call("its_name", argument=value), self.progress(done, total, note), and self.scratch, a folder.
 - Of the world it has what the user grants. Write it as if it had that, host or path spelled out, in a module of its \
 own; the user is asked before it joins: self.fetch(url) with .text() and .json(), open() (a path of the user's is an \
