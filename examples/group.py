@@ -1,40 +1,23 @@
 """Two agents and you, as a group: each speaks in its own name, and who speaks next is said with the reason.
 
-python examples/group.py "Find a name for a bakery."
+python examples/group.py FOLDER "Find a name for a bakery."
 """
 
 import asyncio
+import shutil
 import sys
 from pathlib import Path
 
 from agent_core import Workspace, events
 
-FILES = {
-    "agents/writer.toml": 'purpose = "Has ideas, and writes them down."\n',
-    "agents/critic.toml": 'purpose = "Says what is wrong with an idea, and AGREED when nothing is."\n',
-    "groups/review.toml": """\
-purpose = "Agree on an idea."
-members = ["writer", "critic"]
-rules = ["addressed", "asked", "handoff"]
-choose = "least_recent"
-stop = { turns = 6, text = "AGREED" }
-limits = { tokens = 50000 }
-""",
-}
+TEAM = Path(__file__).parent / "team"
 
 
-def write_files() -> None:
-    """Write the files that are missing in the current folder."""
-    for name, text in FILES.items():
-        path = Path(name)
-        path.parent.mkdir(exist_ok=True)
-        if not path.exists():
-            path.write_text(text)
-
-
-async def main(message: str) -> None:
-    """Let the group talk."""
-    async with Workspace.open(".") as workspace:
+async def main(folder: Path, message: str) -> None:
+    """Let the group talk, in a copy of the example's workspace."""
+    if not (folder / "groups").exists():
+        shutil.copytree(TEAM, folder, dirs_exist_ok=True)
+    async with Workspace.open(folder) as workspace:
         group = await workspace.agent("review")
         async for event in group.turn(message):
             match event:
@@ -49,5 +32,4 @@ async def main(message: str) -> None:
 
 
 if __name__ == "__main__":
-    write_files()
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "Find a name for a bakery."))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "Find a name for a bakery."))

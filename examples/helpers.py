@@ -1,29 +1,22 @@
-"""A helper as a function: `helpers/vowel_finder.toml` is written, and the agent calls it. Needs a model.
+"""A helper as a function: the agent calls `team/helpers/vowel_finder.toml`. Needs a model.
 
 python examples/helpers.py FOLDER "Which words of 'queueing in the sky' have many vowels?"
 """
 
 import asyncio
+import shutil
 import sys
 from pathlib import Path
 
 from agent_core import Workspace, events
 
-HELPER = """\
-purpose = "Say which words of a text have at least so many vowels."
-inputs = { text = "str", least = "int = 3" }
-result = "list[str]"
-functions = ["count_*"]
-budget = { steps = 8, tokens = 20000, seconds = 60 }
-"""
+HELPERS = Path(__file__).parent / "team" / "helpers"
 
 
 async def main(folder: Path, question: str) -> None:
     """Open a workspace with a helper, and show what a turn spends in it."""
     Workspace.create(folder)
-    file = folder / "helpers" / "vowel_finder.toml"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(HELPER, "utf-8")
+    shutil.copytree(HELPERS, folder / "helpers", dirs_exist_ok=True)
     async with Workspace.open(folder) as workspace:
         agent = await workspace.agent()
         for name, helper in workspace.helpers.helpers.items():

@@ -31,7 +31,7 @@ def test_a_function_is_grown_by_hand(tmp_path: Path) -> None:
     [
         ("one_turn.py", ["Hello?"], "(replied after 1 steps; made: nothing)"),
         ("own_memory.py", [".", "Remind me to buy milk."], "To do:"),
-        ("group.py", ["@writer go."], "[writer: user addressed writer]"),
+        ("group.py", [".", "@writer go."], "[writer: user addressed writer]"),
     ],
 )
 def test_a_turn_is_taken(tmp_path: Path, example: str, arguments: list[str], shown: str) -> None:
