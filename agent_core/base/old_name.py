@@ -1,4 +1,4 @@
-"""What has the old name of this program, Toolwright, moved to the new one when it is first met, with a line about it.
+"""Moves what has the former name of this program to the new one when it is first met, with a line about it.
 
 All that is known of the old name is here. Another program has that name, too: only what this one wrote is moved.
 """

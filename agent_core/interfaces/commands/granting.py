@@ -1,4 +1,4 @@
-"""`knapper functions grant, revoke, grants`: what functions may reach, managed by the user."""
+"""`knapper functions grant`, `revoke` and `grants`: what functions may reach, managed by the user."""
 
 import shutil
 import sys

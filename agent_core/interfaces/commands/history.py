@@ -1,4 +1,4 @@
-"""`knapper functions history, diff, blame, rollback`, and the problems that keep a candidate out."""
+"""`knapper functions history`, `diff`, `blame` and `rollback`, and the problems that keep a candidate out."""
 
 import ast
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`knapper init, doctor, schema, state`: a workspace is made, and what is around it is looked at or taken over."""
+"""`knapper init`, `doctor`, `schema` and `state`: make a workspace, and look at what is around it."""
 
 from functools import partial
 from pathlib import Path
