@@ -37,7 +37,24 @@ def add_extra(extra: str) -> str:
     return _pip("install", *(["-e"] if _is_editable() else []), wanted)
 
 
-def reinstall() -> str:
+def reinstall(package: str) -> str:
+    """Return the command that installs a package anew on which the program depends, in a version that fits."""
+    wanted = next(
+        (
+            line
+            for line in _requirements()
+            if line.startswith(package) and not re.match(r"[\w.-]", line[len(package) :])
+        ),
+        package,
+    )
+    if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
+        return f"pipx runpip {shlex.quote(venv.parent.name)} install --upgrade --force-reinstall {shlex.quote(wanted)}"
+    if _uv_receipt() is not None:
+        return f"uv tool upgrade --reinstall-package {package} {_NAME}"
+    return _pip("install", "--upgrade", "--force-reinstall", wanted)
+
+
+def reinstall_program() -> str:
     """Return the command that installs this copy anew, without what it depends on."""
     if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
         return f"pipx reinstall {shlex.quote(venv.parent.name)}"

@@ -120,6 +120,7 @@ METADATA = """\
 Metadata-Version: 2.4
 Name: knapper
 Version: 0.1.0
+Requires-Dist: sqlite-vec<0.2,>=0.1.9
 Requires-Dist: starlette<2,>=1.10; extra == "server"
 Requires-Dist: uvicorn>=0.54; extra == "server"
 Requires-Dist: mcp<3,>=2.2; extra == "mcp"
@@ -207,8 +208,13 @@ def test_a_copy_with_missing_files_is_installed_anew_from_where_it_came(
     tmp_path: Path, origin: dict[str, object], files: dict[str, str], command: str
 ) -> None:
     (clone := tmp_path / "the clone").mkdir()
-    said = hinted(tmp_path, {"url": clone.as_uri(), **origin}, files, "reinstall()")
+    said = hinted(tmp_path, {"url": clone.as_uri(), **origin}, files, "reinstall_program()")
     assert said == command.format(clone="the clone")
+
+
+def test_a_package_that_is_broken_is_named_in_a_version_that_fits(tmp_path: Path) -> None:
+    command = hinted(tmp_path, None, {}, "reinstall('sqlite-vec')")
+    assert command == "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'"
 
 
 def test_an_installation_without_extras_brings_fewer_than_48_packages() -> None:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.base.own_installation import reinstall
+from agent_core.base.own_installation import reinstall_program
 from sandbox.wire.foreign import LOOSE, read_json
 
 from .embedder import EmbeddingUnavailable
@@ -38,7 +38,7 @@ def _load() -> Encode:
         factors = numpy.load(_FOLDER / "factors.npy")
     except OSError as error:
         said = f"`{error.filename}`, which holds the default embedding, cannot be read: {error.strerror}."
-        raise EmbeddingUnavailable(said, fix=f"Type: {reinstall()}") from error
+        raise EmbeddingUnavailable(said, fix=f"Type: {reinstall_program()}") from error
 
     def encode(texts: list[str]) -> Any:  # Any: a numpy matrix
         numbers = map(pieces.numbers, texts)
