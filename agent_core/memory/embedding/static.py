@@ -22,6 +22,7 @@ _FOLDER: Final = Path(__file__).with_name("wordllama")
 _SPACE: Final = "▁"
 _WORD: Final = re.compile(f"{_SPACE}*[^{_SPACE}]+|{_SPACE}+")  # no piece goes on after a word's end
 _LONGEST_KEPT: Final = 32  # characters of a word whose pieces are remembered
+_LONGEST: Final = 20_000  # characters of a text that are read: the average of more words says no more of it
 _KEPT: Final = 50_000  # words; with more of them, all are forgotten
 
 
@@ -57,9 +58,9 @@ class WordPieces:
         self._of_words: dict[str, list[int]] = {}
 
     def numbers(self, text: str) -> list[int]:
-        """Return the numbers of a text's pieces; what is in no piece counts as its bytes."""
+        """Return the numbers of the pieces of a text's beginning; what is in no piece counts as its bytes."""
         found: list[int] = []
-        for word in _WORD.findall(_SPACE + text.replace(" ", _SPACE)):
+        for word in _WORD.findall(_SPACE + text[:_LONGEST].replace(" ", _SPACE)):
             numbers = self._of_words.get(word)
             if numbers is None:
                 numbers = [number for piece in self._joined(word) for number in self._with_bytes(piece)]
