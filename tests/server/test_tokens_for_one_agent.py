@@ -337,7 +337,10 @@ async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message
     third = await neighbors.asks("POST", f"{API}/functions/snip/call", body={"arguments": {"text": "a"}})
     assert third.json()["quarantined"]["name"] == "snip"
     words = ["functions", "call", "clip", "--args", TEXTS["args"]]
-    assert "kept failing and is quarantined" in (await neighbors.asks("POST", f"{API}/commands", body={"words": words})).text
+    assert (
+        "kept failing and is quarantined"
+        in (await neighbors.asks("POST", f"{API}/commands", body={"words": words})).text
+    )
 
 
 async def test_no_other_door_shows_or_changes_anything_of_another_agent(
