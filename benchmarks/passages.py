@@ -2,7 +2,7 @@
 
 Sentences come from the files (JSON, JSON lines or text; also `BENCH_SENTENCES`, paths with `:` between), and are
 put together anew until there are enough distinct passages; without files they are made of a vocabulary by Zipf's law.
-Vectors are wordllama's where it is installed. FTS5 and a product with all vectors are the references.
+Vectors are the default model's. FTS5 and a product with all vectors are the references.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import numpy as np
 from agent_core.base.clock import Clock
 from agent_core.storage import PassageRow, SavePassages, SaveVectors, Store, open_store
 from benchmarks.measure import Row, line, median_ms, timed
-from benchmarks.passages_texts import Floats, Texts, embed, exact_scores, note_on_vectors, texts
+from benchmarks.passages_texts import Floats, Texts, embed, exact_scores, texts
 from tests.kit.postgres import Server
 
 SMALL, BATCH, SPACE = 10, 1000, "bench"
@@ -66,7 +66,7 @@ def main() -> None:
 
 async def measure(folder: Path, found: Texts, server: Server | None = None) -> tuple[list[Row], dict[str, float]]:
     """All rows, and all shares."""
-    vectors = Vectors(embed(found.passages), embed(found.questions))
+    vectors = Vectors(await embed(found.passages), await embed(found.questions))
     path = server.url() if server else folder / "state.db"
     async with open_store(path, clock=Clock()) as store:
         small = len(found.passages) // SMALL
@@ -147,9 +147,7 @@ class Search:
         words = await timed(self._words("large", ["first"]))
         return [
             Row("words: the first search of a process", 1000 * words),
-            Row(
-                f"vectors{note_on_vectors()}: the first search of a process", 1000 * await timed(self._near("large", 0))
-            ),
+            Row("vectors: the first search of a process", 1000 * await timed(self._near("large", 0))),
         ]
 
     async def _words(self, agent: str, words: Sequence[str]) -> list[int]:
@@ -189,10 +187,10 @@ class Search:
         for number in range(len(asked)):  # apart: the product's own threads go on turning for a while
             await product.add(self._product(number))
         return [
-            Row(f"vectors{note_on_vectors()}", near.ms),
+            Row("vectors", near.ms),
             Row("  in processor time", near.worked_ms, "among a tenth", near.times(small)),
             Row("  by a product with all float32", product.ms, "ours, processor time", product.times(near)),
-            Row(f"words and vectors{note_on_vectors()}", both.ms, aim=30),
+            Row("words and vectors", both.ms, aim=30),
             Row("  in processor time", both.worked_ms),
         ]
 
@@ -230,7 +228,7 @@ class Search:
             len({seq - offset for seq in await self._near("large", number)} & await self._product(number))
             for number in range(len(found.questions))
         ]
-        shares = {f"vectors{note_on_vectors()}: recall@10 against all float32": sum(near) / TOP / len(near)}
+        shares = {"vectors: recall@10 against all float32": sum(near) / TOP / len(near)}
         for what, asked in (("natural questions", found.asked), ("very frequent words", found.frequent)):
             best = exact_scores(found.words, asked)
             hits = [await self._store.search_words("archival", "large", words, TOP) for words in asked]

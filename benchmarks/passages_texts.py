@@ -1,7 +1,5 @@
 """The passages that benchmarks.passages searches, of sentences given or made, and an exact search to compare with."""
 
-import importlib
-import importlib.util
 import json
 import random
 import re
@@ -17,9 +15,10 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from agent_core.memory.embedding import embedder
+
 STOPPED, FREQUENT = 60, 40  # so many most frequent words stand for stop words, and so many for very frequent ones
 VOCABULARY, SENTENCES = 20_000, 8_000
-WIDTH, CENTRES = 256, 500
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 
@@ -91,23 +90,11 @@ def made(chance: random.Random) -> Iterator[str]:
         yield " ".join(chance.choices(words, cum_weights=weights, k=chance.randint(6, 14)))
 
 
-def note_on_vectors() -> str:
-    """Return what the names of figures about vectors must add: nothing if they are a model's."""
-    return "" if importlib.util.find_spec("wordllama") else " (made up: wordllama is not installed)"
-
-
-def embed(passages: Sequence[str]) -> Floats:
-    """By wordllama; where it is not installed, noise about centres."""
-    if not note_on_vectors():
-        package = importlib.import_module("wordllama")
-        model = package.WordLlama.load(cache_dir=Path(str(package.__file__)).parent, disable_download=True)
-        found: Floats = np.asarray(model.embed(list(passages), norm=True), np.float32)
-        return found
-    chance = np.random.default_rng(7)
-    centres = np.random.default_rng(8).standard_normal((CENTRES, WIDTH))
-    drawn = centres[chance.integers(CENTRES, size=len(passages))] + chance.standard_normal((len(passages), WIDTH))
-    noise: Floats = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
-    return noise
+async def embed(passages: Sequence[str]) -> Floats:
+    """By the default model."""
+    model = embedder("wordllama")
+    assert model is not None
+    return np.stack([np.frombuffer(vector, np.float32) for vector in await model.embed(passages)])
 
 
 def exact_scores(rows: Sequence[str], asked: Sequence[Sequence[str]]) -> list[list[float]]:

@@ -23,8 +23,7 @@ _EXTRA_OF: Final = re.compile(r"(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['\"](?P
 
 def add_extra(extra: str) -> str:
     """Return the command that adds what an extra of the program needs."""
-    source = _source()
-    source = source if "://" in source else _shown(Path(source)) if source else ""
+    source = _shown_source()
     packages = _packages(extra) or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # where nothing says what it needs
     if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
         return f"pipx inject {shlex.quote(venv.parent.name)} {shlex.join(packages)}"
@@ -53,6 +52,16 @@ def reinstall(package: str) -> str:
     if _uv_receipt() is not None:
         return f"uv tool upgrade --reinstall-package {package} {_NAME}"
     return _pip("install", "--upgrade", "--force-reinstall", wanted)
+
+
+def reinstall_program() -> str:
+    """Return the command that installs this copy anew, without what it depends on."""
+    if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
+        return f"pipx reinstall {shlex.quote(venv.parent.name)}"
+    if _uv_receipt() is not None:
+        return f"uv tool upgrade --reinstall-package {_NAME} {_NAME}"
+    source = _shown_source() or "FOLDER_OF_THE_PROGRAM"
+    return _pip("install", "--force-reinstall", "--no-deps", *(["-e"] if _is_editable() else []), source)
 
 
 def origin() -> str:
@@ -84,6 +93,11 @@ def _source() -> str:
     if url:
         return url
     return str(_CLONE) if (_CLONE / "pyproject.toml").is_file() else ""
+
+
+def _shown_source() -> str:
+    source = _source()
+    return source if not source or "://" in source else _shown(Path(source))
 
 
 def _shown(path: Path) -> str:

@@ -7,9 +7,11 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 LOOKED_AT = (
@@ -118,7 +120,7 @@ METADATA = """\
 Metadata-Version: 2.4
 Name: knapper
 Version: 0.1.0
-Requires-Dist: wordllama<0.5,>=0.4.0
+Requires-Dist: sqlite-vec<0.2,>=0.1.9
 Requires-Dist: starlette<2,>=1.10; extra == "server"
 Requires-Dist: uvicorn>=0.54; extra == "server"
 Requires-Dist: mcp<3,>=2.2; extra == "mcp"
@@ -186,6 +188,41 @@ def test_in_the_clone_itself_the_hint_is_short(tmp_path: Path) -> None:
     assert hinted(tmp_path, {"url": tmp_path.as_uri(), "dir_info": {}}, {}) == "pip install '.[server]'"
 
 
+@pytest.mark.parametrize(
+    ("origin", "files", "command"),
+    [
+        pytest.param({"dir_info": {}}, {}, "pip install --force-reinstall --no-deps '{clone}'", id="folder"),
+        pytest.param(
+            {"dir_info": {"editable": True}}, {}, "pip install --force-reinstall --no-deps -e '{clone}'", id="editable"
+        ),
+        pytest.param({"dir_info": {}}, {"pipx_metadata.json": "{}"}, "pipx reinstall knapper", id="pipx"),
+        pytest.param(
+            {"dir_info": {}},
+            {"uv-receipt.toml": RECEIPT},
+            "uv tool upgrade --reinstall-package knapper knapper",
+            id="uv-tool",
+        ),
+    ],
+)
+def test_a_copy_with_missing_files_is_installed_anew_from_where_it_came(
+    tmp_path: Path, origin: dict[str, object], files: dict[str, str], command: str
+) -> None:
+    (clone := tmp_path / "the clone").mkdir()
+    said = hinted(tmp_path, {"url": clone.as_uri(), **origin}, files, "reinstall_program()")
+    assert said == command.format(clone="the clone")
+
+
 def test_a_package_that_is_broken_is_named_in_a_version_that_fits(tmp_path: Path) -> None:
-    command = hinted(tmp_path, None, {}, "reinstall('wordllama')")
-    assert command == "pip install --upgrade --force-reinstall 'wordllama<0.5,>=0.4.0'"
+    command = hinted(tmp_path, None, {}, "reinstall('sqlite-vec')")
+    assert command == "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'"
+
+
+def test_an_installation_without_extras_brings_fewer_than_48_packages() -> None:
+    installed, waiting = set[str](), ["knapper"]
+    while waiting:
+        if (name := project(waiting.pop())) not in installed:
+            installed.add(name)
+            needed = map(Requirement, distribution(name).requires or [])
+            waiting += [need.name for need in needed if need.marker is None or need.marker.evaluate({"extra": ""})]
+    assert len(installed) < 48
+    assert not installed & {"wordllama", "tokenizers", "requests", "huggingface-hub"}

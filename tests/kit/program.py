@@ -44,7 +44,6 @@ FORKING.set_forkserver_preload(
         "numpy",
         "prompt_toolkit.input.vt100",
         "stringprep",
-        "tokenizers",
         "tomllib",
     ]
 )

@@ -39,7 +39,26 @@ from .test_what_the_page_asks import DOUBLE, create
 
 Json = dict[str, Any]
 MINE, OTHER, TALK, GROUP = "mine", "main", "main--private", "crew"
+NO_TALK: Final = "mine--apart"
+"""An agent that is named as a conversation of one's own, and is none."""
 SECRET: Final = "zorblaxquiver"
+DROP: Final = '''
+def drop(text: str) -> str:
+    """Return the part of a text after its first colon.
+
+    Args:
+        text: The text.
+
+    Examples:
+        >>> drop("a:1")
+        '1'
+        >>> drop("x:y")
+        'y'
+    """
+    if ":" not in text:
+        raise ValueError(f"there is no colon in {text}")
+    return text.partition(":")[2]
+'''
 FUNCTIONS: Final = f'''
 def shout(text: str) -> str:
     """Return a text twice, louder.
@@ -73,22 +92,9 @@ def pick(text: str) -> str:
             return letter
     raise ValueError(f"there is no digit in {{text}}")
 
-
-def drop(text: str) -> str:
-    """Return the part of a text after its first colon.
-
-    Args:
-        text: The text.
-
-    Examples:
-        >>> drop("a:1")
-        '1'
-        >>> drop("x:y")
-        'y'
-    """
-    if ":" not in text:
-        raise ValueError(f"there is no colon in {{text}}")
-    return text.partition(":")[2]
+{DROP}
+{DROP.replace("drop", "snip")}
+{DROP.replace("drop", "clip")}
 {READS}
 '''
 CREW: Final = f'members = ["{MINE}", "{OTHER}"]\npurpose = "Keeps {SECRET}."\n'
@@ -175,7 +181,7 @@ class Neighbors:
 async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Neighbors]:
     root = tmp_path_factory.mktemp("neighbors")
     files = {"functions/kept.py": FUNCTIONS, f"groups/{GROUP}.toml": CREW, "helpers/twice.toml": HELPER}
-    files |= {f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, "third")}
+    files |= {f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, "third", NO_TALK)}
     for path, text in files.items():
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text(text)
@@ -183,7 +189,7 @@ async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandb
         create(DOUBLE),
         Ask(Wanted("shout", {"text": SECRET})),
         Ask(*(Wanted("pick", {"text": f"{SECRET} {letter}"}) for letter in "abc")),
-        Ask(*(Wanted("drop", {"text": f"{SECRET} {letter}"}) for letter in "ab")),
+        Ask(*(Wanted(name, {"text": f"{SECRET} {x}"}) for name in ("drop", "snip", "clip") for x in "ab")),
         Say(f"I keep {SECRET}."),
         Ask(Wanted("ask_agent", {"agent": "third", "question": f"What is {SECRET}?"})),
         Ask(Wanted("first_line", {"path": f"{SECRET}.txt"})),
@@ -198,7 +204,7 @@ async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandb
         async with server(root, model, one_sandbox, standing__quarantine_failures=3) as started:
             mine = await started.as_("mine", *SCOPES, agents=(MINE, GROUP))
             places = await _planted(started)
-            yield Neighbors(started, mine, places, (SECRET, TALK, *places.pop("turn")))
+            yield Neighbors(started, mine, places, (SECRET, TALK, NO_TALK, *places.pop("turn")))
             for question in (await started.client.get(f"{API}/approvals")).json()["approvals"]:
                 await started.client.post(f"{API}/approvals/{question['id']}", json={"answer": "no"})
 
@@ -307,7 +313,7 @@ async def test_all_of_it_is_there_for_a_token_for_all_agents(neighbors: Neighbor
 async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbors: Neighbors) -> None:
     everyone = (await neighbors.all.get(f"{API}/calls")).json()["calls"]
     mine = (await neighbors.asks("GET", f"{API}/calls")).json()["calls"]
-    assert (len(everyone), [call["arguments"] for call in mine]) == (8, [{"text": "a"}, {"text": "mine"}])
+    assert (len(everyone), [call["arguments"] for call in mine]) == (12, [{"text": "a"}, {"text": "mine"}])
     shout = f"{API}/calls/{mine[1]['call']}"
     assert (await neighbors.asks("GET", shout)).json()["arguments"] == {"text": "mine"}
     assert (await neighbors.asks("POST", f"{shout}/replay", body={})).json()["same"]
@@ -322,12 +328,19 @@ async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbo
 
 
 async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message(neighbors: Neighbors) -> None:
-    """The other agent let `drop` fail twice, and this one's call was the third."""
+    """The other agent let `drop`, `snip` and `clip` fail twice, and this one's call was the third."""
     said = (await neighbors.asks("GET", f"{API}/agents/{MINE}/messages")).json()["messages"]
     told = " ".join(str(row.get("text")) for row in said)
     assert "ValueError (3 ×)" in told  # of `pick`, which only the other one called
     assert "ValueError (2 ×)" in told
     assert "ValueError: there is no colon in a" in told
+    third = await neighbors.asks("POST", f"{API}/functions/snip/call", body={"arguments": {"text": "a"}})
+    assert third.json()["quarantined"]["name"] == "snip"
+    words = ["functions", "call", "clip", "--args", TEXTS["args"]]
+    assert (
+        "kept failing and is quarantined"
+        in (await neighbors.asks("POST", f"{API}/commands", body={"words": words})).text
+    )
 
 
 async def test_no_other_door_shows_or_changes_anything_of_another_agent(

@@ -347,6 +347,9 @@ class ServerConnection:
             command[at] = str(path)
             if not any(path.is_relative_to(place) for place in allowed):
                 folders.append(str(path if path.is_dir() or not _is_narrow(path.parent) else path.parent))
+        folder = _folder_of_script(Path(program), is_installed="/" not in self.entry.command[0])
+        if folder is not None and not any(folder.is_relative_to(place) for place in allowed):
+            folders.append(str(folder))
         if command == [*self.entry.command] and not folders:
             return ""
         options = {"--secret": self.entry.secrets, "--read": (*self.entry.read, *folders), "--write": self.entry.write}
@@ -356,7 +359,7 @@ class ServerConnection:
         outside = " and ".join(fence(folder, 200) for folder in dict.fromkeys(folders))
         why = "It starts in a folder of its own, so its command needs whole paths. Type:"
         if folders:
-            why = f"It may not read {outside}, which its command names. Type:"
+            why = f"It may not read {outside}, which its command names or lies in. Type:"
         return f"{why}\nknapper mcp add {self.name} {shlex.join([*given, '--', *command])}"
 
     def _path_in(self, word: str) -> Path | None:
@@ -381,6 +384,19 @@ def _around(program: Path) -> Path:
     is_environment = (folder / "pyvenv.cfg").is_file() or (program.parent.name == "bin" and (folder / "lib").is_dir())
     is_of_user = Path.home().is_relative_to(folder) or folder == Path.home() / ".local"
     return folder if is_environment and not is_of_user else program
+
+
+def _folder_of_script(program: Path, *, is_installed: bool) -> Path | None:
+    """Return the folder where a program that is a script finds what it starts, as those of version managers do."""
+    try:
+        with program.open("rb") as file:
+            is_script = file.read(2) == b"#!"
+    except OSError:
+        return None
+    if not is_script or _around(program) != program:
+        return None
+    folder = program.parents[1] if is_installed else program.parent
+    return folder if _is_narrow(folder) else None
 
 
 def _is_narrow(folder: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import IntegrityError
 from agent_core.base.offload import LARGE
-from agent_core.base.own_installation import add_extra, reinstall
+from agent_core.base.own_installation import add_extra
 from agent_core.base.untrusted import whole_characters
 
 from .embedder import Embedder, EmbeddingUnavailable
@@ -79,14 +79,13 @@ def read_verified(path: Path, sha256: str, extra: str) -> bytes:
     return content
 
 
-def folder_of(package: str, extra: str = "") -> Path:
-    """Return where a package is installed, without importing it.
+def folder_of(package: str, extra: str) -> Path:
+    """Return where a package of an extra is installed, without importing it.
 
     Raises:
         EmbeddingUnavailable: it is not.
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        command = add_extra(extra) if extra else reinstall(package)
-        raise EmbeddingUnavailable(f"The package `{package}` is not installed.", fix=f"Type: {command}")
+        raise EmbeddingUnavailable(f"The package `{package}` is not installed.", fix=f"Type: {add_extra(extra)}")
     return Path(spec.origin).parent

@@ -1,26 +1,29 @@
-"""wordllama: the average of one vector per word piece. 0.06 ms a text, with the weights in its wheel.
+"""The default model: the average of one vector per word piece, with `wordllama`'s vectors. 0.06 ms a text.
 
-Its files are read without the package itself, whose import takes longer than reading them: it brings a web client for
-files that are not there, and its search for the tokenizer ends in the network. The weights are mapped, not copied.
+They are taken out of that package when this one is built (`setup.py`), as bytes and a factor for each piece, and
+mapped, not copied.
 """
 
+import heapq
+import re
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from struct import Struct
 from typing import Any, Final
 
-from agent_core.base.own_installation import reinstall
+from agent_core.base.own_installation import reinstall_program
 from sandbox.wire.foreign import LOOSE, read_json
 
 from .embedder import EmbeddingUnavailable
-from .local import Encode, LocalEmbedder, folder_of
+from .local import Encode, LocalEmbedder
 
 DIMS = 256
-_WEIGHTS: Final = f"weights/l2_supercat_{DIMS}.safetensors"
-_TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
-_TYPES: Final = {"F16": "<f2", "F32": "<f4"}
-_LONGEST: Final = 1 << 20  # bytes of such a description
-_LENGTH: Final = Struct("<Q")  # of the description that a file of tensors begins with
+_FOLDER: Final = Path(__file__).with_name("wordllama")
+_SPACE: Final = "▁"
+_WORD: Final = re.compile(f"{_SPACE}*[^{_SPACE}]+|{_SPACE}+")  # no piece goes on after a word's end
+_LONGEST_KEPT: Final = 32  # characters of a word whose pieces are remembered
+_LONGEST: Final = 20_000  # characters of a text that are read: the average of more words says no more of it
+_KEPT: Final = 50_000  # words; with more of them, all are forgotten
 
 
 def wordllama() -> LocalEmbedder:
@@ -29,29 +32,74 @@ def wordllama() -> LocalEmbedder:
 
 
 def _load() -> Encode:
-    folder = folder_of("wordllama")
-    numpy, tokenizers = import_module("numpy"), import_module("tokenizers")
+    numpy = import_module("numpy")
     try:
-        tokenizer = tokenizers.Tokenizer.from_buffer((folder / _TOKENIZER).read_bytes())
-        weights = _mapped(folder / _WEIGHTS, "embedding.weight")
+        pieces = WordPieces(read_json((_FOLDER / "pieces.json").read_bytes(), LOOSE))
+        vectors = numpy.asarray(numpy.load(_FOLDER / "vectors.npy", mmap_mode="r"))
+        factors = numpy.load(_FOLDER / "factors.npy")
     except OSError as error:
-        said = f"`{Path(str(error.filename)).name}` of the package `wordllama` cannot be read: {error.strerror}."
-        raise EmbeddingUnavailable(said, fix=f"Type: {reinstall('wordllama')}") from error
+        said = f"`{error.filename}`, which holds the default embedding, cannot be read: {error.strerror}."
+        raise EmbeddingUnavailable(said, fix=f"Type: {reinstall_program()}") from error
 
-    def encode(texts: list[str]) -> Any:
-        encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        rows = numpy.stack([weights[encoding.ids].astype("<f4").mean(0) for encoding in encodings])
+    def encode(texts: list[str]) -> Any:  # Any: a numpy matrix
+        numbers = map(pieces.numbers, texts)
+        rows = numpy.stack([(vectors[found] * factors[found]).mean(0) for found in numbers])
         return rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
 
     return encode
 
 
-def _mapped(path: Path, name: str) -> Any:  # Any: a numpy matrix
-    """Return a tensor of a file, of which only the rows that are looked at are read."""
-    numpy = import_module("numpy")
-    with path.open("rb") as file:
-        (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-        tensor = read_json(file.read(min(length, _LONGEST)), LOOSE)[name]
-    start = _LENGTH.size + length + tensor["data_offsets"][0]
-    mapped = numpy.memmap(path, _TYPES[tensor["dtype"]], mode="r", offset=start, shape=tuple(tensor["shape"]))
-    return numpy.asarray(mapped)
+class WordPieces:
+    """The pieces of a vocabulary: the lower the number, the sooner a piece is joined, and those of blanks last."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self._numbers = {piece: number for number, piece in enumerate(pieces)}
+        self._ranks = {piece: number + len(pieces) * (not piece.strip(_SPACE)) for number, piece in enumerate(pieces)}
+        self._of_words: dict[str, list[int]] = {}
+
+    def numbers(self, text: str) -> list[int]:
+        """Return the numbers of the pieces of a text's beginning; what is in no piece counts as its bytes."""
+        found: list[int] = []
+        for word in _WORD.findall(_SPACE + text[:_LONGEST].replace(" ", _SPACE)):
+            numbers = self._of_words.get(word)
+            if numbers is None:
+                numbers = [number for piece in self._joined(word) for number in self._with_bytes(piece)]
+                if len(word) <= _LONGEST_KEPT:
+                    if len(self._of_words) >= _KEPT:
+                        self._of_words.clear()
+                    self._of_words[word] = numbers
+            found += numbers
+        return found
+
+    def _joined(self, word: str) -> list[str]:
+        """Join neighbors, those with the lowest number first and then the leftmost, until no two are a piece."""
+        pieces, end = list(word), len(word)
+        before, after = list(range(-1, end - 1)), list(range(1, end + 1))
+        waiting: list[tuple[int, int, int]] = []
+
+        def offer(left: int, right: int) -> None:
+            if left >= 0 and right < end and (rank := self._ranks.get(pieces[left] + pieces[right])) is not None:
+                heapq.heappush(waiting, (rank, left, len(pieces[left]) + len(pieces[right])))
+
+        for left in range(end - 1):
+            offer(left, left + 1)
+        while waiting:
+            _rank, left, length = heapq.heappop(waiting)
+            right = after[left]
+            if not pieces[left] or right >= end or len(pieces[left]) + len(pieces[right]) != length:
+                continue  # one of the two was joined with another meanwhile
+            pieces[left] += pieces[right]
+            pieces[right] = ""
+            after[left] = after[right]
+            if after[left] < end:
+                before[after[left]] = left
+            offer(before[left], left)
+            offer(left, after[left])
+        return [piece for piece in pieces if piece]
+
+    def _with_bytes(self, piece: str) -> Iterator[int]:
+        number = self._numbers.get(piece)
+        if number is not None:
+            yield number
+        else:
+            yield from (self._numbers[f"<0x{byte:02X}>"] for byte in piece.encode())
