@@ -99,6 +99,12 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
     return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
 
 
+def redirected(where: str, place: str) -> ModelError:
+    """Return the error for a redirect that would lead to another place than the one that the user chose."""
+    message = f"{where} redirects to {one_line(place)}, which is not followed: nothing was sent to it."
+    return ModelError(message, fix="If you trust that address, set it as `model.base_url`.")
+
+
 def _final(status: int, message: str, words: str, kind: type[ModelError]) -> ModelError:
     if status in {400, 403, 422} and quirks().filtered.search(words):
         return ModelError(message, fix=quirks().fixes["filtered"])
@@ -115,7 +121,7 @@ def _is_about_writing(status: int, refusal: Refusal) -> bool:
 
 
 def _fix(status: int) -> str:
-    return quirks().fixes.get(str(status if status < 500 else 500), "")
+    return quirks().fixes.get(str(status if status < 500 else 500), quirks().fixes["other"])
 
 
 def _long_wait(headers: Mapping[str, str], refusal: Refusal) -> str:
