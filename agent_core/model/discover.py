@@ -56,6 +56,7 @@ _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 LOCAL: Final = "local"
 """The name of the best local model: of those with weights on this machine, or else the recommended one."""
 LOCAL_PREFIX: Final = "local/"
+AZURE_VARIABLE: Final = "AZURE_OPENAI_ENDPOINT"
 PROBE_S: Final = 1.0  # nothing there is told at once; this is for a server that is busy
 _LISTING_S: Final = 5.0
 _NAMES_S: Final = 2.0  # for its names alone: somebody waits at the prompt
@@ -174,25 +175,32 @@ async def _named(settings: ModelSettings, environment: Mapping[str, str]) -> Dis
     name, key = settings.name or "", environment.get(settings.key_variable, "")
     if settings.base_url:
         return await _at_address(settings.base_url, name, key, "its address is set")
+    url, variable = address_of(environment)
+    if variable == AZURE_VARIABLE:
+        return _at_azure(url, name, environment)
+    return await _at_address(url, name, key, f"{variable} is set") if url else None
+
+
+def address_of(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the address that the environment names, and the variable that does; both empty if none does."""
     if url := environment.get("OPENAI_BASE_URL"):
-        return await _at_address(url, name, key, "OPENAI_BASE_URL is set")
+        return url, "OPENAI_BASE_URL"
     if environment.get("OPENAI_API_KEY"):
-        return await _at_address(quirks().openai_url, name, key, "OPENAI_API_KEY is set")
-    if endpoint := environment.get("AZURE_OPENAI_ENDPOINT"):
-        return _at_azure(endpoint.rstrip("/"), name, environment)
-    return None
+        return quirks().openai_url, "OPENAI_API_KEY"
+    url = environment.get(AZURE_VARIABLE, "").rstrip("/")
+    return url, AZURE_VARIABLE if url else ""
 
 
 def _at_azure(url: str, name: str, environment: Mapping[str, str]) -> DiscoveredModel:
     """Return the deployment of that name, over the newer surface unless the version of an older one is set."""
-    found = f"AZURE_OPENAI_ENDPOINT is set to {url}"
+    found = f"{AZURE_VARIABLE} is set to {url}"
     token = environment.get("AZURE_OPENAI_AD_TOKEN", "")
     key, version = token or environment.get("AZURE_OPENAI_API_KEY", ""), environment.get("OPENAI_API_VERSION", "")
     if not key:
-        raise ModelError(f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)")
+        raise NoModel(f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)")
     if not name:
-        raise ModelError(f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME.")
-    why = f"{name} at {url}: AZURE_OPENAI_ENDPOINT is set, API version {version or 'v1'}"
+        raise NoModel(f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME.")
+    why = f"{name} at {url}: {AZURE_VARIABLE} is set, API version {version or 'v1'}"
     azure = AzureTerms(version, bool(token)) if version else None
     return DiscoveredModel(url if version else f"{url}/openai/v1", name, key, why, azure=azure)
 
