@@ -192,7 +192,7 @@ async def test_what_is_broken_is_told_with_its_address_and_what_to_do(
     url = serve(
         sends(status, b"", Location=body.decode()) if kind == "Location" else sends(status, body, Content_Type=kind)
     )
-    settings = ModelSettings(mode="native", context_tokens=9_000, api=api, retries=0)  # type: ignore[arg-type]
+    settings = ModelSettings(mode="native", context_tokens=9_000, api=api, retries=0)
     model = await open_model(DiscoveredModel(url, "m", "", ""), settings)
     shown: list[object] = []
     try:
