@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from .dialect import dialects, is_loopback
 from .endpoint import Endpoint
 from .failures import FunctionsRefused
-from .reply import Mode, Model, Reply, TokenUsage
+from .reply import Mode, Piece, Reply, TokenUsage
 from .request import FunctionShown, Request
 from .tokens import window
 
@@ -208,14 +208,14 @@ _ADD: Final = FunctionShown(
 )
 
 
-async def probed(model: Model, profile: ModelProfile) -> ModelProfile:
+async def probed(stream: Callable[[Request], AsyncIterator[Piece]], profile: ModelProfile) -> ModelProfile:
     """Return the profile with the mode that a tiny request shows, if it shows one: a call, its text, or slowness.
 
     Loading the model may be what takes long at first, so only the second slow answer counts.
     """
     for number in range(2):
         began = time.monotonic()
-        reply = await _answer(model, number)
+        reply = await _answer(stream, number)
         if reply is None or reply.finish == "length":
             return profile
         if reply.written or not reply.calls:
@@ -225,12 +225,12 @@ async def probed(model: Model, profile: ModelProfile) -> ModelProfile:
     return replace(profile, mode="constrained")
 
 
-async def _answer(model: Model, number: int) -> Reply | None:
+async def _answer(stream: Callable[[Request], AsyncIterator[Piece]], number: int) -> Reply | None:
     """Return the reply to a request for a call; None if it failed, which the turn will tell."""
     start = System(f"Request {number + 1}. You call functions.")  # at the beginning, where caches compare
     request = Request((start, User("Call add with a=17 and b=25.")), (_ADD,), _PROBE_TOKENS)
     try:
-        async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]  # a generator
+        async with aclosing(stream(request)) as pieces:  # type: ignore[type-var]  # a generator
             async for piece in pieces:
                 if isinstance(piece, Reply):
                     return piece

@@ -307,18 +307,37 @@ class LocalModel(ConstrainedModel):
 
     def __init__(self, weights: Weights, engine: Engine, settings: ModelSettings) -> None:
         self.engine = engine
-        self._local = LocalCompletions(engine)
-        super().__init__(
-            self._local,
-            PREFIX + weights.name,
-            Window(engine.plan.context, "as it is loaded here"),
-            settings,
-            is_tiny=weights.size < _TINY_BYTES,
-        )
+        self._is_open = True
+        window = Window(engine.plan.context, "as it is loaded here")
+        super().__init__(self, PREFIX + weights.name, window, settings, is_tiny=weights.size < _TINY_BYTES)
 
     async def prepare(self, request: Request, tell: Tell) -> None:
         """Prefill the engine's prompt cache with the fixed part of the request."""
-        await self._local.prepare(WireConversation(is_tiny=self._is_tiny).write(request), tell)
+        await self._opened().read(fixed_part(WireConversation(is_tiny=self._is_tiny).write(request)), tell)
+
+    async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
+
+        Raises:
+            ContextOverflow: the request is longer than the window.
+            ModelError: the engine fails, or was closed.
+        """
+        fixed = fixed_part(body["messages"])
+        child = await (self._opened().read(fixed) if fixed else self._opened().child())
+        async with aclosing(child.complete(translate(body))) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def aclose(self) -> None:
+        """Release the engine; its memory is freed when no other model uses it."""
+        if self._is_open:
+            self._is_open = False
+            await self.engine.aclose()
+
+    def _opened(self) -> Engine:
+        if not self._is_open:
+            raise ModelError("The local model was closed.")
+        return self.engine
 
 
 async def open_local(name: str, settings: ModelSettings | None = None) -> LocalModel:
@@ -388,45 +407,6 @@ def check_engine() -> None:
             "The local model needs the package xllamacpp, which is not installed.",
             fix=f"Type: {add_extra('local')}",
         )
-
-
-class LocalCompletions:
-    """Chat completions from a local engine."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine: Engine | None = engine
-
-    async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
-
-        Raises:
-            ContextOverflow: the request is longer than the window.
-            ModelError: the engine fails, or was closed.
-        """
-        fixed = fixed_part(body["messages"])
-        child = await (self._open().read(fixed) if fixed else self._open().child())
-        async with aclosing(child.complete(translate(body))) as chunks:
-            async for chunk in chunks:
-                yield chunk
-
-    async def prepare(self, messages: Sequence[Mapping[str, str]], tell: Tell) -> None:
-        """Prefill the fixed part of a prompt; `tell` receives the tokens read and the total.
-
-        Raises:
-            ModelError: the engine fails, or was closed.
-        """
-        await self._open().read(fixed_part(messages), tell)
-
-    async def aclose(self) -> None:
-        """Release the engine; its memory is freed when no other model uses it."""
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            await engine.aclose()
-
-    def _open(self) -> Engine:
-        if self._engine is None:
-            raise ModelError("The local model was closed.")
-        return self._engine
 
 
 def translate(body: Mapping[str, Any]) -> dict[str, Any]:
