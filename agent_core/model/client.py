@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
-from agent_core.base.messages import Assistant, Message
+from agent_core.base.messages import Assistant
 from agent_core.base.settings import ModelSettings
 
 from .constrained import ConstrainedModel, NoneHeld, ReplyFormState
@@ -130,7 +130,9 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
     if not running and shown and loads:
         await endpoint.beside(loading.load, {**named, "stream": False}, timeout_s=_LOAD_S)
         running = await _running(endpoint, loading)
-    tokens = running or _set(shown) or (min(own, loading.unset) if own else 0)
+    match = _SET.search(str(shown.get("parameters") or ""))
+    set_tokens = (window(int(match[1])) or 0) if match else 0
+    tokens = running or set_tokens or (min(own, loading.unset) if own else 0)
     source = "as its server loads it"
     return (Window(tokens, source, loading.fix) if tokens < own else Window(tokens, source)) if tokens else None
 
@@ -142,11 +144,6 @@ async def _running(endpoint: Endpoint, loading: Loading) -> int:
         if isinstance(entry, dict) and entry.get("model") in names and (size := window(entry.get("context_length"))):
             return size
     return 0
-
-
-def _set(shown: _Told) -> int:
-    match = _SET.search(str(shown.get("parameters") or ""))
-    return (window(int(match[1])) or 0) if match else 0
 
 
 def _own(shown: _Told) -> int:
@@ -255,12 +252,17 @@ class NativeModel:
         size = len(body["messages"]) + len(body.get("tools", b""))
         assembly = Assembly(
             shown={function.name: (*function.parameters.get("properties", ()),) for function in request.functions},
-            used_ids=_ids(request.messages),
+            used_ids={call.id for each in request.messages if type(each) is Assistant for call in each.calls},
             new_id=lambda: f"call_{self.clock.entropy(12).hex()}",
         )
         async with aclosing(self._endpoint.complete(body)) as chunks:
             async for chunk in chunks:
-                for piece in [chunk] if isinstance(chunk, RetryPiece) else _pieces(chunk, assembly):
+                if isinstance(chunk, RetryPiece):
+                    yield chunk
+                    continue
+                if progress := read_progress(chunk):
+                    yield progress
+                for piece in assembly.add(chunk):
                     yield piece
         last = assembly.close(self._estimate(size, assembly.text))
         self._writer.extras.update(assembly.extras)
@@ -429,12 +431,3 @@ async def keep_loaded(endpoint: Endpoint) -> None:
         return
     body = {"model": endpoint.model, "keep_alive": loading.keep_alive, "stream": False}
     await endpoint.beside(loading.load, body, timeout_s=_LOAD_S)
-
-
-def _pieces(chunk: dict[str, Any], assembly: Assembly) -> list[Piece]:  # Any: foreign JSON
-    progress = read_progress(chunk)
-    return [progress, *assembly.add(chunk)] if progress else assembly.add(chunk)
-
-
-def _ids(messages: tuple[Message, ...]) -> set[str]:
-    return {call.id for message in messages if type(message) is Assistant for call in message.calls}

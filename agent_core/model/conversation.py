@@ -406,7 +406,8 @@ def _append(
                 message_text = mark(message, text)
             case User(text):
                 message_text = request_text = mark(message, text)
-        _add(entries, "user", message_text + _told_text(announced.get(message, ())))
+        told = (f"\n[You can call: {line(function)}]" for function in announced.get(message, ()))
+        _add(entries, "user", "".join([message_text, *told]))
 
 
 def _answer_text(answer: Answer, call: Call, hint: str, request_text: str) -> str:
@@ -433,10 +434,6 @@ def _spoken(call: Call) -> str:
     if call.name != SEND or not is_object(call.arguments):
         return ""
     return str(read_json(call.arguments).get("message") or "")
-
-
-def _told_text(functions: Told) -> str:
-    return "".join(f"\n[You can call: {line(function)}]" for function in functions)
 
 
 def _add(entries: list[Entry], role: str, text: str) -> None:

@@ -40,14 +40,10 @@ def is_of_this_user(port: int) -> bool:
 def _owners(port: int) -> frozenset[int]:
     try:
         rows = [row.split() for table in _TABLES if table.exists() for row in table.read_text("ascii").splitlines()[1:]]
-        return frozenset(int(row[7]) for row in rows if row[3] == _LISTENS and _is_at(row[1], port))
+        places = ((row[1].partition(":"), int(row[7])) for row in rows if row[3] == _LISTENS)
+        return frozenset(owner for (at, _, number), owner in places if at in _ADDRESSES and int(number, 16) == port)
     except (OSError, ValueError, IndexError):
         return frozenset()
-
-
-def _is_at(place: str, port: int) -> bool:
-    address, _, number = place.partition(":")
-    return address in _ADDRESSES and int(number, 16) == port
 
 
 Kind: TypeAlias = Literal["endpoint", "local", "tour"]
@@ -121,9 +117,9 @@ async def choose(
     if named := await _named(settings, environment):
         return named
     chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
-    trusted = (server for server in chosen if _is_ours(server.endpoint_url) or confirmed(server.endpoint_url))
-    if ours := next(trusted, None):
-        return ours
+    for server in chosen:
+        if is_of_this_user(urlsplit(server.endpoint_url).port or 0) or confirmed(server.endpoint_url):
+            return server
     stored = None if name else weights()
     if stored and engine():
         return _local(stored.removeprefix(LOCAL_PREFIX), "its weights are on this machine, and nothing else was found")
@@ -164,10 +160,6 @@ def asks_endpoint(name: str | None) -> bool:
     processes.
     """
     return name not in (TOUR, LOCAL) and not (name or "").startswith(LOCAL_PREFIX)
-
-
-def _is_ours(url: str) -> bool:
-    return is_of_this_user(urlsplit(url).port or 0)
 
 
 async def _named(settings: ModelSettings, environment: Mapping[str, str]) -> DiscoveredModel | None:

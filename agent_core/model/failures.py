@@ -93,7 +93,8 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
         return FunctionsRefused(message, fix=quirks().fixes["functions"])
     if status == 402 or quirks().no_credit.search(words):
         return ModelError(message, fix=quirks().fixes["402"])
-    is_about_writing = _is_about_writing(status, refusal)
+    # The same request may succeed only in another form.
+    is_about_writing = status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
     if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
         return Unavailable(message, fix=_long_wait(headers, refusal) or _fix(status))
     return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
@@ -113,11 +114,6 @@ def _final(status: int, message: str, words: str, kind: type[ModelError]) -> Mod
     if status in {401, 403}:
         message = f"The key was refused. {message}" if status == 401 else f"The key may not do this. {message}"
     return kind(message, fix=_fix(status))
-
-
-def _is_about_writing(status: int, refusal: Refusal) -> bool:
-    """Check whether the same request may succeed only in another form."""
-    return status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
 
 
 def _fix(status: int) -> str:

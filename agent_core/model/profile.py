@@ -24,7 +24,7 @@ from .endpoint import Endpoint
 from .failures import FunctionsRefused
 from .reply import Mode, Piece, Reply, TokenUsage
 from .request import FunctionShown, Request
-from .tokens import window
+from .tokens import told_window, window
 
 SMALL: Final = 4e9
 """Parameters below which a model is taken for too small to call functions by itself."""
@@ -136,7 +136,8 @@ def read_profile(answers: Sequence[_Told], name: str) -> ModelProfile:
     """Return what answers of servers tell of a model, under the names in use; if none tells its size, its name may."""
     sizes = [size for answer in answers for value in _sizes(answer) if (size := _size(value)) is not None]
     calls = [does for answer in answers if (does := _takes_functions(answer)) is not None]
-    windows = [size for answer in answers for value in _windows(answer) if (size := window(value)) is not None]
+    served = ("default_generation_settings.n_ctx", "loaded_context_length")  # the window for one request
+    windows = [size for answer in answers if (size := told_window(answer, served)) is not None]
     named = [float(number) * _UNITS[unit.lower()] for number, unit in _NAMED.findall(name.rpartition("/")[2])]
     size = next((size for size in [*sizes, *named] if size >= _LEAST_NAMED), None)
     return ModelProfile(size, calls[0] if calls else None, next(iter(windows), None))
@@ -182,11 +183,6 @@ def _takes_functions(answer: _Told) -> bool | None:
         return True
     template = answer.get("chat_template")
     return "tools" in template if isinstance(template, str) and template else None
-
-
-def _windows(answer: _Told) -> list[object]:
-    """Return what a server tells of the window with which the model is loaded, for one request."""
-    return [_object(answer.get("default_generation_settings")).get("n_ctx"), answer.get("loaded_context_length")]
 
 
 def _object(value: object) -> _Told:

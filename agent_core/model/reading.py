@@ -191,10 +191,8 @@ class Holder:
         last = written.rpartition(".")[2]
         if match[2]:
             return bool({written, last} & {*self._names})
-        return any(name.startswith(last) for name in self._names) or self._may_be_namespace(match[1])
-
-    def _may_be_namespace(self, written: str) -> bool:
-        return any(space.startswith(written) or written == f"{space}." for space in forms().namespaces)
+        spaces = any(space.startswith(match[1]) or match[1] == f"{space}." for space in forms().namespaces)
+        return spaces or any(name.startswith(last) for name in self._names)
 
     def _may_open_fence(self, start: str, lead_in: str) -> bool:
         if lead_in and not announces(lead_in):
@@ -324,18 +322,13 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
         return None
     if value.get("type", "function") == "function" and isinstance(inner := value.get("function"), dict):
         return _object_call(inner, shown, marked=marked) if value.keys() <= {"function", *forms().idle_keys} else None
-    key, name = _named(value, shown)
-    if name is None:
+    names = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
+    key, name = next(((key, name) for key, text in names if (name := meant(text, shown))), ("", ""))
+    if not name:
         return None
     fields = {field: inner for field, inner in value.items() if field != key}
     arguments = _inside(fields, marked=marked) or _adjacent_arguments(fields, shown[name], marked=marked)
     return parsed_call(name, arguments[0]) if arguments else None
-
-
-def _named(value: dict[Any, Any], shown: Shown) -> tuple[str, str | None]:
-    """Return the key under which a shown function is named, and the function."""
-    names = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
-    return next(((key, name) for key, text in names if (name := meant(text, shown))), ("", None))
 
 
 def _inside(fields: dict[Any, Any], *, marked: bool) -> tuple[dict[str, Any]] | None:
@@ -371,7 +364,8 @@ _PARAMETER: Final = re.compile(r"<parameter=([^>\s]{1,80})>\n?(.*?)\n?</paramete
 
 def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the lead-in and the contents of the tags; None if the text does not end in tags that open a line."""
-    starts = [(place, tag) for tag in forms().tags if (place := _opening(text, tag)) is not None]
+    found = ((_opens(tag).search(text), tag) for tag in forms().tags if tag.open in text)
+    starts = [(match.start(), tag) for match, tag in found if match]
     function = _FUNCTION_LINE.search(text)
     if function and all(function.start() < place for place, _ in starts):
         return text[: function.start()], (text[function.start() :],)
@@ -385,12 +379,6 @@ def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
 def read_tagged(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
     """Return the calls between two tags."""
     return _read_xml(part, shown) or read_objects(part, shown, marked=True) or read_python(part, shown)
-
-
-def _opening(text: str, tag: Tag) -> int | None:
-    """Return the position at which the tag first opens a line."""
-    found_at = _opens(tag).search(text) if tag.open in text else None
-    return found_at.start() if found_at else None
 
 
 @cache

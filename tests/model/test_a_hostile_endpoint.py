@@ -175,6 +175,9 @@ HALF = {
         ),
         pytest.param(200, STREAM, (b'data: {"choices": []}\n\n', b"data: [DONE]\n\n"), "not with a", id="no-choices"),
         pytest.param(200, JSON, (b'{"choices": []}',), "not with a completion", id="no-choices-at-once"),
+        pytest.param(
+            200, STREAM, (b'data: {"choices": null}\n\n', b"data: [DONE]\n\n"), "not with a", id="null-choices"
+        ),
         pytest.param(200, JSON, (b"{}",), "not with a completion", id="nothing-in-it"),
         pytest.param(200, JSON, (b"null",), "not a completion: null", id="null"),
         pytest.param(200, "image/png", (b"\x89PNG\r\n",), "what is not JSON", id="picture"),

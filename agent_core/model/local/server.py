@@ -123,7 +123,7 @@ class Engine:
                 if progress := chunk.get("prompt_progress"):
                     for tell in listeners:
                         tell(progress["processed"], progress["total"])
-        saved = _fresh_name(name)
+        saved = f"{name}.{os.getpid()}-{time.time_ns()}.new"  # until its hash is known
         if where is not None and await child.act("save", saved):
             await asyncio.to_thread(keep_state, where, name, saved)
 
@@ -201,11 +201,6 @@ def _intact_state(where: Path, name: str) -> str | None:
                 return file.name
             file.unlink()
     return None
-
-
-def _fresh_name(name: str) -> str:
-    """Return a name to save under before the hash is known."""
-    return f"{name}.{os.getpid()}-{time.time_ns()}.new"
 
 
 def keep_state(where: Path, name: str, saved: str) -> None:

@@ -60,7 +60,8 @@ def has_engine() -> bool:
 def available() -> tuple[Weights, ...]:
     """Return the weights that this version knows, the recommended one first."""
     data = read_toml(resources.files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))
-    return tuple(_read(entry) for entry in data["weights"])
+    rows = ({**row, "packages": Packages(**row["packages"]) if "packages" in row else None} for row in data["weights"])
+    return tuple(Weights(**row) for row in rows)
 
 
 def named(name: str) -> Weights:
@@ -157,8 +158,3 @@ def sha256_of(file: Path) -> str:
 def _mark(weights: Weights, file: Path) -> str:
     state = file.stat()
     return f"{weights.sha256} {state.st_size} {state.st_mtime_ns} {state.st_ino}\n"
-
-
-def _read(entry: dict[str, object]) -> Weights:
-    packages = entry.pop("packages", None)
-    return Weights(**entry, packages=Packages(**packages) if isinstance(packages, dict) else None)  # type: ignore[arg-type]  # data of this package
