@@ -15,6 +15,7 @@ from agent_core.base.errors import KnapperError, ModelError, NoModel, NoWorkspac
 from agent_core.base.own_installation import add_extra
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import FUNCTIONS
+from agent_core.model.discover import AZURE_VARIABLE, address_of
 from agent_core.model.local.weights import has_engine
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.local_models import list_models
@@ -43,7 +44,7 @@ _SHOWN_FILES: Final = 3
 
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
     """Return the options with a model that answers, or None if the user leaves."""
-    say([*fault_lines(error.message), line(), *_choices()])
+    say([*fault_lines(error.message), line(), *_choices(_azure(options))])
     while True:
         typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 2; q: leave):")
         if typed is None or typed.lower() in _LEAVE:
@@ -86,13 +87,19 @@ def tested_lines(tested: Tested) -> list[Line]:
     return [answers, *warned(tested.window_warning)]
 
 
-def _choices() -> list[Line]:
+def _azure(options: RunOptions) -> str:
+    """Return the address of the Azure resource that the environment names, if it names one and nothing else."""
+    url, variable = address_of(options.environment())
+    return url if variable == AZURE_VARIABLE else ""
+
+
+def _choices(azure: str) -> list[Line]:
     model, *smaller = list_models()
     about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
     source = f"from {_host(model['url'])}, else from data packages of the package registry"
     return [
         line(("strong", "Which model should answer you?")),
-        line(("name", "  1 "), "a key, or the address of an endpoint"),
+        line(("name", "  1 "), f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint"),
         line(("name", "  2 "), f"the local model: {model['title']}"),
         *(line("    ", ("dim", text)) for text in (["it is here already"] if model["here"] else [about, source])),
         line("    ", ("dim", "no key, no server, nothing leaves this machine; small and slow")),
@@ -120,6 +127,11 @@ def _take(typed: str, options: RunOptions) -> RunOptions | None:
 
 
 def _key_or_address(options: RunOptions) -> RunOptions:
+    if _azure(options):
+        chosen = replace(options, model=check_new_name(ask("The name of the deployment:") or "") or None)
+        say([line(("dim", "Trying it …"))])
+        _try(chosen)
+        return chosen
     typed = ask_hidden("A key, or an address (http://…/v1); it is not shown as you type:")
     if not typed:
         raise UsageError("Nothing was typed.")

@@ -10,23 +10,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
-from agent_core.base.messages import Assistant, Message
+from agent_core.base.messages import Assistant
 from agent_core.base.settings import ModelSettings
 
-from .constrained import ConstrainedModel, ReplyFormState
+from .constrained import ConstrainedModel, NoneHeld, ReplyFormState
 from .dialect import Loading, changed, dialects
 from .discover import DiscoveredModel
-from .either import EitherModel
 from .endpoint import Endpoint
-from .failures import NotTaken
+from .failures import FunctionsRefused, NotTaken
 from .profile import KnownModes, ModelProfile, find_profile, probed
 from .quirks import WindowPlace, quirks
-from .reply import CallPiece, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
+from .reply import CallPiece, Mode, ModeChanged, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .schemas import loosened
 from .stream import Assembly
@@ -131,7 +130,9 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
     if not running and shown and loads:
         await endpoint.beside(loading.load, {**named, "stream": False}, timeout_s=_LOAD_S)
         running = await _running(endpoint, loading)
-    tokens = running or _set(shown) or (min(own, loading.unset) if own else 0)
+    match = _SET.search(str(shown.get("parameters") or ""))
+    set_tokens = (window(int(match[1])) or 0) if match else 0
+    tokens = running or set_tokens or (min(own, loading.unset) if own else 0)
     source = "as its server loads it"
     return (Window(tokens, source, loading.fix) if tokens < own else Window(tokens, source)) if tokens else None
 
@@ -145,11 +146,6 @@ async def _running(endpoint: Endpoint, loading: Loading) -> int:
     return 0
 
 
-def _set(shown: _Told) -> int:
-    match = _SET.search(str(shown.get("parameters") or ""))
-    return (window(int(match[1])) or 0) if match else 0
-
-
 def _own(shown: _Told) -> int:
     """Return the window that the model itself is made for."""
     info = shown.get("model_info")
@@ -160,13 +156,15 @@ def _own(shown: _Told) -> int:
 
 
 _NAMED: Final = 6
+_NAME_CHARS: Final = 80
+_BYTES_PER_TOKEN: Final = 3.4
+_MOST: Final = 0.5  # of the window may be functions
+_FROM_NOW: Final = "from now on, its calls are written under a schema (`model.mode` = constrained)."
 _TOUR_TOKENS: Final = 1 << 17
 
 
 class NativeModel:
     """A model behind an endpoint that accepts functions and answers with calls."""
-
-    mode: Final[Literal["native"]] = "native"
 
     def __init__(self, endpoint: Endpoint, *, window: Window, clock: Clock | None = None) -> None:
         self.name = endpoint.model
@@ -181,6 +179,11 @@ class NativeModel:
         self._is_loosened_said = False
         self._shape_forms = ReplyFormState(endpoint.dialect.ways)
         self._is_shape_refused = False
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in which calls are transmitted at present."""
+        return "native"
 
     @property
     def loosened(self) -> dict[str, str]:
@@ -249,12 +252,17 @@ class NativeModel:
         size = len(body["messages"]) + len(body.get("tools", b""))
         assembly = Assembly(
             shown={function.name: (*function.parameters.get("properties", ()),) for function in request.functions},
-            used_ids=_ids(request.messages),
+            used_ids={call.id for each in request.messages if type(each) is Assistant for call in each.calls},
             new_id=lambda: f"call_{self.clock.entropy(12).hex()}",
         )
         async with aclosing(self._endpoint.complete(body)) as chunks:
             async for chunk in chunks:
-                for piece in [chunk] if isinstance(chunk, RetryPiece) else _pieces(chunk, assembly):
+                if isinstance(chunk, RetryPiece):
+                    yield chunk
+                    continue
+                if progress := read_progress(chunk):
+                    yield progress
+                for piece in assembly.add(chunk):
                     yield piece
         last = assembly.close(self._estimate(size, assembly.text))
         self._writer.extras.update(assembly.extras)
@@ -291,6 +299,94 @@ class TourModel(NativeModel):
         return TokenUsage(0, 0)
 
 
+class EitherModel(NativeModel):
+    """A native model that can change to constrained mode.
+
+    It changes where the endpoint refuses functions, where they fill the window, and where the model writes a call as
+    text before it has ever made one. It begins as the `profile` says; what is found out is kept in `known`.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, *, window: Window, clock: Clock | None, profile: ModelProfile, known: KnownModes
+    ) -> None:
+        super().__init__(endpoint, window=window, clock=clock)
+        self._profile, self._known = profile, known
+        self._is_settled = False  # nothing that is written changes the mode any more
+        self._constrained: ConstrainedModel | None = None
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in which calls are transmitted at present."""
+        return "constrained" if self._constrained else "native"
+
+    async def begin(self) -> None:
+        """Begin in the mode that the profile or a probe shows."""
+        profile = self._profile
+        if profile.mode is None and self._endpoint.dialect.told:
+            profile = await probed(super().stream, profile)
+            if profile.mode is not None:
+                self._known.put(profile.key, profile.mode)
+        self._is_settled = profile.mode == "native"
+        if profile.mode == "constrained":
+            await keep_loaded(self._endpoint)
+            self._constrain("")
+
+    def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
+        """Return the size of the functions as they are shown at present."""
+        return self._constrained.overhead(functions) if self._constrained else super().overhead(functions)
+
+    async def stream(self, request: Request) -> AsyncIterator[Piece]:
+        """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
+        self._check_room(request)
+        is_native = self.mode == "native"
+        stream = self._constrained.stream(request) if self._constrained else super().stream(request)
+        try:
+            async with aclosing(stream) as pieces:  # type: ignore[type-var]  # a generator
+                async for piece in pieces:
+                    yield self._weighed(piece) if is_native and isinstance(piece, Reply) else piece
+        except FunctionsRefused as error:
+            if self.mode == "constrained":
+                raise
+            self._is_settled = True
+            raise self._constrain(f"{error.message} So {_FROM_NOW}") from error
+        except NoneHeld as error:
+            if self._is_settled:
+                raise
+            self._constrained, self._is_settled = None, True
+            self._known.put(self._profile.key, "native")
+            raise ModeChanged(f"{error.message} So its calls are sent natively again.") from error
+
+    def _weighed(self, reply: Reply) -> Reply:
+        """Return a native reply. If it is a call as text and the model has never made one, the mode changes: a reply
+        without calls is then to be asked for anew.
+        """
+        if self._is_settled or not (reply.calls or reply.written):
+            return reply
+        self._known.put(self._profile.key, "constrained" if reply.written else "native")
+        if not reply.written:
+            self._is_settled = True
+            return reply
+        name = reply.written[0][:_NAME_CHARS]
+        change = self._constrain(f"{self.name} wrote a call of `{name}` as text: {_FROM_NOW}")
+        return replace(reply, note=f"{reply.note} {change.message}".strip())
+
+    def _check_room(self, request: Request) -> None:
+        tokens = int(self.overhead(request.functions) / _BYTES_PER_TOKEN)
+        if self.mode == "native" and tokens > self.context_limit * _MOST:
+            message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
+            self._is_settled = True
+            raise self._constrain(f"{message}, so {_FROM_NOW} {self.window.fix}".rstrip())
+
+    def _constrain(self, why: str) -> ModeChanged:
+        self._constrained = _constrained(self._endpoint, self.window, self.clock, self._profile)
+        return ModeChanged(why)
+
+
+def _constrained(endpoint: Endpoint, window: Window, clock: Clock | None, profile: ModelProfile) -> ConstrainedModel:
+    settings, ways = endpoint.settings, endpoint.dialect.ways
+    return ConstrainedModel(endpoint, endpoint.model, window, settings, clock, ways=ways, is_tiny=profile.is_tiny)
+
+
 async def open_model(
     chosen: DiscoveredModel,
     settings: ModelSettings,
@@ -319,30 +415,13 @@ async def open_model(
             f"{endpoint.dialect.name} does not enforce a schema on replies, which constrained mode needs.",
             fix="Set `model.mode` to native: its models call functions by themselves.",
         )
-    native = NativeModel(endpoint, window=window, clock=clock)
-    return await _in_mode(native, endpoint, window, profile, known) if endpoint.dialect.ways else native
-
-
-async def _in_mode(
-    native: NativeModel, endpoint: Endpoint, window: Window, profile: ModelProfile, known: KnownModes
-) -> Model:
-    """Return the model in the mode that is set, or that its profile or a probe shows."""
-    settings, ways = endpoint.settings, endpoint.dialect.ways
-
-    def constrained() -> ConstrainedModel:
-        return ConstrainedModel(
-            endpoint, endpoint.model, window, settings, native.clock, ways=ways, is_tiny=profile.is_tiny
-        )
-
     if settings.mode == "constrained":
-        return constrained()
-    if profile.mode is None and endpoint.dialect.told:
-        profile = await probed(native, profile)
-        if profile.mode is not None:
-            known.put(profile.key, profile.mode)
-    if profile.mode == "constrained":
-        await keep_loaded(endpoint)
-    return EitherModel(native, constrained, profile=profile, known=known)
+        return _constrained(endpoint, window, clock, profile)
+    if not endpoint.dialect.ways:
+        return NativeModel(endpoint, window=window, clock=clock)
+    model = EitherModel(endpoint, window=window, clock=clock, profile=profile, known=known)
+    await model.begin()
+    return model
 
 
 async def keep_loaded(endpoint: Endpoint) -> None:
@@ -352,12 +431,3 @@ async def keep_loaded(endpoint: Endpoint) -> None:
         return
     body = {"model": endpoint.model, "keep_alive": loading.keep_alive, "stream": False}
     await endpoint.beside(loading.load, body, timeout_s=_LOAD_S)
-
-
-def _pieces(chunk: dict[str, Any], assembly: Assembly) -> list[Piece]:  # Any: foreign JSON
-    progress = read_progress(chunk)
-    return [progress, *assembly.add(chunk)] if progress else assembly.add(chunk)
-
-
-def _ids(messages: tuple[Message, ...]) -> set[str]:
-    return {call.id for message in messages if type(message) is Assistant for call in message.calls}

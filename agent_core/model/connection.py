@@ -25,7 +25,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .dialect import AzureTerms, is_loopback, root_of
-from .failures import Refusal, Unavailable, base_url_hint, explain, explain_in_stream
+from .failures import Refusal, Unavailable, base_url_hint, explain, explain_in_stream, redirected
 from .quirks import quirks
 from .reply import RetryPiece
 from .responses import ENDS
@@ -101,7 +101,10 @@ async def _judge(response: httpx2.Response) -> None:
     if attempt is None or response.is_success:
         return
     refusal = Refusal.read((await response.aread()).decode("utf-8", "replace"))
-    attempt.failure = explain(response.status_code, response.headers, refusal, attempt.where)
+    if response.has_redirect_location:
+        attempt.failure = redirected(attempt.where, response.headers["location"])
+    else:
+        attempt.failure = explain(response.status_code, response.headers, refusal, attempt.where)
     response.headers["x-should-retry"] = "true" if isinstance(attempt.failure, Unavailable) else "false"
     if refusal.wait_s:
         response.headers.setdefault("retry-after", refusal.wait_s)
@@ -306,13 +309,15 @@ class Connection:
             kind = response.headers.get("content-type", "")
             if "application/json" in kind or not (streamed or "text/event-stream" in kind):
                 await response.aread()
-                yield self._checked(self._json(response))
+                if not _is_of_completion(chunk := self._checked(self._json(response))):
+                    raise self._no_completion()
+                yield chunk
                 return
             ended, empty = False, True
             async with AsyncStream[object](cast_to=object, response=response, client=self._client) as events:
                 async for event in events:
                     chunk = self._checked(event)
-                    empty, ended = False, ended or _ends(chunk)
+                    empty, ended = empty and not _is_of_completion(chunk), ended or _ends(chunk)
                     yield chunk
         except OpenAIError as error:
             raise self._worded(error) from error
@@ -321,11 +326,13 @@ class Connection:
         except httpx2.HTTPError as error:  # of an answer that is read whole
             raise self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off() from error
         if empty:
-            raise ModelError(f"{self._where} answered, but not with a completion.", fix=base_url_hint(self.url))
+            raise self._no_completion()
         if not ended and not (isinstance(response.stream, _Bounded) and response.stream.is_done):
             raise self._broken_off()
 
     def _json(self, response: httpx2.Response) -> Any:  # Any: foreign JSON
+        if not response.content.strip():
+            raise ModelError(f"{self._where} sent an empty answer.", fix=base_url_hint(self.url))
         try:
             return read_json(response.content, LOOSE)
         except Malformed as error:
@@ -348,8 +355,7 @@ class Connection:
         """Return what the user reads of an error of the package: of an attempt, or of a stream that had begun."""
         cause = error if isinstance(error, Unbounded | Elsewhere) else error.__cause__
         if isinstance(cause, Elsewhere):
-            message = f"{self._where} redirects to {cause}, which is not followed: nothing was sent to it."
-            return ModelError(message, fix="If you trust that address, set it as `model.base_url`.")
+            return redirected(self._where, str(cause))
         if isinstance(cause, Unbounded):
             fix = "Is this a model's endpoint? If this continues, choose another one."
             return self._hidden(ModelError(f"{self._where} {cause}.", fix=fix))
@@ -388,6 +394,9 @@ class Connection:
         message = f"{self._where} sent what is not JSON ({one_line(str(error))[:200]}): {one_line(text[:200])}"
         return self._hidden(ModelError(message, fix=base_url_hint(self.url)))
 
+    def _no_completion(self) -> ModelError:
+        return Unavailable(f"{self._where} answered, but not with a completion.", fix=base_url_hint(self.url))
+
     def _silent(self) -> ModelError:
         message = f"{self._where} said nothing for {self._timeout_s:g} s."
         return ModelError(message, fix="Try again, or raise `model.timeout_s`.")
@@ -407,6 +416,11 @@ def _not_reached(error: httpx2.HTTPError, where: str) -> ModelError:
 @cache
 def _tls() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
+
+
+def _is_of_completion(chunk: Chunk) -> bool:
+    """Check whether a chunk, or a whole answer, is of a reply, in either API."""
+    return bool(chunk.get("choices") or "output" in chunk or str(chunk.get("type")).startswith("response."))
 
 
 def _ends(chunk: Chunk) -> bool:

@@ -9,17 +9,112 @@ announced in the message that it may help with, because its words are in it, or 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import BeforeValidator
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from sandbox.wire.foreign import read_json
 
-from .demonstration import DEMONSTRATION, TOLD
-from .offer import choice
+from .quirks import Pattern, as_kind, parsed_toml
 from .request import FunctionShown, Request
 from .step import write_step
 from .wire import is_object, mark
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedModels:
+    """The data of `constrained.toml`."""
+
+    always: tuple[str, ...]
+    finds: frozenset[str]
+    gives: str
+    most_of_helper: int
+    after_result_of_helper: str
+    most_found: int
+    enough: int
+    making: Pattern
+    after_result: str
+    remembers: Mapping[str, str]
+    tells: Pattern
+    recalls: Pattern
+    after_change: str
+    common: Annotated[frozenset[str], BeforeValidator(str.split)]
+    hidden: Mapping[str, frozenset[str]]
+    on_request: Mapping[str, frozenset[str]]
+
+    @property
+    def about_functions(self) -> frozenset[str]:
+        """The known functions about functions; their answers say what to do next."""
+        return frozenset({*self.always, *self.hidden, *self.on_request}) - self.finds
+
+    @property
+    def about_memory(self) -> frozenset[str]:
+        """The functions of memory that a tiny model is shown only where a message is about it."""
+        return self.finds | frozenset(self.remembers)
+
+    def listed(self, names: Sequence[str], *, is_tiny: bool) -> tuple[str, ...]:
+        """Return the functions in the fixed text, of those with these names: for a helper, all of them."""
+        if self.gives in names:
+            return tuple(names)[: self.most_of_helper]
+        return tuple(name for name in self.always if not (is_tiny and name in self.about_memory))
+
+    def wanted(self, message: str) -> frozenset[str]:
+        """Return the functions of memory that a message of the user is about."""
+        if self.making.search(message):
+            return frozenset()
+        edits = self.about_memory - self.finds if self.tells.search(message) else frozenset()
+        return edits | (self.finds if self.recalls.search(message) else frozenset())
+
+    def after(self, function: str, *, is_helper: bool = False) -> str:
+        """Return the text to add to the answer of a function."""
+        if is_helper:
+            return self.after_result_of_helper
+        if function in self.remembers:
+            return self.remembers[function]
+        return self.after_change if function in self.about_functions else self.after_result
+
+
+@cache
+def choice() -> ConstrainedModels:
+    """Return the data on what a small model is offered, read once."""
+    return as_kind(parsed_toml("constrained.toml"), ConstrainedModels)
+
+
+_DATA: Final = parsed_toml("demonstration.toml")
+INSTRUCTIONS: Final[str] = _DATA["instructions"]
+TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {}
+"""The functions that the demonstration tells of, by message."""
+
+
+def _message(entry: dict[str, Any], last: Call) -> Message:  # Any: data of this package
+    match entry:
+        case {"user": text}:
+            message = User(text)
+            if told := entry.get("told"):
+                TOLD[message] = (FunctionShown(**told),)
+            return message
+        case {"answer": text}:
+            return Answer(last.id, last.name, text)
+        case {"reply": text}:
+            return Assistant(text, (), entry["thought"])
+    return Assistant("", (last,), entry["thought"])
+
+
+def _messages() -> tuple[Message, ...]:
+    messages, calls = [], [Call("", "", "")]
+    for entry in _DATA["messages"]:
+        if name := entry.get("call"):
+            arguments = json.dumps(entry["arguments"], ensure_ascii=False, separators=(",", ":"))
+            calls.append(Call(f"demonstration-{len(calls)}", name, arguments))
+        messages.append(_message(entry, calls[-1]))
+    return tuple(messages)
+
+
+DEMONSTRATION: Final = _messages()
+
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NAME_WEIGHT: Final = 2
@@ -311,7 +406,8 @@ def _append(
                 message_text = mark(message, text)
             case User(text):
                 message_text = request_text = mark(message, text)
-        _add(entries, "user", message_text + _told_text(announced.get(message, ())))
+        told = (f"\n[You can call: {line(function)}]" for function in announced.get(message, ()))
+        _add(entries, "user", "".join([message_text, *told]))
 
 
 def _answer_text(answer: Answer, call: Call, hint: str, request_text: str) -> str:
@@ -338,10 +434,6 @@ def _spoken(call: Call) -> str:
     if call.name != SEND or not is_object(call.arguments):
         return ""
     return str(read_json(call.arguments).get("message") or "")
-
-
-def _told_text(functions: Told) -> str:
-    return "".join(f"\n[You can call: {line(function)}]" for function in functions)
 
 
 def _add(entries: list[Entry], role: str, text: str) -> None:

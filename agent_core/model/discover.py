@@ -40,14 +40,10 @@ def is_of_this_user(port: int) -> bool:
 def _owners(port: int) -> frozenset[int]:
     try:
         rows = [row.split() for table in _TABLES if table.exists() for row in table.read_text("ascii").splitlines()[1:]]
-        return frozenset(int(row[7]) for row in rows if row[3] == _LISTENS and _is_at(row[1], port))
+        places = ((row[1].partition(":"), int(row[7])) for row in rows if row[3] == _LISTENS)
+        return frozenset(owner for (at, _, number), owner in places if at in _ADDRESSES and int(number, 16) == port)
     except (OSError, ValueError, IndexError):
         return frozenset()
-
-
-def _is_at(place: str, port: int) -> bool:
-    address, _, number = place.partition(":")
-    return address in _ADDRESSES and int(number, 16) == port
 
 
 Kind: TypeAlias = Literal["endpoint", "local", "tour"]
@@ -56,6 +52,7 @@ _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 LOCAL: Final = "local"
 """The name of the best local model: of those with weights on this machine, or else the recommended one."""
 LOCAL_PREFIX: Final = "local/"
+AZURE_VARIABLE: Final = "AZURE_OPENAI_ENDPOINT"
 PROBE_S: Final = 1.0  # nothing there is told at once; this is for a server that is busy
 _LISTING_S: Final = 5.0
 _NAMES_S: Final = 2.0  # for its names alone: somebody waits at the prompt
@@ -120,9 +117,9 @@ async def choose(
     if named := await _named(settings, environment):
         return named
     chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
-    trusted = (server for server in chosen if _is_ours(server.endpoint_url) or confirmed(server.endpoint_url))
-    if ours := next(trusted, None):
-        return ours
+    for server in chosen:
+        if is_of_this_user(urlsplit(server.endpoint_url).port or 0) or confirmed(server.endpoint_url):
+            return server
     stored = None if name else weights()
     if stored and engine():
         return _local(stored.removeprefix(LOCAL_PREFIX), "its weights are on this machine, and nothing else was found")
@@ -165,34 +162,37 @@ def asks_endpoint(name: str | None) -> bool:
     return name not in (TOUR, LOCAL) and not (name or "").startswith(LOCAL_PREFIX)
 
 
-def _is_ours(url: str) -> bool:
-    return is_of_this_user(urlsplit(url).port or 0)
-
-
 async def _named(settings: ModelSettings, environment: Mapping[str, str]) -> DiscoveredModel | None:
     """Return the model at the address that the settings or the environment name, if they do."""
     name, key = settings.name or "", environment.get(settings.key_variable, "")
     if settings.base_url:
         return await _at_address(settings.base_url, name, key, "its address is set")
+    url, variable = address_of(environment)
+    if variable == AZURE_VARIABLE:
+        return _at_azure(url, name, environment)
+    return await _at_address(url, name, key, f"{variable} is set") if url else None
+
+
+def address_of(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the address that the environment names, and the variable that does; both empty if none does."""
     if url := environment.get("OPENAI_BASE_URL"):
-        return await _at_address(url, name, key, "OPENAI_BASE_URL is set")
+        return url, "OPENAI_BASE_URL"
     if environment.get("OPENAI_API_KEY"):
-        return await _at_address(quirks().openai_url, name, key, "OPENAI_API_KEY is set")
-    if endpoint := environment.get("AZURE_OPENAI_ENDPOINT"):
-        return _at_azure(endpoint.rstrip("/"), name, environment)
-    return None
+        return quirks().openai_url, "OPENAI_API_KEY"
+    url = environment.get(AZURE_VARIABLE, "").rstrip("/")
+    return url, AZURE_VARIABLE if url else ""
 
 
 def _at_azure(url: str, name: str, environment: Mapping[str, str]) -> DiscoveredModel:
     """Return the deployment of that name, over the newer surface unless the version of an older one is set."""
-    found = f"AZURE_OPENAI_ENDPOINT is set to {url}"
+    found = f"{AZURE_VARIABLE} is set to {url}"
     token = environment.get("AZURE_OPENAI_AD_TOKEN", "")
     key, version = token or environment.get("AZURE_OPENAI_API_KEY", ""), environment.get("OPENAI_API_VERSION", "")
     if not key:
-        raise ModelError(f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)")
+        raise NoModel(f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)")
     if not name:
-        raise ModelError(f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME.")
-    why = f"{name} at {url}: AZURE_OPENAI_ENDPOINT is set, API version {version or 'v1'}"
+        raise NoModel(f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME.")
+    why = f"{name} at {url}: {AZURE_VARIABLE} is set, API version {version or 'v1'}"
     azure = AzureTerms(version, bool(token)) if version else None
     return DiscoveredModel(url if version else f"{url}/openai/v1", name, key, why, azure=azure)
 

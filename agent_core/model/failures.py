@@ -93,10 +93,17 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
         return FunctionsRefused(message, fix=quirks().fixes["functions"])
     if status == 402 or quirks().no_credit.search(words):
         return ModelError(message, fix=quirks().fixes["402"])
-    is_about_writing = _is_about_writing(status, refusal)
+    # The same request may succeed only in another form.
+    is_about_writing = status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
     if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
         return Unavailable(message, fix=_long_wait(headers, refusal) or _fix(status))
     return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
+
+
+def redirected(where: str, place: str) -> ModelError:
+    """Return the error for a redirect that would lead to another place than the one that the user chose."""
+    message = f"{where} redirects to {one_line(place)}, which is not followed: nothing was sent to it."
+    return ModelError(message, fix="If you trust that address, set it as `model.base_url`.")
 
 
 def _final(status: int, message: str, words: str, kind: type[ModelError]) -> ModelError:
@@ -109,13 +116,8 @@ def _final(status: int, message: str, words: str, kind: type[ModelError]) -> Mod
     return kind(message, fix=_fix(status))
 
 
-def _is_about_writing(status: int, refusal: Refusal) -> bool:
-    """Check whether the same request may succeed only in another form."""
-    return status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
-
-
 def _fix(status: int) -> str:
-    return quirks().fixes.get(str(status if status < 500 else 500), "")
+    return quirks().fixes.get(str(status if status < 500 else 500), quirks().fixes["other"])
 
 
 def _long_wait(headers: Mapping[str, str], refusal: Refusal) -> str:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,9 +22,9 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from .dialect import dialects, is_loopback
 from .endpoint import Endpoint
 from .failures import FunctionsRefused
-from .reply import Mode, Model, Reply, TokenUsage
+from .reply import Mode, Piece, Reply, TokenUsage
 from .request import FunctionShown, Request
-from .tokens import window
+from .tokens import told_window, window
 
 SMALL: Final = 4e9
 """Parameters below which a model is taken for too small to call functions by itself."""
@@ -136,7 +136,8 @@ def read_profile(answers: Sequence[_Told], name: str) -> ModelProfile:
     """Return what answers of servers tell of a model, under the names in use; if none tells its size, its name may."""
     sizes = [size for answer in answers for value in _sizes(answer) if (size := _size(value)) is not None]
     calls = [does for answer in answers if (does := _takes_functions(answer)) is not None]
-    windows = [size for answer in answers for value in _windows(answer) if (size := window(value)) is not None]
+    served = ("default_generation_settings.n_ctx", "loaded_context_length")  # the window for one request
+    windows = [size for answer in answers if (size := told_window(answer, served)) is not None]
     named = [float(number) * _UNITS[unit.lower()] for number, unit in _NAMED.findall(name.rpartition("/")[2])]
     size = next((size for size in [*sizes, *named] if size >= _LEAST_NAMED), None)
     return ModelProfile(size, calls[0] if calls else None, next(iter(windows), None))
@@ -184,11 +185,6 @@ def _takes_functions(answer: _Told) -> bool | None:
     return "tools" in template if isinstance(template, str) and template else None
 
 
-def _windows(answer: _Told) -> list[object]:
-    """Return what a server tells of the window with which the model is loaded, for one request."""
-    return [_object(answer.get("default_generation_settings")).get("n_ctx"), answer.get("loaded_context_length")]
-
-
 def _object(value: object) -> _Told:
     return value if isinstance(value, dict) else {}
 
@@ -208,14 +204,14 @@ _ADD: Final = FunctionShown(
 )
 
 
-async def probed(model: Model, profile: ModelProfile) -> ModelProfile:
+async def probed(stream: Callable[[Request], AsyncIterator[Piece]], profile: ModelProfile) -> ModelProfile:
     """Return the profile with the mode that a tiny request shows, if it shows one: a call, its text, or slowness.
 
     Loading the model may be what takes long at first, so only the second slow answer counts.
     """
     for number in range(2):
         began = time.monotonic()
-        reply = await _answer(model, number)
+        reply = await _answer(stream, number)
         if reply is None or reply.finish == "length":
             return profile
         if reply.written or not reply.calls:
@@ -225,12 +221,12 @@ async def probed(model: Model, profile: ModelProfile) -> ModelProfile:
     return replace(profile, mode="constrained")
 
 
-async def _answer(model: Model, number: int) -> Reply | None:
+async def _answer(stream: Callable[[Request], AsyncIterator[Piece]], number: int) -> Reply | None:
     """Return the reply to a request for a call; None if it failed, which the turn will tell."""
     start = System(f"Request {number + 1}. You call functions.")  # at the beginning, where caches compare
     request = Request((start, User("Call add with a=17 and b=25.")), (_ADD,), _PROBE_TOKENS)
     try:
-        async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]  # a generator
+        async with aclosing(stream(request)) as pieces:  # type: ignore[type-var]  # a generator
             async for piece in pieces:
                 if isinstance(piece, Reply):
                     return piece

@@ -40,7 +40,10 @@ def step_schema(
     """Return the schema of a step in which the model may call one of these functions, or reply: with a text, or with an
     object of this `shape`.
     """
-    calls = [_call_schema(function) for function in functions]
+    calls = [
+        _closed({"name": {"const": function.name}, "arguments": portable(function.parameters)})
+        for function in functions
+    ]
     thought = {"type": "string", "maxLength": THOUGHT_CHARS}
     reply = _closed(
         {"thought": thought, "reply": {"type": "string"} if shape is None else portable(shape or {"type": "object"})}
@@ -115,10 +118,6 @@ def _thought(value: Mapping[str, Any]) -> str:
 
 def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def _call_schema(function: FunctionShown) -> Schema:
-    return _closed({"name": {"const": function.name}, "arguments": portable(function.parameters)})
 
 
 def _closed(properties: dict[str, Schema]) -> Schema:

@@ -299,7 +299,7 @@ def _function(function: FunctionShown, dialect: Dialect) -> Entry:
 
 def read_chunk(chunk: Entry) -> WireDelta:
     """Return the contents of a chunk, whichever of the usual shapes it has; unknown parts are ignored."""
-    choice = _first(chunk.get("choices"))
+    choice = _dict(next(iter(_list(chunk.get("choices"))), None))
     whole = _dict(choice.get("message"))
     part = whole or _dict(choice.get("delta"))
     calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
@@ -365,10 +365,6 @@ def _thinking(value: object) -> object:
     """Return the parts of a content list that are thought."""
     parts = [_dict(part).get("thinking") for part in _list(value)]
     return [inner for part in parts for inner in (_list(part) or [{"text": part}])]
-
-
-def _first(value: object) -> Entry:
-    return _dict(value[0]) if isinstance(value, list) and value else {}
 
 
 def _dict(value: object) -> Entry:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
-from agent_core.model.reading.forms import forms
+from agent_core.model.reading import forms
 from agent_core.model.reply import Mode, Reply
 from agent_core.model.request import FunctionShown
 from sandbox.wire.foreign import Malformed, read_json

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent_core.base.settings import Settings
 from agent_core.context import BYTES_PER_TOKEN, INSTRUCTIONS, Shown, function_room, size_of
-from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.model.reply import Mode
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function

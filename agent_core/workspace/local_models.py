@@ -9,7 +9,7 @@ from typing import Any
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
 from agent_core.model.discover import LOCAL, LOCAL_PREFIX
-from agent_core.model.local import pool, weights
+from agent_core.model.local import weights
 from agent_core.model.local.fetch import DownloadProgress, fetch, remove
 from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
@@ -98,7 +98,7 @@ def remove_model(name: str) -> dict[str, Any]:
         WorkspaceError: a file cannot be deleted.
     """
     entry = weights.named(name)
-    removed_files = remove(entry) | pool.remove_states(entry)
+    removed_files = remove(entry)
     if not removed_files:
         raise UsageError(f"Nothing of `{entry.name}` is here.", fix="To see what is here: knapper models list")
     removed = [str(file) for file in removed_files]

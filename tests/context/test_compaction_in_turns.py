@@ -137,6 +137,34 @@ async def test_every_request_of_a_long_turn_holds_each_call_with_its_answers(tmp
     assert model.refusals == []
 
 
+async def test_a_turn_is_cut_inside_over_the_responses_api_and_its_reasoning_goes_with_its_steps(
+    tmp_path: Path,
+) -> None:
+    def long_work(seen: Seen) -> Step:
+        number = len(model.requests)
+        items = seen.raw.get("input", ())
+        reasons = [place for place, item in enumerate(items) if item.get("type") == "reasoning"]
+        # Each item stands before the call that it led to: alone it would be refused.
+        assert all(items[place + 1].get("type") == "function_call" for place in reasons)
+        kept.append(len(reasons))
+        if number > 40:
+            return Say("Done.")
+        return Ask(Wanted("list_functions", {"pattern": "z" * 400 + str(number)}), thought=f"Step {number}.")
+
+    kept: list[int] = []
+    over_responses = {"model__api": "responses", "model__context_tokens": 8_192, "turn__max_steps": 60}
+    with scripted([Repeat(long_work)], limit_tokens=8_192) as model:
+        async with desk(tmp_path, model, **over_responses) as here:
+            assert ended(await here.say("Find what Fenella lost in 1987.")).reply == "Done."
+        async with desk(tmp_path, model, model__api="chat", model__context_tokens=8_192) as here:
+            assert ended(await here.say("What was it?")).reply == "Done."
+            assert "What happened:" in model.requests[-1].text
+    assert model.summaries
+    assert any(entry.kind == SUMMARY for entry in await journal(tmp_path))
+    assert 2 < max(kept) < 40
+    assert model.refusals == []
+
+
 async def test_a_summary_that_was_asked_for_when_the_program_stopped_is_given_up_without_a_trace(
     tmp_path: Path,
 ) -> None:

@@ -12,7 +12,7 @@ ALLOWED = {
         base/language functions/foreign/tools functions/gate/clones
         functions/service/foreign
         memory/embedding/local memory/embedding/static memory/evidence
-        model/quirks model/reading/forms model/tour/script storage/postgres/migrate
+        model/quirks model/reading model/tour/script storage/postgres/migrate
         storage/sqlite/migrate
         workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
@@ -22,7 +22,7 @@ ALLOWED = {
         access/packages/installation access/packages/resolution functions/foreign/entry functions/service/export
         interfaces/manual_edits interfaces/plain
         interfaces/server/function_operations interfaces/server/source_operations
-         model/local/fetch model/local/sources model/local/weights
+         model/local/fetch model/local/weights
         workspace/reading_copy""",
     "a file of the system": """
         __main__ base/own_environment base/own_installation functions/foreign/confined interfaces/cli

@@ -8,7 +8,7 @@ import pytest
 from agent_core.access.grants import ApprovalQueue, Approvals, Approver, Decision, Grants, Question
 from agent_core.context import INSTRUCTIONS, presentation
 from agent_core.functions.service import Author
-from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
 from tests.workshop.support import Room
 
 from .support import Human, human

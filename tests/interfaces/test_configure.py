@@ -31,6 +31,13 @@ def test_an_address_of_the_environment_is_shown_as_in_force(tmp_path: Path) -> N
     assert f"{model.base_url}  (by OPENAI_BASE_URL)" in done.stdout + done.stderr
 
 
+def test_a_resource_of_azure_is_shown_as_in_force(tmp_path: Path) -> None:
+    azure = {"AZURE_OPENAI_ENDPOINT": "http://127.0.0.1:9", "AZURE_OPENAI_API_KEY": "a-key"}
+    done = knapper("configure", "--yes", "--model", "mine", cwd=tmp_path, environment=azure)
+    assert "http://127.0.0.1:9  (by AZURE_OPENAI_ENDPOINT)" in done.stdout + done.stderr
+    assert "http://127.0.0.1:9/openai/v1 cannot be reached" in done.stderr
+
+
 def test_the_question_shows_the_address_that_the_environment_sets(tmp_path: Path) -> None:
     with scripted([]) as model, terminal("configure", cwd=tmp_path, environment=model.environment) as screen:
         screen.wait_for(f"[{model.base_url}]:")

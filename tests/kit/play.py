@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, assert_never
 
 from . import responses
@@ -112,6 +113,7 @@ class ScriptedModel:
 
     async def _handle(self, request: Request, answer: Answer) -> None:
         self.agents.append(request.headers.get("user-agent", ""))
+        request = replace(request, path=request.path.removeprefix("/openai"))  # where Azure's newer surface is
         if self._key and request.headers.get("authorization") != f"Bearer {self._key}":
             await answer.send(401, _error("Incorrect API key provided.", "invalid_api_key"))
         elif left := self._beside.get(what := f"{request.method} {request.path}"):

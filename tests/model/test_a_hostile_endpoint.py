@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from agent_core.base.errors import ModelError
+from agent_core.base.messages import User
+from agent_core.base.settings import ModelSettings
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
+from agent_core.model.client import open_model
 from agent_core.model.connection import Connection
 from agent_core.model.constrained import GrowingStep
-from agent_core.model.reply import Reply, RetryPiece
+from agent_core.model.discover import DiscoveredModel
+from agent_core.model.reply import Model, Reply, RetryPiece, TextPiece
+from agent_core.model.request import Request as ModelRequest
 from agent_core.model.step import read_step
 from agent_core.model.stream import MOST_CALLS, Assembly, Splitter
 from agent_core.model.tokens import listed_window
@@ -140,6 +145,73 @@ async def test_a_key_that_is_no_secret_takes_nothing_out_of_an_error(serve: Call
     words = "This model's maximum context length is 8192 tokens, none of which may be EMPTY or dummy"
     url = serve(sends(400, json.dumps({"error": {"message": words}}).encode()))
     assert words in await told(url, key)
+
+
+STREAM, JSON = "text/event-stream", "application/json"
+HALF = {
+    "chat": b'data: {"choices": [{"index": 0, "delta": {"content": "Once"}}]}\n\n',
+    "responses": b'data: {"type": "response.output_text.delta", "output_index": 0, "delta": "Once"}\n\n',
+}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize(
+    ("status", "kind", "parts", "says"),
+    [
+        pytest.param(200, "text/html", (b"<html>",), "not with a completion", id="page"),
+        pytest.param(200, JSON, (b"<html>",), "a web page instead of JSON", id="page-as-json"),
+        pytest.param(502, "text/html", (b"<html>",), "a web page .*try again later", id="page-of-a-proxy"),
+        pytest.param(200, STREAM, ("half",), "broke off in the middle.*Try again", id="half-a-stream"),
+        pytest.param(200, STREAM, ("half", b'data: {"choi'), "broke off in the middle.*Try again", id="half-an-event"),
+        pytest.param(200, STREAM, ("half", b": alive\n" * 2_000_000), "more than 8 MiB.*choose another", id="no-end"),
+        pytest.param(200, JSON, (bytes(9 << 20),), "more than 8 MiB.*choose another", id="too-large"),
+        pytest.param(429, JSON, (b'{"error": {"message": "slow"}}',), r"\(429\): slow.*wait a little", id="no-time"),
+        pytest.param(429, JSON, (b"",), r"\(429\): nothing.*wait a little", id="too-many-and-no-word"),
+        pytest.param(
+            200, STREAM, ("half", b'data: {"error": {"message": "boom"}}\n\n'), "boom.*later", id="error-within"
+        ),
+        pytest.param(
+            200, STREAM, ("half", b'event: error\ndata: {"error": {"message": "boom"}}\n\n'), "boom.*later", id="named"
+        ),
+        pytest.param(200, STREAM, (b'data: {"choices": []}\n\n', b"data: [DONE]\n\n"), "not with a", id="no-choices"),
+        pytest.param(200, JSON, (b'{"choices": []}',), "not with a completion", id="no-choices-at-once"),
+        pytest.param(
+            200, STREAM, (b'data: {"choices": null}\n\n', b"data: [DONE]\n\n"), "not with a", id="null-choices"
+        ),
+        pytest.param(200, JSON, (b"{}",), "not with a completion", id="nothing-in-it"),
+        pytest.param(200, JSON, (b"null",), "not a completion: null", id="null"),
+        pytest.param(200, "image/png", (b"\x89PNG\r\n",), "what is not JSON", id="picture"),
+        pytest.param(200, STREAM, (b"data: [DONE]\n\n",), "not with a completion", id="end-alone"),
+        pytest.param(200, STREAM, (b"",), "not with a completion", id="empty-stream"),
+        pytest.param(200, JSON, (b"",), "sent an empty answer", id="empty"),
+        pytest.param(307, "Location", (b"http://127.0.0.1:9/v1",), "redirects to http.*set it as", id="elsewhere"),
+        pytest.param(418, "text/plain", (b"teapot",), r"\(418\): teapot.*choose another", id="odd-status"),
+    ],
+)
+async def test_what_is_broken_is_told_with_its_address_and_what_to_do(
+    serve: Callable[[Handler], str], api: str, status: int, kind: str, parts: tuple[bytes | str, ...], says: str
+) -> None:
+    body = b"".join(HALF[api] if isinstance(part, str) else part for part in parts)
+    url = serve(
+        sends(status, b"", Location=body.decode()) if kind == "Location" else sends(status, body, Content_Type=kind)
+    )
+    settings = ModelSettings(mode="native", context_tokens=9_000, api=api, retries=0)
+    model = await open_model(DiscoveredModel(url, "m", "", ""), settings)
+    shown: list[object] = []
+    try:
+        with pytest.raises(ModelError, match=f"(?s){says}") as caught:
+            await watch(model, shown.append)
+    finally:
+        await model.aclose()
+    assert url in caught.value.message
+    assert caught.value.fix
+    assert shown == ([TextPiece("Once")] if "half" in parts else [])
+
+
+async def watch(model: Model, show: Callable[[object], None]) -> None:
+    """Show the pieces of a reply as they come."""
+    async for piece in model.stream(ModelRequest((User("Hello."),))):
+        show(piece)
 
 
 @pytest.mark.parametrize("choices", [5, True, "x", {"a": 1}])

@@ -7,8 +7,7 @@ import pytest
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.model import FunctionShown, Request
-from agent_core.model.conversation import Entry, WireConversation, describe, find, fixed_size, line, trim
-from agent_core.model.demonstration import DEMONSTRATION
+from agent_core.model.conversation import DEMONSTRATION, Entry, WireConversation, describe, find, fixed_size, line, trim
 from agent_core.model.schemas import portable
 
 TEXT = {"type": "string"}

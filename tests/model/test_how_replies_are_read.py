@@ -114,7 +114,6 @@ async def test_a_reply_cut_at_its_longest_keeps_only_whole_calls(scripted: Scrip
         pytest.param(chunks({"content": "x"}, finish=None), "stop", "x", id="no-finish-but-an-end"),
         pytest.param(chunks({"content": "x"}, end=b""), "stop", "x", id="no-end-but-a-finish"),
         pytest.param(chunks({"content": [{"type": "text", "text": "x"}]}), "stop", "x", id="content-in-parts"),
-        pytest.param(Raw(b'data: {"choices": null}\n\ndata: [DONE]\n\n'), "stop", "", id="no-choices"),
         pytest.param(Raw(b': x\r\ndata: {"choices": [{"delta": null}]}\r\n\r\ndata: [DONE]'), "stop", "", id="null"),
         pytest.param(chunks({"content": "x"}, finish="eos"), "stop", "x", id="unknown-finish"),
         pytest.param(chunks(finish="tool_calls"), "stop", "", id="says-calls-but-has-none"),

@@ -19,10 +19,10 @@ from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.messages import System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request
-from agent_core.model.local import pool
+from agent_core.model.local import server
 from agent_core.model.local.child import EnginePlan
 from agent_core.model.local.server import LocalModel
-from agent_core.model.local.weights import Weights
+from agent_core.model.local.weights import Weights, states_folder
 
 WEIGHTS = Weights("tiny", "Tiny", "tiny.gguf", 2, "0" * 64, "none", "nobody", "https://example.org/tiny.gguf")
 STANDIN = Path(__file__).parents[1] / "kit" / "standin"
@@ -37,11 +37,11 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plan(room: Path, context: int = 4_096) -> EnginePlan:
-    return EnginePlan(str(room / "tiny.gguf"), context, 1, 128, 0, f"{pool.prepared_folder()}/")
+    return EnginePlan(str(room / "tiny.gguf"), context, 1, 128, 0, f"{server.prepared_folder()}/")
 
 
 def opened(room: Path, context: int = 4_096) -> LocalModel:
-    engine = pool.engine(WEIGHTS, lambda: plan(room, context), lambda other: other.context == context)
+    engine = server.engine(WEIGHTS, lambda: plan(room, context), lambda other: other.context == context)
     return LocalModel(WEIGHTS, engine, ModelSettings())
 
 
@@ -61,7 +61,7 @@ async def ask(model: LocalModel, text: str, told: str = "Be kind.") -> Reply:
 
 
 def states() -> list[Path]:
-    return sorted(pool.states_folder().iterdir())
+    return sorted(states_folder().iterdir())
 
 
 def kept() -> list[Path]:
@@ -195,7 +195,7 @@ async def test_a_model_that_is_closed_while_it_loads_leaves_no_process(room: Pat
     model = opened(room)
     await asyncio.sleep(0)
     await model.aclose()
-    assert not pool.running()
+    assert not server.running()
 
 
 async def test_an_engine_ends_when_its_program_is_killed(room: Path) -> None:
@@ -231,7 +231,7 @@ async def test_the_fixed_part_is_read_once_and_not_again_by_another_process(room
         again = (await ask(model, "hello")).usage
     assert (heard, again.cached) == ([], first.cached)
     assert again.cached >= again.prompt - 2
-    assert [oct(file.stat().st_mode & 0o777) for file in (pool.states_folder(), *states())] == ["0o700", "0o600"]
+    assert [oct(file.stat().st_mode & 0o777) for file in (states_folder(), *states())] == ["0o700", "0o600"]
 
 
 async def test_what_the_user_says_is_not_kept_with_the_fixed_part(room: Path) -> None:
@@ -263,8 +263,8 @@ async def test_a_state_that_the_engine_dies_of_is_not_given_to_the_next(room: Pa
     async with model_in(room) as model:
         await ask(model, "hello")
         name = states()[0].name.rpartition(".")[0].rpartition(".")[0]
-    (pool.states_folder() / "new").write_text("poison")
-    pool.keep_state(pool.states_folder(), name, "new")
+    (states_folder() / "new").write_text("poison")
+    server.keep_state(states_folder(), name, "new")
     async with model_in(room) as model:
         with pytest.raises(ModelError, match="SIGABRT"):
             await ask(model, "hello")
@@ -273,22 +273,22 @@ async def test_a_state_that_the_engine_dies_of_is_not_given_to_the_next(room: Pa
 
 async def test_another_text_is_another_state_and_only_a_few_are_kept(room: Path) -> None:
     async with model_in(room) as model:
-        for number in range(pool.KEPT + 2):
+        for number in range(server.KEPT + 2):
             await ask(model, "hello", told=f"You are number {number}.")
             os.utime(states()[-1])
-    assert len(states()) == pool.KEPT
+    assert len(states()) == server.KEPT
     assert any("4." in file.read_text() for file in states())
 
 
 def test_another_engine_has_states_of_its_own() -> None:
     entries = [{"role": "system", "content": "Be kind."}]
-    assert pool.state_key(WEIGHTS, "1", entries) != pool.state_key(WEIGHTS, "2", entries)
+    assert server.state_key(WEIGHTS, "1", entries) != server.state_key(WEIGHTS, "2", entries)
 
 
 def test_a_folder_that_others_could_look_into_is_closed_to_them() -> None:
-    pool.states_folder().mkdir(parents=True)
-    pool.states_folder().chmod(0o755)
-    where = pool.prepared_folder()
+    states_folder().mkdir(parents=True)
+    states_folder().chmod(0o755)
+    where = server.prepared_folder()
     assert where is not None
     assert where.stat().st_mode & 0o777 == 0o700
 
@@ -298,15 +298,15 @@ def test_only_what_was_left_unfinished_long_ago_is_tidied_away(room: Path) -> No
         (room / f"{name}.new").write_text("x")
         os.utime(room / f"{name}.new", (time.time() - age_s,) * 2)
     (room / "now.new").write_text("x")
-    pool.keep_state(room, "tiny-0", "now.new")
+    server.keep_state(room, "tiny-0", "now.new")
     assert [file.name for file in room.glob("*.new")] == ["saving.new"]
 
 
 async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (room / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(room / "file"))
-    assert pool.prepared_folder() is None
-    engine = pool.engine(WEIGHTS, lambda: EnginePlan(str(room / "tiny.gguf"), 512, 1, 128, 0), lambda _: False)
+    assert server.prepared_folder() is None
+    engine = server.engine(WEIGHTS, lambda: EnginePlan(str(room / "tiny.gguf"), 512, 1, 128, 0), lambda _: False)
     model = LocalModel(WEIGHTS, engine, ModelSettings())
     try:
         assert not await (await engine.child()).act("save", "nothing")

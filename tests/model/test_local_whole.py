@@ -11,7 +11,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.events import Event, TurnEnded, Usage
 from agent_core.base.settings import ModelSettings, Settings
 from agent_core.interfaces.prefill import prepare
-from agent_core.model.local import pool, weights
+from agent_core.model.local import server, weights
 from agent_core.model.local import server as memory
 from agent_core.model.local.server import open_local
 from agent_core.workspace.local_models import remove_model
@@ -47,12 +47,12 @@ async def turn(machine: Path) -> list[Event]:
 
 async def test_opening_does_not_wait_for_the_loading() -> None:
     model = await open_local(NAME)
-    (engine,) = pool.running()
+    (engine,) = server.running()
     loaded = [engine.is_loaded]
     await engine.child()
     loaded.append(engine.is_loaded)
     await model.aclose()
-    assert (loaded, pool.running()) == ([False, True], ())
+    assert (loaded, server.running()) == ([False, True], ())
 
 
 async def test_a_second_model_takes_the_window_of_the_first_unless_another_is_wanted() -> None:
@@ -60,14 +60,14 @@ async def test_a_second_model_takes_the_window_of_the_first_unless_another_is_wa
     third = await open_local(NAME, ModelSettings(context_tokens=700))
     assert one.context_limit == other.context_limit
     assert one.context_limit in memory.SIZES
-    assert (third.context_limit, len(pool.running())) == (700, 2)
+    assert (third.context_limit, len(server.running())) == (700, 2)
     await asyncio.gather(one.aclose(), other.aclose(), third.aclose())
 
 
 async def test_too_little_memory_is_said_when_the_model_is_opened() -> None:
     with pytest.raises(ModelError, match="GB of memory, and"):
         await open_local(NAME, ModelSettings(context_tokens=10**9))
-    assert not pool.running()
+    assert not server.running()
 
 
 async def test_a_turn_after_another_program_reads_nothing_of_the_fixed_part(machine: Path) -> None:
@@ -83,11 +83,11 @@ async def test_what_is_prepared_after_the_download_serves_every_workspace(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await asyncio.to_thread(prepare, "qwen2.5-coder-1.5b")
-    (state,) = pool.states_folder().iterdir()
+    (state,) = weights.states_folder().iterdir()
     (machine / "workspace" / "functions").mkdir()
     (machine / "workspace" / "functions" / "own.py").write_text('def own() -> int:\n    """One."""\n    return 1\n')
     await turn(machine)
-    assert [*pool.states_folder().iterdir()] == [state]
+    assert [*weights.states_folder().iterdir()] == [state]
     assert "up to a minute" in capsys.readouterr().err
 
 
@@ -101,7 +101,7 @@ def test_what_stands_in_the_way_of_preparing_is_told_and_fails_nothing(
 
 async def test_a_removed_model_takes_what_it_has_read_with_it(machine: Path) -> None:
     await turn(machine)
-    (state,) = pool.states_folder().iterdir()
+    (state,) = weights.states_folder().iterdir()
     assert str(state) in remove_model(NAME)["removed"]
     assert not state.exists()
 

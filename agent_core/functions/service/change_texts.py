@@ -46,7 +46,7 @@ def granted(grants: Grants) -> list[str]:
 def refused(verdict: Verdict, *, is_repeat: bool, replaces: bool) -> str:
     """Return the answer that the function did not join: every problem, and the shortest way out.
 
-    The texts are those that a small model was shown in its demonstration (`model/demonstration.py`) and acts on:
+    The texts are those that a small model was shown in its demonstration (`model/demonstration.toml`) and acts on:
     change both together.
     """
     lines = ["You sent the same code again."] if is_repeat else []

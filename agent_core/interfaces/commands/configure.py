@@ -60,7 +60,7 @@ def configure(scene: CliContext, model: str | None, base_url: str | None, **opti
     """Choose the model and a few limits. The choice is tried with one real request and written to knapper.toml.
 
     Nothing is asked with --context-tokens alone. A key is never asked for and never written: it comes from
-    OPENAI_API_KEY.
+    OPENAI_API_KEY, that of an Azure resource from AZURE_OPENAI_API_KEY.
     """
     from agent_core.workspace.model_check import in_force
     from agent_core.workspace.workspace import Workspace
@@ -242,9 +242,10 @@ def _current(key: str, value: Any) -> tuple[str, str]:
     """Return a setting as it is in force, and the variable that set it, if one did."""
     from agent_core.base.own_environment import environment
     from agent_core.base.settings import PREFIX
+    from agent_core.model.discover import address_of
 
-    if key == "model.base_url" and value is None and (url := environment().get("OPENAI_BASE_URL")):
-        return url, "OPENAI_BASE_URL"
+    if key == "model.base_url" and value is None and (named := address_of(environment()))[0]:
+        return named
     variable = PREFIX + key.replace(".", "_").upper()
     return _shown(key, value), variable if variable in os.environ else ""
 

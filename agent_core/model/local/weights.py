@@ -14,7 +14,7 @@ from typing import Final
 
 from agent_core.base.errors import IntegrityError, UsageError
 from agent_core.base.matching import nearest
-from agent_core.base.user_folders import data_folder
+from agent_core.base.user_folders import cache_folder, data_folder
 from sandbox.wire.foreign import read_toml
 
 PREFIX: Final = "local/"
@@ -60,7 +60,8 @@ def has_engine() -> bool:
 def available() -> tuple[Weights, ...]:
     """Return the weights that this version knows, the recommended one first."""
     data = read_toml(resources.files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))
-    return tuple(_read(entry) for entry in data["weights"])
+    rows = ({**row, "packages": Packages(**row["packages"]) if "packages" in row else None} for row in data["weights"])
+    return tuple(Weights(**row) for row in rows)
 
 
 def named(name: str) -> Weights:
@@ -107,13 +108,19 @@ def scratch_of(weights: Weights) -> Path:
     return folder() / (weights.file + _SCRATCH)
 
 
+def states_folder() -> Path:
+    """Return the folder for what this user's engines have read of prompts; it need not exist."""
+    return cache_folder() / "prefixes"
+
+
 def remains(weights: Weights) -> list[Path]:
-    """Return all files of these weights and of no others: the file, its mark, and leftovers of an interrupted
-    download.
+    """Return all files of these weights and of no others: the file, its mark, leftovers of an interrupted download,
+    and what was read with them.
     """
     whole = folder() / weights.file
     named_so = [whole, whole.with_name(whole.name + _MARK), partial_of(weights)]
-    return [file for file in [*named_so, *sorted(scratch_of(weights).rglob("*"))] if file.is_file()]
+    found = [*named_so, *scratch_of(weights).rglob("*"), *states_folder().glob(f"{weights.name}-*")]
+    return sorted(file for file in found if file.is_file())
 
 
 def verify(weights: Weights, file: Path) -> None:
@@ -151,8 +158,3 @@ def sha256_of(file: Path) -> str:
 def _mark(weights: Weights, file: Path) -> str:
     state = file.stat()
     return f"{weights.sha256} {state.st_size} {state.st_mtime_ns} {state.st_ino}\n"
-
-
-def _read(entry: dict[str, object]) -> Weights:
-    packages = entry.pop("packages", None)
-    return Weights(**entry, packages=Packages(**packages) if isinstance(packages, dict) else None)  # type: ignore[arg-type]  # data of this package

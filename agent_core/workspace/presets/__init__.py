@@ -18,7 +18,7 @@ from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.untrusted import one_line
 from agent_core.context import INSTRUCTIONS
-from agent_core.model.demonstration import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.runtime.message_protocol import MessageProtocol, StyleName
 from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 

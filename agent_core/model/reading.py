@@ -1,21 +1,211 @@
-"""The calls in a reply that consists of calls: the readers, tried one after another.
+"""Readers for calls that a model writes as text: bare, fenced, tagged, as JSON or as Python, however unusual. Pure.
 
-Calls are written as JSON objects, as Python dictionaries or as Python calls (parsed, never run); bare, in a code fence
-that ends the text, or between tags such as `<tool_call>…</tool_call>`.
+A call is read only where the calls are the reply: the whole text, or what follows a short lead-in as a tag or
+a fence; and only if every one of them names a function that is shown. Else the text stays text. Python is parsed, and
+never run. The forms are the data of `reading.toml`.
 """
 
 import ast
+import builtins
+import json
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from importlib import resources
+from typing import Any, Final, TypeAlias
 
 from agent_core.base import syntax
-from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next
+from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next, read_toml
+from sandbox.wire.lines import lines_of
 
-from .forms import MOST_PARTS, ParsedCall, Shown, Tag, announces, forms, meant, parsed_call
+MOST_PARTS: Final = 64
+"""Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """Marks around calls; `whole` accepts them only at the beginning of the text."""
+
+    open: str
+    close: str
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForms:
+    """All data of `reading.toml`."""
+
+    name_keys: tuple[str, ...]
+    argument_keys: tuple[str, ...]
+    several_keys: tuple[str, ...]
+    idle_keys: frozenset[str]
+    namespaces: frozenset[str]
+    tags: tuple[Tag, ...]
+    object_fences: frozenset[str]
+    python_fences: frozenset[str]
+    lead_in_chars: int
+    explains: re.Pattern[str]
+    announces: re.Pattern[str]
+
+
+@cache
+def forms() -> ReplyForms:
+    """Return the forms that this version knows."""
+    data = read_toml(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
+    keys, lead_in = data["keys"], data["lead_in"]
+    return ReplyForms(
+        name_keys=tuple(keys["name"]),
+        argument_keys=tuple(keys["arguments"]),
+        several_keys=tuple(keys["several"]),
+        idle_keys=frozenset(keys["beside"]),
+        namespaces=frozenset(data["python"]["namespaces"]),
+        tags=tuple(Tag(**tag) for tag in data["tags"]),
+        object_fences=frozenset(data["fences"]["objects"]),
+        python_fences=frozenset(data["fences"]["python"]),
+        lead_in_chars=lead_in["most_chars"],
+        explains=_pattern(lead_in["explains"]),
+        announces=_pattern(lead_in["announces"]),
+    )
+
+
+def announces(lead_in: str) -> bool:
+    """Check whether a fence after this lead-in may hold a call."""
+    return not lead_in or bool(forms().announces.search(lead_in) and not forms().explains.search(lead_in))
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text.replace("\\\n", ""), re.IGNORECASE)
+
+
+Shown: TypeAlias = Mapping[str, Sequence[str]]
+"""The names of the functions of this step, each with the names of its parameters."""
+
+_NOISE: Final = re.compile(r"<\|.*", re.DOTALL)  # special tokens that some servers leave behind a name
+_JOINTS: Final = re.compile(r"[_\-\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCall:
+    """A call: the name of a shown function, and its arguments as the JSON text of an object."""
+
+    name: str
+    arguments: str
+
+
+def meant(name: str, shown: Shown) -> str | None:
+    """Return the only shown function that a name can mean: exactly, without a namespace, or in another case."""
+    bare = _NOISE.sub("", name).strip()
+    last = re.split(r"[.:/]", bare)[-1]
+    exact = next((candidate for candidate in (name, bare, last) if candidate in shown), None)
+    if exact is not None:
+        return exact
+    alike = [shown_name for shown_name in shown if _plain(shown_name) in {_plain(bare), _plain(last)}]
+    return alike[0] if len(alike) == 1 else None
+
+
+def parsed_call(name: str, arguments: Mapping[str, Any]) -> ParsedCall | None:  # Any: JSON values
+    """Return the call with these arguments; None if they cannot be written as JSON."""
+    try:
+        return ParsedCall(name, json.dumps(arguments, ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def unwrapped(arguments: str) -> str:
+    """Return arguments that were encoded two or more times as the object that they are; anything else unchanged."""
+    inner: Any = arguments
+    try:
+        while isinstance(inner, str) and inner.lstrip()[:1] == '"':
+            inner = read_json(inner, LOOSE)
+        is_object = isinstance(inner, str) and isinstance(read_json(inner, LOOSE), dict)
+    except Malformed:
+        return arguments
+    return inner if is_object else arguments
+
+
+def _plain(name: str) -> str:
+    return _JOINTS.sub("", name.lower())
+
+
+_OBJECT: Final = re.compile(r"[\[{]\s*(?:$|[\[{\"'])")
+_PYTHON: Final = re.compile(r"\[?\s*([A-Za-z_][\w.]*)?\s*(\(|$)")
+_FENCE: Final = re.compile(r"```[ \t]*(\w*)(\s*)")
+_DECIDED_CHARS: Final = 600
+
+
+class Holder:
+    """A filter that passes text on as soon as it can no longer be a call; text before a call is its lead-in."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._names = [name.lower().replace("_", "") for name in shown]
+        self._held = ""
+        self._passed = ""  # the lead-in so far
+        self._open = not shown
+
+    def feed(self, text: str) -> str:
+        """Return the text that can be shown now."""
+        if self._open:
+            return text
+        self._held += text
+        if len(self._held) > _DECIDED_CHARS:
+            return ""  # what its beginning did not rule out is known at its end
+        place = self._first_opening()
+        ready, self._held = self._held[:place], self._held[place:]
+        self._passed += ready
+        if len(self._passed.strip()) > forms().lead_in_chars:
+            self._open = True
+            ready += self.rest()
+        return ready
+
+    def rest(self) -> str:
+        """Return the text still held back at the end of the stream."""
+        buffered, self._held = self._held, ""
+        return buffered
+
+    def _first_opening(self) -> int:
+        """Return the position of the first line that may open a call, or the end."""
+        place = 0
+        for line in lines_of(self._held):
+            before = self._passed + self._held[:place]
+            begins = not before or before.endswith("\n")
+            if begins and self._may_open(self._held[place:].lstrip(), before.strip()):
+                return place
+            place += len(line)
+        return place
+
+    def _may_open(self, start: str, lead_in: str) -> bool:
+        marks = [tag.open for tag in forms().tags if not (tag.whole and lead_in)] + ["<function="]
+        if any(mark.startswith(start[: len(mark)]) for mark in marks):
+            return True
+        if "```".startswith(start[:3]):
+            return self._may_open_fence(start, lead_in)
+        return not lead_in and (bool(_OBJECT.match(start)) or self._may_open_python(start))
+
+    def _may_open_python(self, start: str) -> bool:
+        match = _PYTHON.match(start)
+        if match is None:
+            return False
+        written = (match[1] or "").lower().replace("_", "")
+        last = written.rpartition(".")[2]
+        if match[2]:
+            return bool({written, last} & {*self._names})
+        spaces = any(space.startswith(match[1]) or match[1] == f"{space}." for space in forms().namespaces)
+        return spaces or any(name.startswith(last) for name in self._names)
+
+    def _may_open_fence(self, start: str, lead_in: str) -> bool:
+        if lead_in and not announces(lead_in):
+            return False
+        fence = _FENCE.match(start)
+        if fence is None or fence.end() == len(start):
+            return True
+        language, inside = fence[1].lower(), start[fence.end() :]
+        if language in forms().object_fences and _OBJECT.match(inside):
+            return True
+        is_python = language in forms().python_fences or not language
+        return is_python and not lead_in and self._may_open_python(inside)
+
 
 _MOST_CHARS: Final = 20_000
 
@@ -132,18 +322,13 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
         return None
     if value.get("type", "function") == "function" and isinstance(inner := value.get("function"), dict):
         return _object_call(inner, shown, marked=marked) if value.keys() <= {"function", *forms().idle_keys} else None
-    key, name = _named(value, shown)
-    if name is None:
+    names = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
+    key, name = next(((key, name) for key, text in names if (name := meant(text, shown))), ("", ""))
+    if not name:
         return None
     fields = {field: inner for field, inner in value.items() if field != key}
     arguments = _inside(fields, marked=marked) or _adjacent_arguments(fields, shown[name], marked=marked)
     return parsed_call(name, arguments[0]) if arguments else None
-
-
-def _named(value: dict[Any, Any], shown: Shown) -> tuple[str, str | None]:
-    """Return the key under which a shown function is named, and the function."""
-    names = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
-    return next(((key, name) for key, text in names if (name := meant(text, shown))), ("", None))
 
 
 def _inside(fields: dict[Any, Any], *, marked: bool) -> tuple[dict[str, Any]] | None:
@@ -179,7 +364,8 @@ _PARAMETER: Final = re.compile(r"<parameter=([^>\s]{1,80})>\n?(.*?)\n?</paramete
 
 def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the lead-in and the contents of the tags; None if the text does not end in tags that open a line."""
-    starts = [(place, tag) for tag in forms().tags if (place := _opening(text, tag)) is not None]
+    found = ((_opens(tag).search(text), tag) for tag in forms().tags if tag.open in text)
+    starts = [(match.start(), tag) for match, tag in found if match]
     function = _FUNCTION_LINE.search(text)
     if function and all(function.start() < place for place, _ in starts):
         return text[: function.start()], (text[function.start() :],)
@@ -193,12 +379,6 @@ def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
 def read_tagged(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
     """Return the calls between two tags."""
     return _read_xml(part, shown) or read_objects(part, shown, marked=True) or read_python(part, shown)
-
-
-def _opening(text: str, tag: Tag) -> int | None:
-    """Return the position at which the tag first opens a line."""
-    found_at = _opens(tag).search(text) if tag.open in text else None
-    return found_at.start() if found_at else None
 
 
 @cache
@@ -329,3 +509,60 @@ def is_lead_in(text: str) -> bool:
 
 def _is_short(lead_in: str) -> bool:
     return len(lead_in.strip()) <= forms().lead_in_chars and not re.search(r"\n\s*\n\s*\S", lead_in.strip())
+
+
+class _AnyName(Mapping[str, Sequence[str]]):
+    """Functions of every name that a call may have, with any parameters: for a call of one that is not shown."""
+
+    def __getitem__(self, name: str) -> Sequence[str]:
+        if not _NAME.fullmatch(name):
+            raise KeyError(name)
+        return ()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+_NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,80}")
+_PYTHON_CALL: Final = re.compile(r"([A-Za-z_]\w{0,80})\(\s*(\w+\s*=)?")
+_ANY: Final = _AnyName()
+
+
+def written_calls(text: str) -> tuple[str, ...]:
+    """Return the names in a text that is calls, of functions that need not exist, however broken; none if it is not.
+
+    Of Python only a call with named arguments counts, of what is no builtin: anything else may be an answer.
+    """
+    if not text.strip():
+        return ()
+    calls = read_objects(text, _ANY, marked=False)
+    if not calls and (split := split_tagged(text)) and is_lead_in(split[0]):
+        calls = tuple(call for part in split[1] for call in read_tagged(part, _ANY))
+    if calls:
+        return tuple(call.name for call in calls)
+    begun = _begun().search(text)
+    if begun and is_lead_in(text[: begun.start()]):
+        return (begun["name"],)
+    bare = _TOOL_CODE.sub("", text).strip().removesuffix(";").removeprefix("[").removesuffix("]")
+    space, _, call_text = bare.partition(".") if bare.partition(".")[0] in forms().namespaces else ("", "", bare)
+    match = _PYTHON_CALL.match(call_text)
+    is_call = match and not hasattr(builtins, match[1]) and (space or match[2]) and expressions(call_text)
+    return (match[1],) if match and is_call else ()
+
+
+_TOOL_CODE: Final = re.compile(r"\A\s*```(?:tool_code)?[ \t]*\n|```\s*\Z")
+
+
+@cache
+def _begun() -> re.Pattern[str]:
+    """Return the pattern of an object that opens the text, a fence or a tag, and begins as a call does."""
+    opening = "|".join(re.escape(tag.open) for tag in forms().tags)
+    names, values = "|".join(forms().name_keys), "|".join(forms().argument_keys)
+    call = rf"[\"'](?:{names})[\"']\s*:\s*[\"'](?P<name>[A-Za-z_][\w.-]{{0,80}})[\"']\s*,\s*[\"'](?:{values})[\"']\s*:"
+    wrapped = (
+        r"(?:[\"']thought[\"']\s*:\s*\"(?:[^\"\\]|\\.){0,400}\"\s*,\s*)?(?:[\"'](?:call|function)[\"']\s*:\s*\{\s*)?"
+    )
+    return re.compile(rf"(?:\A|^[ \t]*(?:```\w*|{opening}))\s*\[?\s*\{{\s*{wrapped}{call}", re.MULTILINE)
