@@ -111,24 +111,19 @@ def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     fitting = [copy for copy in copies if _fits(_own(draft), functions[copy], is_small=is_small)]
     if not copies:
         return replace(draft, note="no function computes the same")
-    finding = _copy(draft, functions[fitting[0]]) if fitting else _other_types(draft, functions[copies[0]])
-    return draft.with_findings(STAGE, [finding])
+    existing = functions[(fitting or copies)[0]]
+    code, evidence = "copy" if fitting else "near-copy", (Evidence(shown_function(existing)),)
+    message = f"`{name}` computes the same as a function that is there: {shown_function(existing)}"
+    fix = fix_of_copy(draft, existing)
+    if not fitting:
+        message = f"`{name}` computes the same as {shown_function(existing)}, for arguments of other types"
+        fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
+    return draft.with_findings(STAGE, [_finding(code, message, fix, draft, evidence)])
 
 
 def _sketch(draft: Draft) -> tuple[str, int]:
     source = draft.snapshot.modules.get(draft.candidate.module)
     return sketch(draft.candidate.name, draft.text, source.text if source else "")
-
-
-def _copy(draft: Draft, existing: Function) -> Finding:
-    message = f"`{draft.candidate.name}` computes the same as a function that is there: {shown_function(existing)}"
-    return _finding("copy", message, fix_of_copy(draft, existing), draft, (Evidence(shown_function(existing)),))
-
-
-def _other_types(draft: Draft, existing: Function) -> Finding:
-    message = f"`{draft.candidate.name}` computes the same as {shown_function(existing)}, for arguments of other types"
-    fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
-    return _finding("near-copy", message, fix, draft, (Evidence(shown_function(existing)),))
 
 
 def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
@@ -243,15 +238,15 @@ async def compared(first: Function, second: Function, modules: Modules, wall_s: 
 
 def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
     """Return whether two functions ended alike; a call that one of them excludes, or had no time for, says nothing."""
-    pairs = [pair for pair in zip(first, second, strict=True) if not any(map(_is_silent, pair))]
+    pairs = [
+        pair
+        for pair in zip(first, second, strict=True)
+        if not any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in pair)
+    ]
     if any(not _are_same(*pair) for pair in pairs):
         return "different"
     are_returned = sum(all(isinstance(outcome, Returned) for outcome in pair) for pair in pairs)
     return "same" if are_returned >= _LEAST else "unknown"
-
-
-def _is_silent(outcome: Outcome | None) -> bool:
-    return outcome is None or isinstance(outcome, Refused | TimedOut)
 
 
 def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
