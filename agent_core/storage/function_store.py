@@ -1,6 +1,6 @@
 """Functions in the store: versions of modules, the manifest, verdicts, kept candidates, readings of files, pins."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -141,13 +141,6 @@ class DropReading(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class SaveSketches(Write):
-    """Store data derived from the texts of functions, by keys that identify the text and the kind of derivation."""
-
-    sketches: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class PinFunction(Write):
     """Always show this function to this agent."""
 
@@ -198,9 +191,6 @@ class FunctionStore(Subject, Protocol):
 
     async def readings(self, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
         """Return the stored reading of each file, or of these, by path."""
-
-    async def sketches(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return data derived from the texts of functions, for those of the keys that are known."""
 
     async def judged_at(self) -> dict[tuple[str, str], float]:
         """Return the time when each version of each function was last judged and taken, by (function, version)."""

@@ -74,9 +74,7 @@ def function_service(
         root,
         store,
         registry,
-        Gate(
-            cage, limits=cage.limits, rules=rules, shelf=store, reader=models.reader if models else None, finder=finder
-        ),
+        Gate(cage, limits=cage.limits, rules=rules, reader=models.reader if models else None, finder=finder),
         cage,
         module_bytes=rules.module_bytes,
         rules=settings.standing,

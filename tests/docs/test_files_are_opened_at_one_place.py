@@ -9,7 +9,7 @@ _NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # whose `
 ALLOWED = {
     "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
-        base/language functions/foreign/tools functions/gate/clones
+        base/language functions/foreign/tools
         functions/service/foreign
         memory/embedding/local memory/embedding/static memory/evidence
         model/quirks model/reading model/tour/script storage/postgres/migrate

@@ -96,8 +96,6 @@ def test_all_but_the_function_stays_byte_for_byte(luck: Random, has_returns: boo
         ("a //= b\nreturn a", "arithmetic", "a *= b", "`a // b` is not the same with `*`"),
         ("return (a) ** (b)", "arithmetic", "return (a) * (b)", "`a ** b`"),
         ("return a and b", "and-or", "return a or b", "only one of `a` and `b` holds"),
-        ("return a < b", "comparison", "return a > b", "matters whether `a < b`"),
-        ("return a  not   in b", "comparison", "return a  in b", "matters whether"),
         ("if a > 10:\n    b = 1\nreturn b", "boundary", "if a >= 10:", "an example where `a` equals `10`"),
         ("return a[0]", "constant", "return a[1]", "the 0 of `a[0]` matters"),
         ("return a or 'ü'", "constant", 'return a or ""', "the 'ü' of `a or 'ü'` matters"),

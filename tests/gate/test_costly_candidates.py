@@ -9,18 +9,19 @@ from agent_core.registry.source import ModuleSource
 from tests.gate.support import function
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+SPLIT = "split what is nested too deeply into smaller parts"
 CHAIN = function("if a:\n    return 1\n" + "elif b:\n    return 2\n" * 1_000 + "return 3")
 
 
 async def test_a_chain_longer_than_the_stack_is_a_problem_of_the_candidate(gate: Gate) -> None:
     verdict = await gate.judge(Candidate("f", CHAIN, "lib"), Snapshot.empty())
-    assert "too-deep" in {problem.code for problem in verdict.problems}
+    assert ("import-fails", SPLIT) in {(problem.code, problem.fix) for problem in verdict.problems}
     assert not verdict.admitted
 
 
 async def test_a_saved_file_with_a_chain_longer_than_the_stack_gets_a_verdict(gate: Gate) -> None:
     verdict = await gate.judge_module(ModuleSource.of("lib", CHAIN), Snapshot.empty())
-    assert ("too-deep", "warns") in {(problem.code, problem.severity) for problem in verdict.problems}
+    assert ("import-fails", SPLIT) in {(problem.code, problem.fix) for problem in verdict.problems}
 
 
 async def test_a_number_that_cannot_be_shown_is_a_problem_with_its_line(gate: Gate) -> None:

@@ -39,7 +39,7 @@ def test_what_a_model_could_not_call_is_refused(code: str, expected: set[str]) -
 def test_a_parameter_that_hides_a_builtin_is_told_with_a_better_name() -> None:
     (problem,) = on_text(function("return len(list) + b", parameters="list: list[int], b: int")).problems
     assert (problem.code, problem.severity) == ("hides-builtin", "warns")
-    assert problem.fix == "rename `list` to `items`, in the body and under `Args:` too"
+    assert problem.fix == "rename `list` to `list_value`, in the body and under `Args:` too"
 
 
 def test_a_missing_docstring_is_answered_with_the_skeleton_to_write() -> None:

@@ -20,10 +20,8 @@ from .tree import BUILTINS, FunctionNode, missing_names, parameters, takes_self
 STAGE = "conform"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
-# Builtins that make poor names for a parameter: the body can no longer use what they stand for.
-_COMMON_WORDS = """id dir format hash license credits copyright help next all any _"""
-_COMMON = BUILTINS - {*_COMMON_WORDS.split()}
-_BETTER = {"list": "items", "dict": "mapping", "str": "text", "set": "items", "input": "text", "type": "kind"}
+# Builtins that hardly any body needs, so that they may name a parameter.
+_RARE = frozenset(["id", "dir", "format", "hash", "license", "credits", "copyright", "help", "next", "all", "any", "_"])
 
 
 def conform(draft: Draft) -> Draft:
@@ -141,10 +139,9 @@ def _is_mutable(default: ast.expr) -> bool:
 
 def _names(node: FunctionNode) -> Iterator[Finding]:
     for parameter in parameters(node):
-        if parameter.arg in _COMMON:
-            better = _BETTER.get(parameter.arg, f"{parameter.arg}_value")
+        if parameter.arg in BUILTINS - _RARE:
             message = f"the parameter `{parameter.arg}` hides the builtin of that name"
-            fix = f"rename `{parameter.arg}` to `{better}`, in the body and under `Args:` too"
+            fix = f"rename `{parameter.arg}` to `{parameter.arg}_value`, in the body and under `Args:` too"
             yield Finding("hides-builtin", message, fix, parameter.lineno, parameter.col_offset + 1)
 
 

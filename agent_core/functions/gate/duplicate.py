@@ -28,7 +28,7 @@ from sandbox.code import Modules
 from ..search import FunctionSearch
 from ..search.confusion import first_sentence, mistaken, told_apart
 from .call_arguments import Arguments, edge_calls, recombined, shown
-from .clones import Sketch, sketch, surroundings
+from .clones import sketch
 from .draft import Draft, Finding
 from .examples.agreement import literal_value, same
 from .tree import nodes_of, parse
@@ -54,9 +54,9 @@ async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
         return draft.skip("there is no function to compare")
     if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
-    own_sketch = await aside(draft.size, _sketch, draft)
+    digest, size = await aside(draft.size, _sketch, draft)
     pending = await bench.alike.see(draft.snapshot, draft.rules.duplicate_s)
-    after = _compared(draft, own_sketch, bench)
+    after = _compared(draft, bench.alike.copies(digest), is_small=size < SMALL)
     late = f"{pending} functions not reached: time was up" if pending else ""
     after = replace(after, note="; ".join(filter(None, [late, after.note])), late=pending > 0)
     if bench.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
@@ -100,37 +100,30 @@ async def _searched(draft: Draft, finder: FunctionSearch) -> Draft:
     return draft.with_findings(STAGE, [_finding("confusable", message, fix, draft, facts)])
 
 
-def _compared(draft: Draft, own_sketch: Sketch, bench: TrialTools) -> Draft:
+def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     name, functions = draft.candidate.name, draft.snapshot.functions
-    copies = [copy for copy in bench.alike.copies(own_sketch) if copy not in draft.apart]
+    copies = [copy for copy in copies if copy not in draft.apart]
     if name in copies and not draft.candidate.file:
         return replace(draft, note="it computes the same as before")
     copies = [copy for copy in copies if copy != name]
     if told := [copy for copy in copies if is_apart(draft, copy)]:
         return replace(draft, note=f"said to differ from `{told[0]}`")
-    fitting = [copy for copy in copies if _fits(_own(draft), functions[copy], is_small=own_sketch.size < SMALL)]
+    fitting = [copy for copy in copies if _fits(_own(draft), functions[copy], is_small=is_small)]
     if not copies:
         return replace(draft, note="no function computes the same")
-    finding = _copy(draft, functions[fitting[0]]) if fitting else _other_types(draft, functions[copies[0]])
-    return draft.with_findings(STAGE, [finding])
+    existing = functions[(fitting or copies)[0]]
+    code, evidence = "copy" if fitting else "near-copy", (Evidence(shown_function(existing)),)
+    message = f"`{name}` computes the same as a function that is there: {shown_function(existing)}"
+    fix = fix_of_copy(draft, existing)
+    if not fitting:
+        message = f"`{name}` computes the same as {shown_function(existing)}, for arguments of other types"
+        fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
+    return draft.with_findings(STAGE, [_finding(code, message, fix, draft, evidence)])
 
 
-def _sketch(draft: Draft) -> Sketch:
-    module = draft.candidate.module
-    source = draft.snapshot.modules.get(module)
-    texts = (draft.text, surroundings(module, draft.snapshot))
-    return sketch(draft.candidate.name, *texts, module=source.text if source else "")
-
-
-def _copy(draft: Draft, existing: Function) -> Finding:
-    message = f"`{draft.candidate.name}` computes the same as a function that is there: {shown_function(existing)}"
-    return _finding("copy", message, fix_of_copy(draft, existing), draft, (Evidence(shown_function(existing)),))
-
-
-def _other_types(draft: Draft, existing: Function) -> Finding:
-    message = f"`{draft.candidate.name}` computes the same as {shown_function(existing)}, for arguments of other types"
-    fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
-    return _finding("near-copy", message, fix, draft, (Evidence(shown_function(existing)),))
+def _sketch(draft: Draft) -> tuple[str, int]:
+    source = draft.snapshot.modules.get(draft.candidate.module)
+    return sketch(draft.candidate.name, draft.text, source.text if source else "")
 
 
 def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
@@ -245,15 +238,15 @@ async def compared(first: Function, second: Function, modules: Modules, wall_s: 
 
 def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
     """Return whether two functions ended alike; a call that one of them excludes, or had no time for, says nothing."""
-    pairs = [pair for pair in zip(first, second, strict=True) if not any(map(_is_silent, pair))]
+    pairs = [
+        pair
+        for pair in zip(first, second, strict=True)
+        if not any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in pair)
+    ]
     if any(not _are_same(*pair) for pair in pairs):
         return "different"
     are_returned = sum(all(isinstance(outcome, Returned) for outcome in pair) for pair in pairs)
     return "same" if are_returned >= _LEAST else "unknown"
-
-
-def _is_silent(outcome: Outcome | None) -> bool:
-    return outcome is None or isinstance(outcome, Refused | TimedOut)
 
 
 def _are_same(first: Outcome | None, second: Outcome | None) -> bool:

@@ -72,7 +72,11 @@ def _judged(
     draft: Draft, cases: Sequence[Case], constants: frozenset[Form], calls: Sequence[tuple[Arguments, Outcome | None]]
 ) -> Finding | None:
     """Return what is said if every call without the examples' constants got one answer, and with them that of one."""
-    ended = [(call, _answer(call, outcome)) for call, outcome in calls if isinstance(outcome, Returned | Raised)]
+    ended = [
+        (call, _shown(call, outcome.value) if isinstance(outcome, Returned) else "an error")
+        for call, outcome in calls
+        if isinstance(outcome, Returned | Raised)
+    ]
     answers = [answer for call, answer in ended if not links(call, constants)]
     known = {*answers, *(_shown(*case) for case in cases)}
     if len(answers) < _LEAST or len(set(answers)) > 1 or any(answer not in known for _call, answer in ended):
@@ -98,10 +102,6 @@ def _judged(
         return Finding("hard-coded", f"`{name}` {message} arguments", fix, line, evidence=evidence)
     fix = "add an example with arguments that the code does not name"
     return Finding("doubt-examples", f"`{name}` {message}", fix, line, evidence=evidence)
-
-
-def _answer(arguments: Arguments, outcome: Returned | Raised) -> str:
-    return _shown(arguments, outcome.value) if isinstance(outcome, Returned) else "an error"
 
 
 def _shown(arguments: Arguments, value: Any) -> str:  # Any: a value that crossed
@@ -176,7 +176,9 @@ def _selected(node: ast.AST) -> Iterator[Any]:  # Any: literals
             literal(value)[0] or isinstance(value, ast.Lambda) for value in values
         ):
             yield from (value for key in keys if key is not None for value in _value(key))
-        case ast.Assign(targets=[ast.Subscript(slice=key)], value=value) if _is_entry(value):
+        case ast.Assign(targets=[ast.Subscript(slice=key)], value=value) if literal(value)[0] or isinstance(
+            value, ast.Lambda
+        ):
             yield from _value(key)
         case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
             yield from (keyword.arg for keyword in keywords if keyword.arg and literal(keyword.value)[0])
@@ -185,10 +187,6 @@ def _selected(node: ast.AST) -> Iterator[Any]:  # Any: literals
         ):
             for row in rows:
                 yield from (*_value(row), *(value for cell in row.elts[:1] for value in _value(cell)))  # type: ignore[attr-defined]
-
-
-def _is_entry(node: ast.expr) -> bool:
-    return literal(node)[0] or isinstance(node, ast.Lambda)
 
 
 def _value(node: ast.expr) -> list[Any]:

@@ -60,7 +60,7 @@ def add_imports(view: View) -> str:
 def _together(lines: set[str]) -> list[str]:
     """Return the imports, one line for each module."""
     names: dict[str, list[str]] = {}
-    for line in sorted(lines, key=_import_order):
+    for line in sorted(lines, key=lambda line: (line.startswith("from"), line)):
         head, _, name = line.partition(" import ")
         names.setdefault(f"{head} import " if name else line, []).extend([name] if name else [])
     return [head + ", ".join(several) for head, several in names.items()]
@@ -69,10 +69,6 @@ def _together(lines: set[str]) -> list[str]:
 def importable(name: str) -> bool:
     """Check whether `add_imports` would import a missing name by itself."""
     return name in _NAMES or name == "datetime"
-
-
-def _import_order(line: str) -> tuple[bool, str]:
-    return line.startswith("from"), line
 
 
 def _import_line(name: str, tree: ast.Module) -> str | None:

@@ -24,7 +24,6 @@ from ..search import FunctionSearch
 from .autofix import fix
 from .candidate import Candidate, Policy
 from .capability import capability, reach_in
-from .clones import Alike, IndexStore
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
 from .duplicate import Sameness, compared, duplicate
@@ -117,7 +116,6 @@ class Gate:
         limits: Limits | None = None,
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
-        shelf: IndexStore | None = None,
         reader: DescriptionReader | None = None,
         finder: FunctionSearch | None = None,
     ) -> None:
@@ -125,7 +123,7 @@ class Gate:
 
         By the `finder`, a function is held to be found by what it says of itself.
         """
-        self._bench = TrialTools(sandbox, limits or Limits(), Alike(shelf), reader=reader, finder=finder)
+        self._bench = TrialTools(sandbox, limits or Limits(), reader=reader, finder=finder)
         self._rules = rules or Rules()
         self._stages = stages
 

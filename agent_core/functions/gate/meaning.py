@@ -140,7 +140,7 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
 def _beyond(draft: Draft) -> Iterator[Finding]:
     """Yield that the description promises what computing alone cannot do."""
     answer, name = draft.answer, draft.candidate.name
-    if answer is None or not _is_beyond(answer) or draft.candidate.insists:
+    if answer is None or answer.reach not in _MEANS or draft.candidate.insists:
         return
     what, means = _MEANS[answer.reach]
     message = f"by its description `{name}` has to reach {what}, and its code only computes"
@@ -154,16 +154,11 @@ def _facts(answer: ReaderAnswer) -> tuple[Evidence, ...]:
     return Evidence(said), Evidence("its code: computes only")
 
 
-def _is_beyond(answer: ReaderAnswer) -> bool:
-    """Check whether a reader says that computing alone is not enough."""
-    return answer.reach in _MEANS
-
-
 def _settled(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
     """Return the draft with what a person has to decide: an author who insists, or who predicts their own code."""
     answer, where = draft.answer, Place(draft.candidate.path, draft.function.lineno if draft.function else 0)
     problems = []
-    if draft.candidate.insists and answer is not None and _is_beyond(answer):
+    if draft.candidate.insists and answer is not None and answer.reach in _MEANS:
         what = _MEANS[answer.reach][0]
         message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code only computes"
         problems.append(Problem(REACHES_NOTHING, message, where, None, "warns", _facts(answer)))

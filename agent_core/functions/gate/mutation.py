@@ -253,7 +253,12 @@ class _Trial:
         agreed = []
         if pairs:
             outcomes = yield [
-                Attempt(_work(example), None if text is None else text.text, self._most_s) for text, example in pairs
+                Attempt(
+                    Evaluation(example.setup if isinstance(example, Example) else (), example.call),
+                    None if text is None else text.text,
+                    self._most_s,
+                )
+                for text, example in pairs
             ]
             first = outcomes[0]
             spent = 0.0 if first is None or isinstance(first, Refused) else first.seconds
@@ -263,10 +268,6 @@ class _Trial:
                 for (_text, example), outcome in zip(pairs, outcomes, strict=True)
             ]
         return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
-
-
-def _work(example: Example | GivenExample) -> Evaluation:
-    return Evaluation(example.setup if isinstance(example, Example) else (), example.call)
 
 
 def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:

@@ -7,6 +7,7 @@ results; one with effects that cannot run here is a draft, and says so.
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from agent_core.access.grants import Grants
 from agent_core.base.problem import Evidence
@@ -16,14 +17,14 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
+from .call_arguments import edge_calls, recombined, shown, written
 from .callees import Callees, can_be_called, why_unrun
 from .candidate import GivenExample
 from .capability import uses_context
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
-from .examples.excuses import SKIP, excuse, option_for, with_directives
+from .examples.excuses import SKIP, excuse, option_for, with_directives, with_docstring
 from .examples.sufficiency import ALIKE, Unproven, contradicted, is_unproven, too_few
-from .examples.suggestions import other_call, with_docstring
 from .substance import HOLLOW
 from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement
@@ -37,6 +38,7 @@ _ABSENT = frozenset({"ModuleNotFoundError", "ImportError"})
 EXCUSED = "example-directives"
 """The code of the fix that writes doctest directives at a library's examples."""
 _ENOUGH = 2
+_MOST_OFFERED, _LONGEST = 12, 200  # calls that are tried for another result, and its characters
 MOST = 50  # examples that are run of one function
 
 
@@ -116,10 +118,10 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
     if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing):
         trials = replace(trials, offered=await _other_call(results, draft, bench))
     twice = contradicted(examples)
-    told_of = [result for result in results if result.call not in twice]
+    told_of = [result for result in results if not result.agreed and result.call not in twice]
     offers = [_offering(finding, trials.offered) for finding in missing]
     draft = replace(draft, trials=trials, note=_note(trials.agreed, len(results), len(examples)))
-    return draft.with_findings(STAGE, [*_example_findings(told_of, function.name), *offers])
+    return draft.with_findings(STAGE, [*(example_finding(result, function.name) for result in told_of), *offers])
 
 
 def _counted(draft: Draft) -> Draft:
@@ -212,18 +214,31 @@ def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     is_unproven = unproven == "effects" or (bool(unproven) and agreed < (2 if unproven == "calls" else 1))
     ended = [result.outcome for result in results if not isinstance(result.outcome, Refused)]
     slowest_s = max((outcome.cpu_s or 0.0 for outcome in ended), default=0.0)
-    return ExampleTrials(
-        agreed, tuple(_disagreements(results)), is_unproven, tuple(_values(results)), slowest_s=slowest_s
-    )
+    returned = [result for result in results if isinstance(result.outcome, Returned)]
+    values = tuple((result.call, result.outcome.value) for result in returned if result.agreed)  # type: ignore[union-attr]
+    return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, values, slowest_s=slowest_s)
 
 
 async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: TrialTools) -> Disagreement | None:
-    """Return a call with another result than the examples that agree, or than they return if none agrees."""
+    """Return a call with another result than the examples that agree, or than they return if none agrees.
+
+    It is made of the examples' values, or stands at the edges of the types.
+    """
     known_results = {result.returned for result in results if result.agreed}
     known_results = known_results or {disagreement.returned for disagreement in _disagreements(results)}
-    if not known_results or draft.trial is None or draft.loaded is None:
+    own, trial = draft.loaded, draft.trial
+    if not known_results or trial is None or own is None:
         return None
-    return await other_call([result.call for result in results], known_results, draft.loaded, draft.trial, bench)
+    schema, names = own.parameters, [*own.parameters["properties"]]
+    given = shown([result.call for result in results], own.name, schema, own.rest, own.extra)
+    anew = (arguments for arguments, _name in recombined(given, schema))
+    calls = (written(own.name, call, names, own.rest, own.extra) for call in (*anew, *edge_calls(schema, given)))
+    tried = [GivenExample(call, "") for call in islice(dict.fromkeys(calls), _MOST_OFFERED)]
+    for result in await run(tried, own.module, trial, bench):
+        is_line = len(result.returned) <= _LONGEST and "\n" not in result.returned and result.returned != "None"
+        if isinstance(result.outcome, Returned) and is_line and result.returned not in known_results:
+            return Disagreement(result.call, "", result.returned, 0)
+    return None
 
 
 def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
@@ -288,22 +303,10 @@ def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -
     return ExampleResult(example, outcome, given_agrees(example, outcome))
 
 
-def _values(results: Sequence[ExampleResult]) -> Iterator[tuple[str, object]]:
-    for result in results:
-        if result.agreed and isinstance(result.outcome, Returned):
-            yield result.call, result.outcome.value
-
-
 def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
     for result in results:
         if not result.agreed and isinstance(result.outcome, Returned):
             yield Disagreement(result.call, result.expected, result.returned, result.line)
-
-
-def _example_findings(results: Sequence[ExampleResult], name: str) -> Iterator[Finding]:
-    for result in results:
-        if not result.agreed:
-            yield example_finding(result, name)
 
 
 def example_finding(result: ExampleResult, name: str) -> Finding:

@@ -277,12 +277,8 @@ class Trial:
         cpu_s = failure.outcome.cpu_s
         if cpu_s is not None and cpu_s < _BUSY_S:
             return True
-        return is_much(failure.call) or not self._may_loop() or self._draft.trials.slowest_s >= _SLOW_S
-
-    def _may_loop(self) -> bool:
-        """Check whether the code has something that need not end."""
-        assert self._draft.tree is not None
-        return may_loop(self._draft.tree, self._function.name)
+        is_loop = self._draft.tree is not None and may_loop(self._draft.tree, self._function.name)
+        return is_much(failure.call) or not is_loop or self._draft.trials.slowest_s >= _SLOW_S
 
     def told(self, failure: FailedCall) -> Finding:
         """Return the finding about a call that fails."""

@@ -10,25 +10,16 @@ from .candidate import Policy
 
 KIB = 1024
 
+_AFTER_READ = (
+    *("conform", "substance", "duplicate", "capability", "examples", "fitted", "mutation", "robust", "neighbours"),
+    "reader",
+)
 # Stage by policy. A human's file is refused only for what cannot be called; a library that is taken over is
 # not refused for words it never had, but must do something and show it.
 STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
     {
         "agent": MappingProxyType({}),
-        "human": MappingProxyType(
-            {
-                "conform": "warns",
-                "substance": "warns",
-                "duplicate": "warns",
-                "capability": "warns",
-                "examples": "warns",
-                "fitted": "warns",
-                "mutation": "warns",
-                "robust": "warns",
-                "neighbours": "warns",
-                "reader": "warns",
-            }
-        ),
+        "human": MappingProxyType(dict.fromkeys(_AFTER_READ, "warns")),
         "import": MappingProxyType({"conform": "warns", "capability": "warns", "robust": "warns", "reader": "warns"}),
     }
 )

@@ -27,7 +27,6 @@ from sandbox.wire.lines import lines_of
 
 from . import capability, conform, neighbours, proof, substance
 from .candidate import Candidate, Policy
-from .clones import surroundings
 from .draft import Draft, ExampleTrials
 from .examples.sufficiency import is_unproven, too_few
 from .proof import ExampleResult
@@ -199,10 +198,21 @@ def _to_try_again(file: SavedFile, now: Snapshot) -> set[str]:
     if before is None or not unchanged:
         return set(offered)
     module = file.source.module
-    if surroundings(module, before) == surroundings(module, now):  # then only what names a changed one can differ
+    if _surroundings(module, before) == _surroundings(module, now):  # then only what names a changed one can differ
         lines = lines_of(file.text)
         unchanged = {name for name in unchanged if any(word in _text(offered[name], lines) for word in own)}
     return (own & offered.keys()) | {name for name in unchanged if _differs(name, before, now)}
+
+
+def _surroundings(module: str, snapshot: Snapshot) -> str:
+    """Return a module's text without the functions it exports: imports, constants, helpers."""
+    source = snapshot.modules.get(module)
+    if source is None:
+        return ""
+    lines = lines_of(source.text)
+    for function in snapshot.readings[module].functions:
+        lines[function.line - 1 : function.end_line] = [""] * (function.end_line - function.line + 1)
+    return "".join(lines)
 
 
 def _different(file: SavedFile) -> set[str]:

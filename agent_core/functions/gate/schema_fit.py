@@ -123,7 +123,9 @@ _RULES: dict[str, Callable[..., bool]] = {
     "anyOf": lambda value, rule, _schema, root, depth: any(fits(value, branch, root, depth) for branch in rule),
     "items": _items,
     "prefixItems": _prefix,
-    "uniqueItems": lambda value, rule, *_args: not rule or not isinstance(value, _ROWS) or _are_distinct(list(value)),
+    "uniqueItems": lambda value, rule, *_args: (
+        not rule or not isinstance(value, _ROWS) or all(item not in [*value][:at] for at, item in enumerate(value))
+    ),
     "properties": _properties,
     "required": lambda value, rule, *_args: not isinstance(value, dict) or value.keys() >= set(rule),
     "additionalProperties": _additional,
@@ -140,7 +142,3 @@ _RULES: dict[str, Callable[..., bool]] = {
     "exclusiveMaximum": _amount(lambda value, rule: value < rule),
     "multipleOf": _amount(lambda value, rule: value % rule == 0),
 }
-
-
-def _are_distinct(row: list[Value]) -> bool:
-    return all(item not in row[:at] for at, item in enumerate(row))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from agent_core.base.characters import escaped, stray_characters
 from sandbox.wire.lines import lines_of, reader_of
 
-from .tree import FunctionNode, bound_names, calls_of, find, functions, parse
+from .tree import FunctionNode, bound_names, calls_of, find, functions, nodes_of, parse
 from .uses import is_program
 
 _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
@@ -79,22 +79,29 @@ _MOST = 50  # helpers; with more, one asks for them rather than rename them
 
 
 def make_private(text: str, name: str) -> str:
-    """Return the text with the promised function's helpers renamed to `_helper`; unchanged if that is not safe."""
+    """Return the text with the promised function's helpers renamed to `_helper`; unchanged if that is not safe.
+
+    It is safe if each word of the code with such a name is a use of the helper: no parameter, keyword or attribute.
+    """
     tree = parse(text)
-    if not isinstance(tree, ast.Module):
+    if not isinstance(tree, ast.Module) or not 1 < len(functions(tree)) <= _MOST:
         return text
-    helpers = _helpers(tree, name) if 1 < len(functions(tree)) <= _MOST else set()
-    if not helpers:
+    helpers, nodes = _helpers(tree, name), nodes_of(tree)
+    uses = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    uses = [
+        name for name in (*uses, *(node.name for node in nodes if isinstance(node, FunctionNode))) if name in helpers
+    ]
+    # Before Python 3.12 a text with places in it is one word.
+    is_in_text = any(isinstance(node, ast.JoinedStr) and calls_of(node, helpers) for node in nodes)
+    words = [word for word in tokenize.generate_tokens(reader_of(text)) if word.string in helpers] if helpers else []
+    is_safe = not is_in_text and not bound_names(tree) & {f"_{helper}" for helper in helpers}
+    if not is_safe or sorted(word.string for word in words) != sorted(uses):
         return text
-    used_names = bound_names(tree)
-    if any(f"_{helper}" in used_names or _is_ambiguous(tree, helper) for helper in helpers):
-        return text
-    lines = [line.encode("utf-8") for line in lines_of(text)]
-    for line, column, helper in sorted(_places(tree, lines, helpers), reverse=True):
-        before = lines[line - 1]
-        lines[line - 1] = before[:column] + b"_" + before[column:]
-        assert before[column:].startswith(helper.encode("ascii"))
-    return b"".join(lines).decode("utf-8")
+    lines = lines_of(text)
+    for word in reversed(words):
+        line, column = word.start
+        lines[line - 1] = f"{lines[line - 1][:column]}_{lines[line - 1][column:]}"
+    return "".join(lines)
 
 
 def _helpers(tree: ast.Module, name: str) -> set[str]:
@@ -109,36 +116,6 @@ def _helpers(tree: ast.Module, name: str) -> set[str]:
             front.append(callee)
     public = {helper for helper in nodes if not helper.startswith("_")}
     return public - {name} if public <= reached and len(nodes) == len(functions(tree)) else set()
-
-
-def _is_ambiguous(tree: ast.Module, helper: str) -> bool:
-    """Check whether the name is also a parameter, a local or a keyword, appears in a text, or is not plain ASCII."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.arg(arg=name) | ast.keyword(arg=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                if name == helper:
-                    return True
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
-                if helper in names:
-                    return True
-            case ast.JoinedStr():
-                # Before Python 3.12 the places of names inside f-strings are not those of the text.
-                if calls_of(node, {helper}):
-                    return True
-    return not helper.isascii()
-
-
-def _places(tree: ast.Module, lines: list[bytes], helpers: set[str]) -> list[tuple[int, int, str]]:
-    places = [
-        (node.lineno, node.col_offset, node.id)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and node.id in helpers
-    ]
-    for node in functions(tree):
-        if node.name in helpers:
-            column = lines[node.lineno - 1].find(node.name.encode("ascii"), node.col_offset + len("def"))
-            places.append((node.lineno, column, node.name))
-    return places
 
 
 _FENCE = re.compile(

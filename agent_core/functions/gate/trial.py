@@ -218,7 +218,10 @@ def import_problem(outcome: Outcome, where: Place) -> Problem | None:
             place = Place(where.path, frame.line) if frame else where
             error = fence(f"{failure.type}: {failure.message}")
             at = f" at {fence(frame.source.strip(), 120)}" if frame else ""
-            return Problem("import-fails", f"importing it raised {error}{at}", place, "fix what runs at the top level")
+            # What can be parsed and not compiled is nested too deeply, or misplaced, such as a `return` outside.
+            is_text = failure.type == "SyntaxError"
+            fix = "split what is nested too deeply into smaller parts" if is_text else "fix what runs at the top level"
+            return Problem("import-fails", f"importing it raised {error}{at}", place, fix)
         case TimedOut(limit_s=limit_s):
             message = f"importing it did not end within {limit_s:g} s"
             return Problem("import-hangs", message, where, "move what takes long from the top level into the function")

@@ -381,7 +381,8 @@ class _Text:
     def optional(self) -> frozenset[int]:
         """The imports, by id, without which the text goes on: `try: import …`, or for another Python or system."""
         tries = [node for node in self.nodes if isinstance(node, ast.Try) and any(map(_takes_absence, node.handlers))]
-        others = [node for node in self.nodes if isinstance(node, ast.If) and (_is_elsewhere(node) or is_program(node))]
+        others = [node for node in self.nodes if isinstance(node, ast.If)]
+        others = [node for node in others if _ELSEWHERE.search(ast.unparse(node.test)) or is_program(node)]
         bodies = [
             statement
             for body in [*(node.body for node in tries), *(node.body for node in others)]
@@ -398,10 +399,6 @@ class _Text:
     def names(self) -> Held:
         """The names and the values they are bound to; computed lazily, since most texts do not need it."""
         return name_bindings(self.tree)
-
-
-def _is_elsewhere(node: ast.If) -> bool:
-    return _ELSEWHERE.search(ast.unparse(node.test)) is not None
 
 
 def is_program(node: ast.stmt) -> bool:

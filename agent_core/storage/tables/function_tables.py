@@ -1,7 +1,7 @@
-"""The tables of functions: sources, the manifest, verdicts, kept candidates, readings, sketches and pins."""
+"""The tables of functions: sources, the manifest, verdicts, kept candidates, readings and pins."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from ..function_store import (
     ReadingRow,
     SavePending,
     SaveReading,
-    SaveSketches,
     SaveVerdict,
     SaveVersion,
     SetManifest,
@@ -28,7 +27,6 @@ from ..subject import ManifestConflict, SaveText, content_hash, dump, is_signed,
 from .session import SqlSession
 from .tables import Tables, perform, query
 
-MOST_SKETCHES = 20_000  # about 20 MB; what is gone is made anew
 _BAD = '"thumb":"bad"'  # as it is dumped
 _PENDING = "select function, candidate, seal from pending"
 _CHANGES = (
@@ -124,12 +122,6 @@ class FunctionTables(Tables):
             for path, mtime_ns, size, inode, version, reading, seal in rows
             if is_signed(session.sealer, seal, "reading", path, version, reading) and inode.isdecimal()
         }
-
-    @query
-    def sketches(self, session: SqlSession, keys: Sequence[str]) -> dict[str, str]:
-        """Return the sketches that exist."""
-        sql = "select key, sketch from sketch where key in (select value from json_each(?))"
-        return dict(session.all(sql, json.dumps([*keys])))
 
     @query
     def judged_at(self, session: SqlSession) -> dict[tuple[str, str], float]:
@@ -283,14 +275,6 @@ def _save_reading(write: SaveReading, session: SqlSession) -> None:
 @perform.register
 def _drop_reading(write: DropReading, session: SqlSession) -> None:
     session.all("delete from reading where path = ?", write.path)
-
-
-@perform.register
-def _save_sketches(write: SaveSketches, session: SqlSession) -> None:
-    for key, text in write.sketches.items():
-        session.all("delete from sketch where key = ?", key)  # a repeated one is the newest
-        session.all("insert into sketch (key, sketch) values (?, ?)", key, text)
-    session.all("delete from sketch where n <= (select max(n) from sketch) - ?", MOST_SKETCHES)
 
 
 @perform.register

@@ -90,7 +90,7 @@ def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
     expected = literal_value(example.expected)
     if expected is _MISSING:
         return example.expected.strip() in (repr(outcome.value), outcome.shown)
-    return equal(expected, outcome.value, example.approx)
+    return same(expected, outcome.value, is_float=True, approx=example.approx)
 
 
 def error_of(text: str) -> str:
@@ -115,17 +115,16 @@ def promises_floats(returns: str) -> bool:
     return {"float", "int"} & {*re.findall(r"\w+", returns)} == {"float"}
 
 
-def same(expected: Any, got: Any, *, is_float: bool = False) -> bool:
+def same(expected: Any, got: Any, *, is_float: bool = False, approx: float | None = None) -> bool:
     """Check whether two values are equal in value and type at all levels; floats except their last digits, NaN as
-    NaN.
+    NaN. If `is_float`, an integer is a float, too; `approx` is the tolerance for both.
     """
-    if is_float and {type(expected), type(got)} == {int, float}:
-        return _is_close(expected, got, _LAST_DIGITS)
+    are_numbers = {type(expected), type(got)} <= {int, float} and (is_float or type(expected) is type(got))
+    if are_numbers and (float in (type(expected), type(got)) or approx):
+        return _is_close(expected, got, approx or _LAST_DIGITS, approx or 0.0)
     if _kind(expected) != _kind(got):
         return False
-    if isinstance(expected, float):
-        return _is_close(expected, got, _LAST_DIGITS)
-    inner = partial(same, is_float=is_float)
+    inner = partial(same, is_float=is_float, approx=approx)
     if isinstance(expected, list | tuple):
         return len(expected) == len(got) and all(map(inner, expected, got))
     if isinstance(expected, dict | Pairs):
@@ -146,24 +145,7 @@ def _same_mapping(expected: Any, got: Any, inner: Callable[[Any, Any], bool]) ->
     return old.keys() == new.keys() and all(inner(value, new[key]) for key, value in old.items())
 
 
-def equal(expected: Any, got: Any, approx: float | None) -> bool:
-    """Check whether values are equal as Python compares, numbers within a tolerance if given; a bool equals only
-    bools.
-    """
-    if isinstance(expected, list | tuple) and type(expected) is type(got):
-        return len(expected) == len(got) and all(
-            equal(expected_item, got_item, approx) for expected_item, got_item in zip(expected, got, strict=True)
-        )
-    if _kind(expected) == _kind(got) == "dict":
-        return _same_mapping(expected, got, partial(equal, approx=approx))
-    if isinstance(expected, bool) != isinstance(got, bool):
-        return False
-    if isinstance(expected, int | float) and isinstance(got, int | float):
-        return _is_close(expected, got, approx or 0.0, approx or 0.0)
-    return bool(expected == got)
-
-
-def _is_close(expected: float, got: float, relative: float, absolute: float = 0.0) -> bool:
+def _is_close(expected: float, got: float, relative: float, absolute: float) -> bool:
     if expected == got or (expected != expected and got != got):
         return True
     try:

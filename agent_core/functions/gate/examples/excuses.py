@@ -10,11 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agent_core.base import syntax
+from agent_core.base.problem import Problem
 from agent_core.registry.examples import Example
+from agent_core.registry.function import ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
 from sandbox import Outcome, Raised, Returned, TimedOut
 from sandbox.wire.lines import lines_of
 
+from ..draft import Draft
 from ..tree import nodes_of, parse
+from ..trial import placed
 from .agreement import agrees, doctest_form
 from .sufficiency import is_by_chance
 
@@ -125,3 +131,37 @@ def _last_line(lines: Sequence[str], number: int) -> int | None:
         at += 1
     source = "".join(lines[number - 1 : at + 1])
     return None if _OPEN.search(source) or lines[at].rstrip().endswith("\\") else at
+
+
+def with_docstring(draft: Draft, text: str) -> Draft | None:
+    """Return the draft with a text of which only the docstring is another one; None where that is not so."""
+    fixed = draft.with_fix("example-directives", "", text)
+    reading = _placed(fixed) if text != draft.text and _bare(fixed) == _bare(draft) else None
+    if reading is None:
+        return None
+    own = read_module(ModuleSource.of(draft.candidate.module, text, draft.candidate.path), tree=fixed.tree)
+    return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
+
+
+def _bare(draft: Draft) -> str:
+    """Return the draft's tree as text, without the docstring of its function."""
+    tree, own = draft.tree, draft.function
+    nodes = tree.body if tree else []
+    return "".join(ast.dump(part) for node in nodes for part in (own.body[1:] if own and node is own else [node]))
+
+
+def _placed(draft: Draft) -> ModuleReading | None:
+    """Return the module with the new text; what a worker reported of its types stays."""
+    around, draft_reading = draft.snapshot.modules.get(draft.candidate.module), draft.reading
+    text = placed(draft, around)
+    if isinstance(text, Problem) or draft_reading is None:
+        return None
+    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
+    before = {function.name: function for function in draft_reading.functions}
+    if {function.name for function in reading.functions} - before.keys():
+        return None
+    functions = tuple(
+        replace(function, parameters=before[function.name].parameters, unresolved=before[function.name].unresolved)
+        for function in reading.functions
+    )
+    return replace(reading, functions=functions) if reading.parsed else None
