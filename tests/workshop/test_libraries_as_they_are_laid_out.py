@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.functions.service import Taking
-from agent_core.functions.service.intake import ImportReport
+from agent_core.functions.service.library import ImportReport
 from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -85,18 +85,7 @@ def plus_two(n: int) -> int:
 }
 PACKAGES = '''"""Widths."""
 
-from typing import Protocol, TypeVar
-from argparse import Namespace
-
 from absent_widths import width, wide
-
-N = TypeVar("N", int, "Unknown")
-
-
-class Sized(Protocol):
-    """Sized."""
-
-    def size(self) -> int: ...
 
 
 def shown_width(text: str) -> int:
@@ -108,6 +97,30 @@ def shown_width(text: str) -> int:
     2
     """
     return width(text)
+
+
+def halved(text: str) -> str:
+    """Return the first half of a text.
+
+    >>> halved("abcd")
+    'ab'
+    >>> halved("xy")
+    'x'
+    """
+    return text[: len(text) // 2]
+'''
+TYPES = '''"""Texts."""
+
+from typing import Protocol, TypeVar
+from argparse import Namespace
+
+N = TypeVar("N", int, "Unknown")
+
+
+class Sized(Protocol):
+    """Sized."""
+
+    def size(self) -> int: ...
 
 
 def doubled(text: str, low: N | Sized = 1) -> str:
@@ -191,20 +204,25 @@ async def test_modules_that_import_their_own_package_join_and_so_do_private_ones
     assert answers == [5, 8, 7]
 
 
-async def test_a_package_that_is_not_there_and_types_without_a_schema_keep_no_other_function_out(
-    here: Room, tmp_path: Path
-) -> None:
-    report = await taken(here, tmp_path, "widths", {"widths.py": PACKAGES})
-    assert outcomes(report) == {"shown_width": "draft", "doubled": "trial", "taken": "refused"}, report
-    (needs,) = [problem for row in report.functions for problem in row.problems if problem.code == "needs-packages"]
-    assert "absent" in needs.message
-    assert needs.where.line == 6
-    assert "asked when it is first called" in (needs.fix or "")
-    written = (here.root / "functions" / "widths.py").read_text()
-    assert "    from absent_widths import width, wide\n    return width(text)" in written
-    assert (await here.shop.call("doubled", {"text": "x"})).value == "xx"
-    unfit = await here.shop.call("shown_width", {"text": "x"})
+async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it(here: Room, tmp_path: Path) -> None:
+    files = {"__init__.py": "from .widths import halved\nfrom .plain import step\n", "widths.py": PACKAGES}
+    plain = 'def step(n: int) -> int:\n    """Step.\n\n    >>> step(1)\n    4\n    >>> step(2)\n    7\n    """\n'
+    report = await taken(here, tmp_path, "wide", {**files, "plain.py": f"{plain}    return 3 * n + 1\n"})
+    assert outcomes(report) == dict.fromkeys(("shown_width", "halved", "step"), "draft"), report
+    needs = {row.name: [one for one in row.problems if one.code == "needs-packages"] for row in report.functions}
+    assert needs["shown_width"][0].where.line == 3
+    assert all(needs.values())
+    assert all("absent" in one.message for rows in needs.values() for one in rows)
+    assert "asked when it is first called" in (needs["shown_width"][0].fix or "")
+    assert (here.root / "functions" / "wide" / "widths.py").read_text() == PACKAGES
+    unfit = await here.shop.call("step", {"n": 1})
     assert unfit.outcome != "returned"
+
+
+async def test_types_without_a_schema_keep_no_other_function_out(here: Room, tmp_path: Path) -> None:
+    report = await taken(here, tmp_path, "types", {"types_.py": TYPES})
+    assert outcomes(report) == {"doubled": "trial", "taken": "refused"}, report
+    assert (await here.shop.call("doubled", {"text": "x"})).value == "xx"
 
 
 async def test_what_runs_at_the_top_finds_the_functions_that_stand_above_it(here: Room, tmp_path: Path) -> None:

@@ -159,6 +159,9 @@ class Gate:
         draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
         draft = replace(draft, is_challenging=challenging, is_read=reading)
+        if policy == "import" and candidate.name in (names := [*snapshot.functions] if candidate.replaces else []):
+            later = names[names.index(candidate.name) + 1 :]  # of copies that come together the first stays
+            draft = replace(draft, apart=frozenset(later))
         bench = self._bench.granted(granted)
         reports = []
         for stages in _at_once((*self._stages, READER) if challenging or reading else self._stages):
