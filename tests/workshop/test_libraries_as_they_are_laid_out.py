@@ -204,19 +204,82 @@ async def test_modules_that_import_their_own_package_join_and_so_do_private_ones
     assert answers == [5, 8, 7]
 
 
-async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it(here: Room, tmp_path: Path) -> None:
+PLAIN = '''def {0}(n: int) -> int:
+    """Do it.
+
+    >>> {0}(1)
+    4
+    >>> {0}(2)
+    7
+    """
+    return 3 * n + 1
+'''
+
+
+async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it_and_other_modules_do_without(
+    here: Room, tmp_path: Path
+) -> None:
     files = {"__init__.py": "from .widths import halved\nfrom .plain import step\n", "widths.py": PACKAGES}
-    plain = 'def step(n: int) -> int:\n    """Step.\n\n    >>> step(1)\n    4\n    >>> step(2)\n    7\n    """\n'
-    report = await taken(here, tmp_path, "wide", {**files, "plain.py": f"{plain}    return 3 * n + 1\n"})
-    assert outcomes(report) == dict.fromkeys(("shown_width", "halved", "step"), "draft"), report
+    report = await taken(here, tmp_path, "wide", {**files, "plain.py": PLAIN.format("step")})
+    assert outcomes(report) == {"shown_width": "draft", "halved": "draft", "step": "trial"}, report
     needs = {row.name: [one for one in row.problems if one.code == "needs-packages"] for row in report.functions}
-    assert needs["shown_width"][0].where.line == 3
-    assert all(needs.values())
+    assert (needs["shown_width"][0].where.line, needs["step"]) == (3, [])
     assert all("absent" in one.message for rows in needs.values() for one in rows)
     assert "asked when it is first called" in (needs["shown_width"][0].fix or "")
+    assert [row.code for row in report.files] == ["import-fails"]  # the package, which loads both
     assert (here.root / "functions" / "wide" / "widths.py").read_text() == PACKAGES
-    unfit = await here.shop.call("step", {"n": 1})
+    assert (await here.shop.call("step", {"n": 2})).value == 7
+    unfit = await here.shop.call("halved", {"text": "abcd"})
     assert unfit.outcome != "returned"
+
+
+async def test_a_package_that_needs_its_own_functions_and_a_package_waits_for_it_whole(
+    here: Room, tmp_path: Path
+) -> None:
+    files = {"__init__.py": PACKAGES, "plain.py": PLAIN.format("step")}
+    report = await taken(here, tmp_path, "wide", files)
+    assert outcomes(report) == dict.fromkeys(("shown_width", "halved", "step"), "draft"), report
+
+
+REFUSED = 'def later(n):\n    """Do it."""\n    raise NotImplementedError\n'
+
+
+async def test_where_all_names_of_a_file_are_taken_those_that_it_no_longer_offers_are_taken_too(
+    here: Room, tmp_path: Path
+) -> None:
+    user = "from .core import *\n\n\n" + PLAIN.format("pace").replace("return", "assert HELP and later\n    return")
+    core = f"HELP = 2\n\n\n{PLAIN.format('step').replace('3 * n', 'n + 2 * n')}\n\n{REFUSED}"
+    report = await taken(
+        here, tmp_path, "pk", {"core.py": core, "user.py": user, "__init__.py": "from .core import *\n"}
+    )
+    assert outcomes(report) == {"later": "refused", "step": "trial", "pace": "trial"}, report
+    assert (here.root / "functions" / "pk" / "user.py").read_text() == user.replace("*\n", "HELP, later, step\n", 1)
+    assert (await here.shop.call("pace", {"n": 2})).value == 7
+
+
+@pytest.mark.parametrize(
+    "listing", [pytest.param("__all__ = ['la' + 'ter']\n__all__ += ['step', 'later']\n", id="computed"), ""]
+)
+async def test_what_is_refused_is_not_offered_however_its_module_lists_its_names(
+    here: Room, tmp_path: Path, listing: str
+) -> None:
+    report = await taken(here, tmp_path, "dy", {"dy.py": f"{listing}\n\n{PLAIN.format('step')}\n\n{REFUSED}"})
+    assert outcomes(report) == {"later": "refused", "step": "trial"}, report
+    assert here.shop.names() == ["step"]
+
+
+async def test_a_module_that_does_at_its_import_what_no_grant_allows_offers_nothing(here: Room, tmp_path: Path) -> None:
+    hostile = f"import os\n\nos.system('touch {tmp_path}/PWNED')\n\n\n{PLAIN.format('step')}"
+    conditional = (
+        f"try:\n    import nothing_here\nexcept ImportError:\n    {REFUSED.replace(chr(10), chr(10) + '    ')}"
+    )
+    files = {"hostile.py": hostile, "sitecustomize.py": PLAIN.format("pace"), "conditional.py": conditional}
+    report = await taken(here, tmp_path, "lib", files)
+    assert outcomes(report) == {"step": "refused"}
+    (row,) = report.functions
+    assert "needs-processes" in {problem.code for problem in row.problems}
+    assert {row.code for row in report.files} == {"module-name", "conditional"}
+    assert (here.leftovers(), (tmp_path / "PWNED").exists()) == ([], False)
 
 
 async def test_types_without_a_schema_keep_no_other_function_out(here: Room, tmp_path: Path) -> None:

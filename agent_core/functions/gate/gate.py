@@ -213,6 +213,11 @@ class Gate:
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), draft.survivors, draft.answer)
 
+    async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
+        """Return why a module cannot be imported next to the others, a package that it lacks included."""
+        _, problems = await try_module(read_module(source), snapshot, self._bench)
+        return next(iter(problems), None)
+
     async def read_again(self, reading: ModuleReading, snapshot: Snapshot) -> ModuleReading:
         """Return the reading of a good module with the schemas that types of other modules have by now.
 

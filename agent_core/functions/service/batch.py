@@ -69,6 +69,7 @@ class BatchOperations:
         """
         taking = replace(taking, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted)
         work = await asyncio.to_thread(Importer.read, taking, self.registry.snapshot(), tell)
+        await work.leave_out_packages(self.gate)
         begin(work.count)
         bench = replace(self.bench(), snapshot=work.ground)
         async with judges(bench, self.gate, self._count(work.count, is_read=taking.is_read)) as judge:

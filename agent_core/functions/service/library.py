@@ -4,6 +4,7 @@ The others stay where they are, private, with their reason in the report. Nothin
 imported before and is unchanged is passed over, so that an import can be run again. Each module is one transaction.
 """
 
+import ast
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Set
@@ -20,16 +21,18 @@ from agent_core.registry.module_edits import place_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from agent_core.registry.tree import Definition
 from agent_core.registry.uses import code_hash
 from agent_core.storage import DropPending, FunctionStore, SaveVerdict
 from sandbox.wire.lines import lines_of
 
 from ..gate import CONTEXT, Candidate, Gate, Policy
 from ..gate.examples.example_text import with_example
+from ..gate.uses import is_program
 from ..gate.verdict import Fix
 from .foreign import here_already
 from .judgment import Judgment, judgment_on
-from .library_files import LibraryFile, methods_left, read_files, with_names
+from .library_files import LibraryFile, left_behind, read_files, with_names
 from .plan import Author, ChangeSummary, PlannedChange, planned
 from .review_job import ReviewJob
 from .review_pool import Judge
@@ -141,7 +144,7 @@ class Importer:
 
     taking: Taking
     snapshot: Snapshot
-    parts: Mapping[str, LibraryFile]
+    parts: dict[str, LibraryFile]
     ground: Snapshot
     library: Snapshot
     report: ImportReport
@@ -164,11 +167,24 @@ class Importer:
                 report.files.append(SkippedFile.of(part))
                 continue
             parts[part.module] = part
-            report.files += map(SkippedFile.of, methods_left(part))
             reading = read_module(part.source)
+            report.files += map(SkippedFile.of, left_behind(part, reading.functions))
             library = library.with_module(reading)
             ground = ground.with_module(reading) if part.module not in snapshot.modules else ground
         return cls(taking, snapshot, parts, ground.finished(), library.finished(), report, tell)
+
+    async def leave_out_packages(self, gate: Gate) -> None:
+        """Leave out each `__init__.py` without functions that cannot be loaded: every module below it would fail, too."""
+        packages = [part for part in self.parts.values() if part.is_package and not part.parts.public]
+        for part in sorted(packages, key=lambda part: part.module.count(".")):
+            if part.module in self.snapshot.modules:
+                continue
+            if problem := await gate.try_import(part.source, self.ground):
+                del self.parts[part.module]
+                self.ground = self.ground.without_module(part.module)
+                self.library = self.library.without_module(part.module)
+                message = f"{problem.message}; its modules come without it"
+                self.report.files.append(SkippedFile.of(replace(problem, message=message, where=Place(part.file))))
 
     @property
     def count(self) -> int:
@@ -218,8 +234,11 @@ class Importer:
         self.verdicts.setdefault(part.module, {})[name] = joining
 
     def _candidate(self, part: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
-        """Return a function in its place, with what it needs of its module, and the lines of both."""
-        statements = part.parts.needed([name], frozenset(part.parts.public) - {name})
+        """Return a function with what it needs of its module and what runs with that, and the lines of all of it."""
+        body, binds = part.parts.text.body, part.parts.binds
+        running = {at for at, node in enumerate(body) if not binds[at] and _runs(node)}
+        read = {word for at in running for word in part.parts.reads[at]}
+        statements = running | part.parts.needed([name, *read], frozenset(part.parts.public) - {name})
         helpers = tuple(sorted({bound for at in statements for bound in part.parts.binds[at]} - {name}))
         own = Candidate(name, part.parts.part(statements), part.module, file=part.file, helpers=helpers)
         candidate = replace(part.given or own, replaces=part.module not in self.snapshot.modules)
@@ -380,6 +399,12 @@ class Importer:
         function = ImportedFunction(name, part.module, place, outcome, standing, fixes, problems)
         self.report.functions.append(function)
         self.tell(function)
+
+
+def _runs(node: ast.stmt) -> bool:
+    """Check whether a statement that binds nothing does something when its module is imported."""
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return not (is_text or isinstance(node, Definition) or is_program(node))
 
 
 def _plan(reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str) -> PlannedChange:

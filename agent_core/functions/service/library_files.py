@@ -18,9 +18,10 @@ from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import Function
 from agent_core.registry.module_edits import adding
 from agent_core.registry.source import FOLDER, ModuleSource, check_module_name, module_of
-from agent_core.registry.spans import ParsedText, applied, bound_names, column_of
+from agent_core.registry.spans import ParsedText, applied, bound_names, column_of, is_literal
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
@@ -120,8 +121,10 @@ def read_files(path: Path, prefix: str, *, maps: bool, held: Mapping[str, str]) 
     yield from _apart([row for row in found if isinstance(row, LibraryFile)], held)
 
 
-def methods_left(part: LibraryFile) -> Iterator[Problem]:
-    """Yield a warning for each class with public methods that no public function needs: no method is offered."""
+def left_behind(part: LibraryFile, offered: Iterable[Function]) -> Iterator[Problem]:
+    """Yield a warning for each class with public methods that no function needs, and for each function that a condition
+    defines: neither is offered.
+    """
     needed = part.parts.needed(part.parts.public)
     for at, node in enumerate(part.parts.text.body):
         members = node.body if isinstance(node, ast.ClassDef) and at not in needed else []
@@ -131,6 +134,11 @@ def methods_left(part: LibraryFile) -> Iterator[Problem]:
             message = f"{many} not taken of `{node.name}`: functions stand at the top of a module"
             fix = "write each as `def name(self, …)` there, with what it needs of the object as parameters"
             yield Problem("methods", message, Place(part.file, node.lineno), fix, "warns")
+    for function in offered:
+        if function.name not in part.parts.public:
+            message = f"`{function.name}` is not offered: a condition decides whether it is defined"
+            fix = "define it at the top of the module, and decide in its body"
+            yield Problem("conditional", message, Place(part.file, function.line), fix, "warns")
 
 
 def fitting(name: str) -> str:
@@ -391,11 +399,15 @@ def _defined_as(part: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
 
 
 def star_names(part: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:
-    """Return the names that `from … import *` takes from a file as its author wrote it."""
-    if exported := part.parts.exported():
-        return sorted(exported)
+    """Return the names that `from … import *` takes from a file as its author wrote it; none if they are computed."""
+    body = part.parts.text.body
+    listings = [node for node, bound in zip(body, part.parts.binds, strict=True) if "__all__" in bound]
+    if listings:
+        value = getattr(listings[0], "value", None)
+        names = {*part.parts.exported()} if len(listings) == 1 and value is not None and is_literal(value) else set()
+        return sorted(names)
     names = set[str]()
-    for node in part.parts.text.body:
+    for node in body:
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
             other = parts.get(imported_module(node, part))
             if other is not None and other.module not in seen:

@@ -57,7 +57,8 @@ def summary_lines(report: "ImportReport") -> list[Line]:
     ]
     for module in report.modules:
         changes = [row for row in bare_lines(module.diff)[2:] if row[:1] in "+-"]
-        many = f"; {len(changes)} line{'s differ' if len(changes) > 1 else ' differs'} from its author's" if changes else ""
+        differ = "1 line differs" if len(changes) == 1 else f"{len(changes)} lines differ"
+        many = f"; {differ} from its author's" if changes else ""
         lines.append(line(("name", module.path), f" {'written' if module.written else 'would be written'}{many}"))
         lines += indented(coloured(changes[:_SHOWN]))
     if drafts := sum(function.standing == "draft" for function in report.functions):
