@@ -174,7 +174,7 @@ class Importer:
         return cls(taking, snapshot, parts, ground.finished(), library.finished(), report, tell)
 
     async def leave_out_packages(self, gate: Gate) -> None:
-        """Leave out each `__init__.py` without functions that cannot be loaded: every module below it would fail, too."""
+        """Leave out each `__init__.py` without functions that cannot be loaded, as all modules below it would fail."""
         packages = [part for part in self.parts.values() if part.is_package and not part.parts.public]
         for part in sorted(packages, key=lambda part: part.module.count(".")):
             if part.module in self.snapshot.modules:
