@@ -1,10 +1,12 @@
 """Libraries whose modules hang together in ways of packages: by the package's name, behind it, or by other packages."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from agent_core.functions.service import Taking
+from agent_core.functions.service import Handing, Taking
 from agent_core.functions.service.library import ImportReport
 from tests.workshop.support import Room
 
@@ -207,6 +209,9 @@ async def test_modules_that_import_their_own_package_join_and_so_do_private_ones
 PLAIN = '''def {0}(n: int) -> int:
     """Do it.
 
+    Args:
+        n: A number.
+
     >>> {0}(1)
     4
     >>> {0}(2)
@@ -299,3 +304,37 @@ async def test_of_two_functions_that_are_the_same_word_for_word_one_joins(here: 
     text = f'def {{0}}(n: int) -> int:\n    """Do it.\n\n    {examples}\n    """\n    return 3 * n + 1\n'
     report = await taken(here, tmp_path, "two", {"one.py": text.format("step"), "other.py": text.format("pace")})
     assert outcomes(report) == {"step": "trial", "pace": "refused"}, report
+
+
+DOUBLE = PLAIN.format("pace").replace("4\n", "8\n").replace("7\n", "14\n").replace("3 * n + 1", "2 * step(n)")
+
+
+async def test_functions_of_a_package_are_changed_deleted_brought_back_and_exported_and_the_package_goes_on(
+    here: Room, tmp_path: Path
+) -> None:
+    files = {
+        "__init__.py": "from .moon import step\nfrom .sun import pace\n",
+        "moon.py": PLAIN.format("step"),
+        "sun.py": "from .moon import step\n\n\n" + DOUBLE,
+    }
+    await taken(here, tmp_path, "cal", files)
+    folder = here.root / "functions" / "cal"
+    edited = await here.shop.edit("pace", "step(n)", "(3 * n + 1)")
+    assert edited.admitted, edited.problems
+    assert (await here.shop.delete("step")).deleted == "step"
+    assert here.shop.names() == ["pace"]
+    assert (await here.shop.call("pace", {"n": 2})).value == 14  # its package still takes `step`
+    assert (await here.shop.rollback("step")).admitted
+    assert sorted(here.shop.names()) == ["pace", "step"]
+    assert (await here.shop.call("step", {"n": 3})).value == 10
+    await here.save((folder / "moon.py").read_text().replace("Do it", "Step"), folder / "moon.py")
+    assert here.shop.registry.snapshot().functions["step"].description.startswith("Step")
+    report = await here.shop.bulk.hand_out(Handing(tmp_path / "out", ("pace",), "handed"))
+    assert report.functions == ("pace",)
+    assert printed(tmp_path / "out", "import handed; print(handed.pace(2))") == "14\n"
+
+
+def printed(folder: Path, line: str) -> str:
+    """What another Python prints for a line, with a folder on its path."""
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); {line}"
+    return subprocess.run([sys.executable, "-I", "-c", code], text=True, capture_output=True, check=True).stdout
