@@ -167,7 +167,7 @@ def _version(source: str, row: VersionRow, before: Sequence[Version], allowance:
 
 
 def own_source(text: str, name: str) -> str:
-    """Return a function's lines in a module from its first decorator on, or an empty text if it is not offered there."""
+    """Return a function's lines in a module from its first decorator on; an empty text if it is not offered there."""
     if name not in text:
         return ""
     tree = parse_accepted(ModuleSource("history", "history", text, ""))
