@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
 from agent_core.registry import examples
-from agent_core.registry.module_edits import remove_function, unlisted
+from agent_core.registry.module_edits import unlisted
 from agent_core.registry.source import ModuleSource, is_helper, parse
-from agent_core.registry.spans import LineEdit, ParsedText, applied, blocks, bound_names, is_blank
+from agent_core.registry.spans import ParsedText, blocks, bound_names, is_blank
 from agent_core.registry.tree import Definition, survey
 
 _ALWAYS = frozenset({"*"})
@@ -40,7 +40,8 @@ class ModuleParts:
         if isinstance(tree, Problem):
             return tree
         public = () if is_helper(module) else tuple(node.name for node in survey(tree).public() if node in tree.body)
-        values = _values(tree)
+        own = (node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
+        values = {name for node in own for name in _bound(node)}
         setters = _setters(tree, values)
         return cls(
             ParsedText.of(text, tree),
@@ -105,53 +106,25 @@ def only(text: str, names: Set[str]) -> str | Problem:
     parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return parts
-    removed = [name for name in parts.public if name not in names]
-    needed = parts.needed(names)
-    edits = []
-    gone, bound = set[str](), set[str]()
-    for at, node in enumerate(parts.text.body):
-        stays = at in needed or _is_head(node, at, parts) or bool(set(removed) & parts.binds[at])
-        if not stays:
-            edits.append(_removal(parts.text, node))
-            gone |= parts.binds[at]
-        else:
-            bound |= parts.binds[at]
-    text = applied(parts.text.lines, edits).strip("\r\n") + parts.text.newline
-    text = unlisted(text, (gone - bound) & parts.exported())
-    for name in removed:
-        remaining = remove_function(text, name)
-        if isinstance(remaining, Problem):
-            return remaining
-        text = remaining
-    return text
-
-
-def _is_head(node: ast.stmt, at: int, parts: ModuleParts) -> bool:
-    is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_docstring or "__all__" in parts.binds[at]
-
-
-def _removal(text: ParsedText, node: ast.stmt) -> LineEdit:
-    """Return the edit that removes a statement and the blank lines below it, except as many as are missing above it."""
-    start, last = text.span(node)
-    first, end = start - 1, last
-    while end < len(text.lines) and is_blank(text.lines[end]):
-        end += 1
-    while first and is_blank(text.lines[first - 1]):
-        first -= 1
-    above, below = start - 1 - first, end - last
-    return LineEdit(start - 1, end, (text.newline,) * max(0, below - above))
+    stays = parts.needed(names)
+    for at, (node, bound) in enumerate(zip(parts.text.body, parts.binds, strict=True)):
+        is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        stays |= {at} if is_docstring or "__all__" in bound else set()
+    shown = parts.lines(stays)
+    gone = parts.lines(set(range(len(parts.binds))) - stays) - shown
+    lines: list[str] = []
+    for at, line in enumerate(parts.text.lines, 1):
+        is_spare = is_blank(line) and at not in shown and all(map(is_blank, lines[-2:]))
+        lines += [] if at in gone or is_spare else [line]
+    dropped = {name for at, bound in enumerate(parts.binds) if at not in stays for name in bound}
+    dropped -= {name for at in stays for name in parts.binds[at]}
+    return unlisted("".join(lines).rstrip("\r\n") + parts.text.newline, dropped & parts.exported())
 
 
 def _bound(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.ImportFrom) and node.module == "__future__":
         return {"*"}
     return bound_names(node)
-
-
-def _values(tree: ast.Module) -> set[str]:
-    """Return the names that a module binds itself, and does not import."""
-    return {name for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom) for name in _bound(node)}
 
 
 def _setters(tree: ast.Module, values: Set[str]) -> dict[str, set[str]]:

@@ -231,16 +231,13 @@ def _uses(tree: ast.Module, text: str, path: str) -> Iterator[Problem]:
             if not is_own or chain.split(".")[0] in _OWN or inner.lineno in reported_lines:
                 continue
             reported_lines.add(inner.lineno)
-            fix = next((_FIXES[key] for key in _prefixes(chain) if key in _FIXES), _ELSE)
+            parts = chain.split(".")
+            keys = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+            fix = next((_FIXES[key] for key in keys if key in _FIXES), _ELSE)
             message = (
                 f"`{lines[inner.lineno - 1].strip()[:160]}` uses `self.{chain}`, which a function does not have here"
             )
             yield Problem("foreign-context", message, Place(path, inner.lineno, inner.col_offset + 1), fix)
-
-
-def _prefixes(chain: str) -> Iterator[str]:
-    parts = chain.split(".")
-    return (".".join(parts[:count]) for count in range(len(parts), 0, -1))
 
 
 def _is_foreign(node: ast.Import | ast.ImportFrom) -> bool:
