@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import agent_core
-from agent_core.functions.service.intake import ImportedFunction, Taking
+from agent_core.functions.service.library import ImportedFunction, Taking
 
 HALVES = ("shown", "held")
 _LONGEST_LINE = 240

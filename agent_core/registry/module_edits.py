@@ -186,10 +186,11 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
     module = _read(module_text, path)
     if isinstance(module, Problem):
         return module
-    if _exported(module) is None:
-        if any("__all__" in bound_names(node) for node in module.body):
-            return module_text
-        offered = [node.name for node in survey(syntax.parse(module_text)).public() if node.name not in names]
+    offered = [node.name for node in survey(syntax.parse(module_text)).public() if node.name not in names]
+    listings = sum("__all__" in bound_names(node) for node in module.body)
+    if listings > 1 or (listings and _exported(module) is None):  # it is computed: the last word counts
+        return f"{module_text.rstrip()}\n\n__all__ = {offered!r}\n"
+    if not listings:
         heads = [node for node in module.body if _is_head(node, module)]
         at = module.span(heads[-1])[1] if heads else 0
         line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')

@@ -125,8 +125,11 @@ def with_newline(text: str, newline: str) -> str:
 
 def bound_names(node: ast.stmt) -> set[str]:
     """Return the names that a top-level statement binds, including those in its blocks, but not in functions and
-    classes.
+    classes. The signature of an `@overload` is for type checkers and binds nothing.
     """
+    marks = getattr(node, "decorator_list", ())
+    if any((getattr(mark, "attr", "") or getattr(mark, "id", "")) == "overload" for mark in marks):
+        return set()
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):

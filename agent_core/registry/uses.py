@@ -43,6 +43,19 @@ def dependents(names: Iterable[str], snapshot: Snapshot) -> list[str]:
     return [name for name in reached if name not in start]
 
 
+def private_users(name: str, snapshot: Snapshot) -> list[str]:
+    """Return the modules with code besides their functions that mentions a function by name, sorted."""
+    own = snapshot.functions[name].module
+    near = [own, *(module for module, reading in snapshot.readings.items() if own in reading.imports)]
+    texts = {module: snapshot.modules[module].text for module in near}
+    return sorted(
+        module
+        for module, text in texts.items()
+        if name in text
+        and any(name in piece.words for key, piece in _pieces(text).items() if (module, key) != (own, name))
+    )
+
+
 def callees(name: str, snapshot: Snapshot) -> list[str]:
     """Return the functions that a function mentions, sorted."""
     return sorted(uses(snapshot.functions[name], snapshot) & snapshot.functions.keys() - {name})

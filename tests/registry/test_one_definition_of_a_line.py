@@ -35,7 +35,7 @@ NO_SOURCES = {
     "agent_core/memory/sources/": "documents, and rows of tables",
     "agent_core/functions/service/archive.py": "the members of an archive",
     "agent_core/functions/service/function_facts.py": "the value of a docstring",
-    "agent_core/functions/service/intake.py": "rows of a .jsonl file",
+    "agent_core/functions/service/library_files.py": "rows of a .jsonl file",
     "agent_core/functions/service/file_checks.py": "rows of a .jsonl file",
     "functions/": "the user's own texts and tables",
     "sandbox/processes/cgroup.py": "files of /proc",

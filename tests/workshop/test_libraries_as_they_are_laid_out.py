@@ -1,11 +1,13 @@
 """Libraries whose modules hang together in ways of packages: by the package's name, behind it, or by other packages."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from agent_core.functions.service import Taking
-from agent_core.functions.service.intake import ImportReport
+from agent_core.functions.service import Handing, Taking
+from agent_core.functions.service.library import ImportReport
 from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -85,18 +87,7 @@ def plus_two(n: int) -> int:
 }
 PACKAGES = '''"""Widths."""
 
-from typing import Protocol, TypeVar
-from argparse import Namespace
-
 from absent_widths import width, wide
-
-N = TypeVar("N", int, "Unknown")
-
-
-class Sized(Protocol):
-    """Sized."""
-
-    def size(self) -> int: ...
 
 
 def shown_width(text: str) -> int:
@@ -108,6 +99,30 @@ def shown_width(text: str) -> int:
     2
     """
     return width(text)
+
+
+def halved(text: str) -> str:
+    """Return the first half of a text.
+
+    >>> halved("abcd")
+    'ab'
+    >>> halved("xy")
+    'x'
+    """
+    return text[: len(text) // 2]
+'''
+TYPES = '''"""Texts."""
+
+from typing import Protocol, TypeVar
+from argparse import Namespace
+
+N = TypeVar("N", int, "Unknown")
+
+
+class Sized(Protocol):
+    """Sized."""
+
+    def size(self) -> int: ...
 
 
 def doubled(text: str, low: N | Sized = 1) -> str:
@@ -191,20 +206,91 @@ async def test_modules_that_import_their_own_package_join_and_so_do_private_ones
     assert answers == [5, 8, 7]
 
 
-async def test_a_package_that_is_not_there_and_types_without_a_schema_keep_no_other_function_out(
+PLAIN = '''def {0}(n: int) -> int:
+    """Do it.
+
+    Args:
+        n: A number.
+
+    >>> {0}(1)
+    4
+    >>> {0}(2)
+    7
+    """
+    return 3 * n + 1
+'''
+
+
+async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it_and_other_modules_do_without(
     here: Room, tmp_path: Path
 ) -> None:
-    report = await taken(here, tmp_path, "widths", {"widths.py": PACKAGES})
-    assert outcomes(report) == {"shown_width": "draft", "doubled": "trial", "taken": "refused"}, report
-    (needs,) = [problem for row in report.functions for problem in row.problems if problem.code == "needs-packages"]
-    assert "absent" in needs.message
-    assert needs.where.line == 6
-    assert "asked when it is first called" in (needs.fix or "")
-    written = (here.root / "functions" / "widths.py").read_text()
-    assert "    from absent_widths import width, wide\n    return width(text)" in written
-    assert (await here.shop.call("doubled", {"text": "x"})).value == "xx"
-    unfit = await here.shop.call("shown_width", {"text": "x"})
+    files = {"__init__.py": "from .widths import halved\nfrom .plain import step\n", "widths.py": PACKAGES}
+    report = await taken(here, tmp_path, "wide", {**files, "plain.py": PLAIN.format("step")})
+    assert outcomes(report) == {"shown_width": "draft", "halved": "draft", "step": "trial"}, report
+    needs = {row.name: [one for one in row.problems if one.code == "needs-packages"] for row in report.functions}
+    assert (needs["shown_width"][0].where.line, needs["step"]) == (3, [])
+    assert all("absent" in one.message for rows in needs.values() for one in rows)
+    assert "asked when it is first called" in (needs["shown_width"][0].fix or "")
+    assert [row.code for row in report.files] == ["import-fails"]  # the package, which loads both
+    assert (here.root / "functions" / "wide" / "widths.py").read_text() == PACKAGES
+    assert (await here.shop.call("step", {"n": 2})).value == 7
+    unfit = await here.shop.call("halved", {"text": "abcd"})
     assert unfit.outcome != "returned"
+
+
+async def test_a_package_that_needs_its_own_functions_and_a_package_waits_for_it_whole(
+    here: Room, tmp_path: Path
+) -> None:
+    files = {"__init__.py": PACKAGES, "plain.py": PLAIN.format("step")}
+    report = await taken(here, tmp_path, "wide", files)
+    assert outcomes(report) == dict.fromkeys(("shown_width", "halved", "step"), "draft"), report
+
+
+REFUSED = 'def later(n):\n    """Do it."""\n    raise NotImplementedError\n'
+
+
+async def test_where_all_names_of_a_file_are_taken_those_that_it_no_longer_offers_are_taken_too(
+    here: Room, tmp_path: Path
+) -> None:
+    user = "from .core import *\n\n\n" + PLAIN.format("pace").replace("return", "assert HELP and later\n    return")
+    core = f"HELP = 2\n\n\n{PLAIN.format('step').replace('3 * n', 'n + 2 * n')}\n\n{REFUSED}"
+    report = await taken(
+        here, tmp_path, "pk", {"core.py": core, "user.py": user, "__init__.py": "from .core import *\n"}
+    )
+    assert outcomes(report) == {"later": "refused", "step": "trial", "pace": "trial"}, report
+    assert (here.root / "functions" / "pk" / "user.py").read_text() == user.replace("*\n", "HELP, later, step\n", 1)
+    assert (await here.shop.call("pace", {"n": 2})).value == 7
+
+
+@pytest.mark.parametrize(
+    "listing", [pytest.param("__all__ = ['la' + 'ter']\n__all__ += ['step', 'later']\n", id="computed"), ""]
+)
+async def test_what_is_refused_is_not_offered_however_its_module_lists_its_names(
+    here: Room, tmp_path: Path, listing: str
+) -> None:
+    report = await taken(here, tmp_path, "dy", {"dy.py": f"{listing}\n\n{PLAIN.format('step')}\n\n{REFUSED}"})
+    assert outcomes(report) == {"later": "refused", "step": "trial"}, report
+    assert here.shop.names() == ["step"]
+
+
+async def test_a_module_that_does_at_its_import_what_no_grant_allows_offers_nothing(here: Room, tmp_path: Path) -> None:
+    hostile = f"import os\n\nos.system('touch {tmp_path}/PWNED')\n\n\n{PLAIN.format('step')}"
+    conditional = (
+        f"try:\n    import nothing_here\nexcept ImportError:\n    {REFUSED.replace(chr(10), chr(10) + '    ')}"
+    )
+    files = {"hostile.py": hostile, "sitecustomize.py": PLAIN.format("pace"), "conditional.py": conditional}
+    report = await taken(here, tmp_path, "lib", files)
+    assert outcomes(report) == {"step": "refused"}
+    (row,) = report.functions
+    assert "needs-processes" in {problem.code for problem in row.problems}
+    assert {row.code for row in report.files} == {"module-name", "conditional"}
+    assert (here.leftovers(), (tmp_path / "PWNED").exists()) == ([], False)
+
+
+async def test_types_without_a_schema_keep_no_other_function_out(here: Room, tmp_path: Path) -> None:
+    report = await taken(here, tmp_path, "types", {"types_.py": TYPES})
+    assert outcomes(report) == {"doubled": "trial", "taken": "refused"}, report
+    assert (await here.shop.call("doubled", {"text": "x"})).value == "xx"
 
 
 async def test_what_runs_at_the_top_finds_the_functions_that_stand_above_it(here: Room, tmp_path: Path) -> None:
@@ -218,3 +304,37 @@ async def test_of_two_functions_that_are_the_same_word_for_word_one_joins(here: 
     text = f'def {{0}}(n: int) -> int:\n    """Do it.\n\n    {examples}\n    """\n    return 3 * n + 1\n'
     report = await taken(here, tmp_path, "two", {"one.py": text.format("step"), "other.py": text.format("pace")})
     assert outcomes(report) == {"step": "trial", "pace": "refused"}, report
+
+
+DOUBLE = PLAIN.format("pace").replace("4\n", "8\n").replace("7\n", "14\n").replace("3 * n + 1", "2 * step(n)")
+
+
+async def test_functions_of_a_package_are_changed_deleted_brought_back_and_exported_and_the_package_goes_on(
+    here: Room, tmp_path: Path
+) -> None:
+    files = {
+        "__init__.py": "from .moon import step\nfrom .sun import pace\n",
+        "moon.py": PLAIN.format("step"),
+        "sun.py": "from .moon import step\n\n\n" + DOUBLE,
+    }
+    await taken(here, tmp_path, "cal", files)
+    folder = here.root / "functions" / "cal"
+    edited = await here.shop.edit("pace", "step(n)", "(3 * n + 1)")
+    assert edited.admitted, edited.problems
+    assert (await here.shop.delete("step")).deleted == "step"
+    assert here.shop.names() == ["pace"]
+    assert (await here.shop.call("pace", {"n": 2})).value == 14  # its package still takes `step`
+    assert (await here.shop.rollback("step")).admitted
+    assert sorted(here.shop.names()) == ["pace", "step"]
+    assert (await here.shop.call("step", {"n": 3})).value == 10
+    await here.save((folder / "moon.py").read_text().replace("Do it", "Step"), folder / "moon.py")
+    assert here.shop.registry.snapshot().functions["step"].description.startswith("Step")
+    report = await here.shop.bulk.hand_out(Handing(tmp_path / "out", ("pace",), "handed"))
+    assert report.functions == ("pace",)
+    assert printed(tmp_path / "out", "import handed; print(handed.pace(2))") == "14\n"
+
+
+def printed(folder: Path, line: str) -> str:
+    """What another Python prints for a line, with a folder on its path."""
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); {line}"
+    return subprocess.run([sys.executable, "-I", "-c", code], text=True, capture_output=True, check=True).stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.functions.service.intake import ImportedFunction, Taking
+from agent_core.functions.service.library import ImportedFunction, Taking
 from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

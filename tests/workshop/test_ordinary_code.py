@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.functions.service import Taking
-from agent_core.functions.service.intake import ImportedFunction, ImportReport
+from agent_core.functions.service.library import ImportedFunction, ImportReport
 from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

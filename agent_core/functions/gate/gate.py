@@ -157,6 +157,9 @@ class Gate:
         draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
         draft = replace(draft, is_challenging=challenging, is_read=reading)
+        if policy == "import" and candidate.name in (names := [*snapshot.functions] if candidate.replaces else []):
+            later = names[names.index(candidate.name) + 1 :]  # of copies that come together the first stays
+            draft = replace(draft, apart=frozenset(later))
         bench = self._bench.granted(granted)
         reports = []
         for stages in _at_once((*self._stages, READER) if challenging or reading else self._stages):
@@ -207,6 +210,11 @@ class Gate:
             draft, report = await _ask(stage, draft, bench)
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), draft.survivors, draft.answer)
+
+    async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
+        """Return why a module cannot be imported next to the others, a package that it lacks included."""
+        _, problems = await try_module(read_module(source), snapshot, self._bench)
+        return next(iter(problems), None)
 
     async def read_again(self, reading: ModuleReading, snapshot: Snapshot) -> ModuleReading:
         """Return the reading of a good module with the schemas that types of other modules have by now.

@@ -54,7 +54,8 @@ async def neighbours(draft: Draft, bench: TrialTools) -> Draft:
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
         return draft.skip("the module could not be imported")
-    if name not in draft.snapshot.functions:
+    module = draft.candidate.module
+    if name not in draft.snapshot.functions or draft.trial.modules[module] == draft.snapshot.modules.get(module):
         return draft
     users = dependents([name], draft.snapshot)
     if not users:

@@ -7,17 +7,12 @@ save does not wait for looks at one function after the other, as at a candidate.
 
 import ast
 import asyncio
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from agent_core.access.grants import Grants
-from agent_core.access.grants.content import modules_of
-from agent_core.access.grants.value import joined
-from agent_core.access.packages.projects import project_of
 from agent_core.base.offload import aside
-from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -32,12 +27,11 @@ from .examples.sufficiency import is_unproven, too_few
 from .proof import ExampleResult
 from .rules import Rules
 from .tree import FunctionNode, find, functions, parse
-from .trial import TrialTools, try_module
+from .trial import TrialTools, missing_package, try_module
 from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
 from .verdict import Breakage, Disagreement, ModuleVerdict, StageReport, Standing
 
-_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _DRAFT: Final[Standing] = "draft"
 
 
@@ -111,22 +105,11 @@ async def try_import(file: SavedFile, bench: TrialTools) -> SavedFile:
     if not file.is_parsed:
         return file.skip("the file is not Python")
     reading, problems = await try_module(file.module, file.snapshot, bench)
-    if _lacks_package(file, problems):
+    is_typed = not any(function.unresolved for function in file.module.functions)  # else only the import says how
+    if is_typed and missing_package(file.module, problems, file.snapshot, file.rules.packages):
         return replace(file, trial=file.snapshot.with_module(file.module), lacks_package=True)
     trial = None if problems else file.snapshot.with_module(reading)
     return replace(file, reading=reading, trial=trial).with_problems(problems)
-
-
-def _lacks_package(file: SavedFile, problems: tuple[Problem, ...]) -> bool:
-    """Check whether the import failed for a package that it, or a module it imports, needs: the user may grant it."""
-    match = _NO_MODULE.search(problems[0].message) if len(problems) == 1 else None
-    if match is None or any(function.unresolved for function in file.module.functions):
-        return False
-    after = file.snapshot.with_module(file.module)
-    trees = [parse(source.text) for source in modules_of(file.source.module, after).values()]
-    listed = (*file.rules.packages, *modules_of_workspace(after.modules))
-    needs = joined(needs_of(reached(tree, listed)) for tree in trees if isinstance(tree, ast.Module))
-    return project_of(match[1]) in needs.packages
 
 
 async def prove_changed(file: SavedFile, bench: TrialTools) -> SavedFile:

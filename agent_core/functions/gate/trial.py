@@ -5,11 +5,15 @@ Here are also the means that every stage in a worker uses. What a worker says is
 
 import ast
 import asyncio
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.content import modules_of
 from agent_core.access.grants.permit import raised
+from agent_core.access.grants.value import joined
+from agent_core.access.packages.projects import project_of
 from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence
@@ -43,9 +47,11 @@ from .candidate import Way
 from .clones import Alike
 from .draft import Draft, Finding
 from .reader import DescriptionReader
-from .uses import needs_of, uses
+from .tree import parse
+from .uses import ADVICE, modules_of_workspace, needs_of, uses
 
 STAGE = "import"
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _BUSY = 0.5  # of its time on a processor, or seconds of it: who had that was not kept waiting
 
 
@@ -141,10 +147,19 @@ async def load(draft: Draft, bench: TrialTools) -> Draft:
     )
     if not reading.parsed:
         return draft.with_problems(reading.problems)
-    if lacking:
-        return replace(draft, reading=reading).skip(lacking)
-    own = next((function.line for function in reading.functions if function.name == draft.candidate.name), 0)
+    return replace(draft, reading=reading).skip(lacking) if lacking else await _imported(draft, reading, around, bench)
+
+
+async def _imported(draft: Draft, reading: ModuleReading, around: ModuleSource | None, bench: TrialTools) -> Draft:
+    """Return the draft after an import; a library's function joins if that lacks a package, which a call asks for."""
+    function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
+    own, is_typed = (function.line, not function.unresolved) if function else (0, False)
     reading, problems = await try_module(reading, draft.snapshot, bench)
+    package = missing_package(reading, problems, draft.snapshot, draft.rules.packages)
+    if package and is_typed and draft.policy == "import":
+        message = f"importing `{draft.candidate.module}` needs the grant `packages` ({package})"
+        needed = Finding("needs-packages", message, ADVICE["packages"], draft.function.lineno if draft.function else 0)
+        return replace(draft, reading=reading).with_findings("capability", [needed]).skip(f"it needs `{package}`")
     problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
     placed_problems = [replace(problem, where=_where(draft, around, problem.where)) for problem in problems]
@@ -206,6 +221,23 @@ async def try_module(
     if refusal or not isinstance(outcome, Returned):
         return reading, (refusal,) if refusal else ()
     return resolve(reading, outcome.value)
+
+
+def missing_package(
+    reading: ModuleReading, problems: tuple[Problem, ...], snapshot: Snapshot, listed: tuple[str, ...]
+) -> str:
+    """Return the package for which alone an import failed, which it or a module it imports needs: the user may grant
+    it. Empty if there is none.
+    """
+    match = _NO_MODULE.search(problems[0].message) if len(problems) == 1 else None
+    if match is None:
+        return ""
+    after = snapshot.with_module(reading)
+    trees = [parse(source.text) for source in modules_of(reading.source.module, after).values()]
+    known = (*listed, *modules_of_workspace(after.modules))
+    needs = joined(needs_of(uses(tree, known)) for tree in trees if isinstance(tree, ast.Module))
+    project = project_of(match[1])
+    return project if project in needs.packages else ""
 
 
 def import_problem(outcome: Outcome, where: Place) -> Problem | None:

@@ -6,7 +6,7 @@ A verb that changes something is planned (and may be interrupted) and then carri
 from .call_records import noted
 from .export import Handing
 from .file_checks import CheckRequest, count
-from .intake import Taking
+from .library import Taking
 from .plan import Author, PlannedChange, StaleView
 from .workshop import FunctionService
 

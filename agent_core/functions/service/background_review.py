@@ -2,6 +2,7 @@
 
 A save goes first: while it is taken nothing is looked at, and what was being looked at begins anew. A newer version
 of a function takes the place of the older. What is found is kept and told; where nothing is found, nothing is said.
+What waits for a package is judged again as soon as a person has granted it.
 """
 
 import asyncio
@@ -13,10 +14,12 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Registry
+from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FunctionStore, SaveVerdict
 
 from ..gate import Gate, Look, ModuleVerdict
 from .judgment import judgment_on
+from .loaded_files import verdict_on
 from .package_grants import PackageGrants
 
 Tell = Callable[[str, Sequence[Problem]], None]
@@ -151,3 +154,27 @@ def _finding(problem: Problem) -> tuple[str, str]:
 
 def _function(verdict: ModuleVerdict, name: str) -> Function:
     return next(function for function in verdict.reading.functions if function.name == name)
+
+
+class LateProof:
+    """Service that judges a draft of a saved file again, with the packages that it has by now."""
+
+    def __init__(self, store: FunctionStore, gate: Gate, packing: PackageGrants) -> None:
+        self._store = store
+        self._gate = gate
+        self._packing = packing
+
+    async def __call__(self, function: Function, snapshot: Snapshot) -> None:
+        """Run the examples of a function if it is a draft of a saved file, and keep how it stands."""
+        before = await judgment_on(self._store, function.body_hash, function.name)
+        if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
+            return
+        source = snapshot.modules[function.module]
+        granted = replace(await self._packing.of_text(source.text), approval_mode="calling")
+        verdict = await self._gate.judge_module(source, snapshot, "human", granted=granted)
+        standing = dict(verdict.standings).get(function.name)
+        if standing is None:
+            return
+        kept = {"confirmed": [*before.confirmed], "thumb": before.thumb, "note": before.note}
+        judged = {**verdict_on(function, verdict), **kept, "standing": standing}
+        await self._store.apply([SaveVerdict(function.body_hash, function.name, judged)])

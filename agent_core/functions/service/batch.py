@@ -15,9 +15,8 @@ from ..sandbox_client import SandboxClient
 from . import file_checks
 from .export import ExportReport, Handing, export
 from .file_checks import CheckRequest
-from .intake import ImportedFunction, ImportReport, Taking, read
 from .judgment import Judgment
-from .library import Importer
+from .library import ImportedFunction, Importer, ImportReport, Taking
 from .package_grants import PackageGrants
 from .plan import PlannedChange
 from .review_job import ReviewJob
@@ -68,17 +67,14 @@ class BatchOperations:
         Raises:
             UsageError: there is nothing that can be read, or the reader is asked for and there is none.
         """
-        holders = {name: function.module for name, function in self.registry.snapshot().functions.items()}
-        taking = replace(taking, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted, holders=holders)
-        taking = replace(taking, packages=self.gate.rules.packages)
-        report = ImportReport(taking.path.name, taking.dry_run)
-        parts, candidates = await asyncio.to_thread(read, taking, report)
-        count = sum(len(part.parts.public) for part in parts.values())
-        begin(count)
-        async with judges(self.bench(), self.gate, self._count(count, is_read=taking.is_read)) as judge:
-            work = Importer(taking, self.registry.snapshot(), self.store, self.gate, judge, self.carry, tell, report)
-            await work.run(parts, candidates)
-        return report
+        taking = replace(taking, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted)
+        work = await asyncio.to_thread(Importer.read, taking, self.registry.snapshot(), tell)
+        await work.leave_out_packages(self.gate)
+        begin(work.count)
+        bench = replace(self.bench(), snapshot=work.ground)
+        async with judges(bench, self.gate, self._count(work.count, is_read=taking.is_read)) as judge:
+            await work.run(self.store, self.gate, judge, self.carry)
+        return work.report
 
     async def hand_out(self, handing: Handing) -> ExportReport:
         """Export functions as a package that works without Knapper. Return the report.

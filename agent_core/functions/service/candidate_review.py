@@ -14,7 +14,6 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import DropPending, FunctionStore, SavePending, SaveVerdict
-from sandbox.wire.lines import lines_of
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
 from ..gate.draft import unified
@@ -84,11 +83,12 @@ class CandidateReview:
         if candidate.exact or not self.gate.rules.makes(CONTEXT):
             return candidate, ()
         adapted = adapt(candidate.code, candidate.path)
-        if not adapted.mapped or adapted.brings:  # a module that comes along is for an import
+        is_missing = any(problem.code == "foreign-import" for problem in adapted.problems)
+        if not adapted.mapped or adapted.brings or is_missing:  # a module that comes along is for an import
             return candidate, ()
-        lines = enumerate(lines_of(adapted.text), 1)
-        code = "".join(line for number, line in lines if number not in adapted.unused)
-        return replace(candidate, code=code), tuple(Fix(CONTEXT, *note) for note in adapted.mapped.values())
+        return replace(candidate, code=adapted.text.lstrip("\n")), tuple(
+            Fix(CONTEXT, *n) for n in adapted.mapped.values()
+        )
 
     async def plan(
         self,

@@ -13,12 +13,12 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
 from agent_core.registry.function import Function
-from agent_core.registry.module_edits import remove_function
+from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.synopsis import signature
-from agent_core.registry.uses import callers
+from agent_core.registry.uses import callers, private_users
 from agent_core.storage import DropPending, FunctionStore
 
 from ..gate import Candidate, GivenExample, Policy
@@ -195,7 +195,10 @@ class ChangePlanner:
         return self._ground.repeatable(plan, partial(self.granted, name, grants, author, version), name, snapshot)
 
     async def delete(self, name: str, author: Author) -> PlannedChange:
-        """Plan the deletion of a function from its module. The module's file is deleted with its last function."""
+        """Plan the deletion of a function from its module. The module's file is deleted with its last function.
+
+        One that other code uses, such as the package that it came with, stays there and is not offered any more.
+        """
         before = self._registry.snapshot()
         if name not in before.functions:
             raise unknown_function(name, before.functions)
@@ -207,7 +210,8 @@ class ChangePlanner:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
             return PlannedChange(text, "refused", Deletion(None, name, callers=tuple(users)))
         source = snapshot.modules[function.module]
-        remaining_text = remove_function(source.text, name)
+        needing = tuple(snapshot.modules[module].path for module in private_users(name, snapshot))
+        remaining_text = withhold(source.text, {name}) if needing else remove_function(source.text, name)
         if isinstance(remaining_text, Problem):
             raise WorkspaceError(
                 f"`{name}` cannot be taken out of {source.path}: {remaining_text.message}.",
@@ -215,8 +219,10 @@ class ChangePlanner:
             )
         remaining_source = ModuleSource.of(function.module, remaining_text, source.path)
         reading = await aside(len(remaining_text), read_module, remaining_source) if remaining_text.strip() else None
-        detail = Deletion(name, name, function.module, source.version)
+        detail = Deletion(name, name, function.module, source.version, needed_by=needing)
         text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
+        if needing:
+            text = f"`{name}` is not offered any more; its text stays in {source.path}, for {', '.join(needing)}."
         plan = replace(planned(text, detail, source, reading, ChangeSummary("deleted", name, author)), revoked=name)
         return self._ground.repeatable(plan, partial(self.delete, name, author), name, snapshot)
 

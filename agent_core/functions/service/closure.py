@@ -5,17 +5,16 @@ word for word.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
 from agent_core.registry import examples
-from agent_core.registry.module_edits import remove_function, unlisted
+from agent_core.registry.module_edits import unlisted
 from agent_core.registry.source import ModuleSource, is_helper, parse
-from agent_core.registry.spans import LineEdit, ParsedText, applied, blocks, bound_names, is_blank
+from agent_core.registry.spans import ParsedText, blocks, bound_names, is_blank
 from agent_core.registry.tree import Definition, survey
-from sandbox.wire.lines import bare_lines
 
 _ALWAYS = frozenset({"*"})
 
@@ -41,7 +40,8 @@ class ModuleParts:
         if isinstance(tree, Problem):
             return tree
         public = () if is_helper(module) else tuple(node.name for node in survey(tree).public() if node in tree.body)
-        values = _values(tree)
+        own = (node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
+        values = {name for node in own for name in _bound(node)}
         setters = _setters(tree, values)
         return cls(
             ParsedText.of(text, tree),
@@ -52,10 +52,9 @@ class ModuleParts:
             public,
         )
 
-    def line(self, name: str) -> int:
-        """Return the line of a function."""
-        at = max(at for at, bound in enumerate(self.binds) if name in bound)
-        return self.text.body[at].lineno
+    def definition(self, name: str) -> Definition:
+        """Return the last definition of a public function."""
+        return [node for node in self.text.body if isinstance(node, Definition) and node.name == name][-1]
 
     def exported(self) -> frozenset[str]:
         """Return the texts in the module's `__all__`."""
@@ -63,31 +62,23 @@ class ModuleParts:
         constants = (part.value for node in listed for part in ast.walk(node) if isinstance(part, ast.Constant))
         return frozenset(value for value in constants if isinstance(value, str))
 
-    def parameters(self, name: str) -> tuple[str, ...]:
-        """Return the names of a function's parameters."""
-        nodes = (node for node in self.text.body if isinstance(node, Definition) and node.name == name)
-        node = next(nodes, None)
-        signature = node.args if node else None
-        return tuple(
-            argument.arg
-            for argument in ([*signature.posonlyargs, *signature.args, *signature.kwonlyargs] if signature else ())
-        )
-
-    def uses(self, name: str) -> frozenset[str]:
-        """Return the public functions that one needs, directly or through private names."""
-        return frozenset(self._reached([name], stop=frozenset(self.public) - {name})[1])
-
-    def shown_with(self, name: str) -> frozenset[str]:
-        """Return the public functions that the examples of one need, directly or through private names."""
-        public = frozenset(self.public)
-        return frozenset(self._reached([name, *self._shown_by([name])], stop=public - {name})[1])
-
     def needed(self, names: Iterable[str], stop: Set[str] = frozenset()) -> set[int]:
         """Return the statements that these functions and their examples need, with their own, but not those of
         functions in `stop`.
         """
         names = list(names)
-        return self._reached([*names, *(self._shown_by(names) - stop)], stop)[0]
+        indexes = {at for at, bound in enumerate(self.binds) if bound & _ALWAYS}
+        seen = {*names, *(self._shown_by(names) - stop)}
+        waiting = list(seen)
+        while waiting:
+            name = waiting.pop()
+            for at, (bound, changed) in enumerate(zip(self.binds, self.changes, strict=True)):
+                if name not in stop and at not in indexes and name in bound | changed:
+                    indexes.add(at)
+                    new = (self.reads[at] | changed) - seen
+                    seen |= new
+                    waiting += new
+        return indexes
 
     def _shown_by(self, names: Iterable[str]) -> set[str]:
         wanted, known = set(names), {name for bound in self.binds for name in bound}
@@ -98,127 +89,42 @@ class ModuleParts:
             for name in shown & known
         }
 
-    def methods_left(self) -> Iterator[tuple[int, str, int]]:
-        """Yield the classes that no public function needs: line, name, and the number of public methods left behind."""
-        needed = self.needed(self.public)
-        for at, node in enumerate(self.text.body):
-            if isinstance(node, ast.ClassDef) and at not in needed:
-                count = sum(isinstance(member, Definition) and not member.name.startswith("_") for member in node.body)
-                if count:
-                    yield node.lineno, node.name, count
+    def lines(self, statements: Set[int]) -> set[int]:
+        """Return the lines of these statements, with their comments."""
+        spans = [self.text.span(self.text.body[at]) for at in statements]
+        return {line for first, last in spans for line in range(first, last + 1)}
 
-    def _reached(self, names: Iterable[str], stop: Set[str]) -> tuple[set[int], set[str]]:
-        indexes = {at for at, bound in enumerate(self.binds) if bound & _ALWAYS}
-        seen, met = set(names), set[str]()
-        waiting = list(seen)
-        while waiting:
-            name = waiting.pop()
-            if name in stop:
-                met.add(name)
-                continue
-            for at, (bound, changed) in enumerate(zip(self.binds, self.changes, strict=True)):
-                if at not in indexes and name in bound | changed:
-                    indexes.add(at)
-                    new = (self.reads[at] | changed) - seen
-                    seen |= new
-                    waiting += new
-        return indexes, met
-
-    def helpers(self, statements: Set[int]) -> tuple[str, ...]:
-        """Return the functions among these statements that the module does not offer."""
-        nodes = (self.text.body[at] for at in sorted(statements))
-        return tuple(node.name for node in nodes if isinstance(node, Definition) and node.name not in self.public)
-
-    def candidate(self, statements: Set[int]) -> tuple[str, list[int]]:
-        """Return these statements as a separate text, and for each of its lines the line in the module."""
-        lines: list[str] = []
-        places: list[int] = []
-        was_import = True
-        for at in sorted(statements):
-            node = self.text.body[at]
-            is_import = isinstance(node, ast.Import | ast.ImportFrom)
-            start = self.text.span(node)[0]
-            if lines and not (is_import and was_import):
-                lines += ["", ""]
-                places += [start, start]
-            own = bare_lines(self.text.segment(node))
-            lines += own
-            places += range(start, start + len(own))
-            was_import = is_import
-        return "\n".join(lines) + "\n", places
+    def part(self, statements: Set[int]) -> str:
+        """Return the text of these statements alone, each on the lines that it has in the module."""
+        shown = self.lines(statements)
+        kept = (line if at in shown else "\n" for at, line in enumerate(self.text.lines, 1))
+        return "".join(kept).rstrip() + "\n"
 
 
-def own_text(text: str, name: str) -> str:
-    """Return what a function does, as text without its name and docstring; an empty one if its module has a part in it,
-    apart from imports of other than the library's own modules.
-    """
-    parts = ModuleParts.of(text)
-    body = () if isinstance(parts, Problem) else parts.text.body
-    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
-    rest = [node for node in body if node not in imports]
-    is_own = any("functions" in ast.unparse(node) or getattr(node, "level", 0) for node in imports)
-    match rest:
-        case [ast.FunctionDef(name=found, args=arguments, body=[first, *others])] if found == name and not is_own:
-            said = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-            return "\n".join(map(ast.unparse, [*imports, arguments, *(others if said else [first, *others])]))
-    return ""
-
-
-def only(text: str, names: Set[str], dropped: Set[int] = frozenset(), *, is_bare: bool = True) -> str | Problem:
-    """Return a module's text with some of its public functions and, with `is_bare`, only what they need.
-
-    The lines in `dropped` hold imports that go in any case.
-    """
+def only(text: str, names: Set[str]) -> str | Problem:
+    """Return a module's text with some of its public functions and only what they need."""
     parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return parts
-    removed = [name for name in parts.public if name not in names]
-    needed = parts.needed(names) if is_bare else set(range(len(parts.binds)))
-    edits = []
-    gone, bound = set[str](), set[str]()
-    for at, node in enumerate(parts.text.body):
-        stays = at in needed or _is_head(node, at, parts) or bool(set(removed) & parts.binds[at])
-        if not stays or node.lineno in dropped:
-            edits.append(_removal(parts.text, node))
-            gone |= parts.binds[at]
-        else:
-            bound |= parts.binds[at]
-    text = applied(parts.text.lines, edits).strip("\r\n") + parts.text.newline
-    text = unlisted(text, (gone - bound) & parts.exported())
-    for name in removed:
-        remaining = remove_function(text, name)
-        if isinstance(remaining, Problem):
-            return remaining
-        text = remaining
-    return text
-
-
-def _is_head(node: ast.stmt, at: int, parts: ModuleParts) -> bool:
-    is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_docstring or "__all__" in parts.binds[at]
-
-
-def _removal(text: ParsedText, node: ast.stmt) -> LineEdit:
-    """Return the edit that removes a statement and the blank lines below it, except as many as are missing above it."""
-    start, last = text.span(node)
-    first, end = start - 1, last
-    while end < len(text.lines) and is_blank(text.lines[end]):
-        end += 1
-    while first and is_blank(text.lines[first - 1]):
-        first -= 1
-    above, below = start - 1 - first, end - last
-    return LineEdit(start - 1, end, (text.newline,) * max(0, below - above))
+    stays = parts.needed(names)
+    for at, (node, bound) in enumerate(zip(parts.text.body, parts.binds, strict=True)):
+        is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        stays |= {at} if is_docstring or "__all__" in bound else set()
+    shown = parts.lines(stays)
+    gone = parts.lines(set(range(len(parts.binds))) - stays) - shown
+    lines: list[str] = []
+    for at, line in enumerate(parts.text.lines, 1):
+        is_spare = is_blank(line) and at not in shown and all(map(is_blank, lines[-2:]))
+        lines += [] if at in gone or is_spare else [line]
+    dropped = {name for at, bound in enumerate(parts.binds) if at not in stays for name in bound}
+    dropped -= {name for at in stays for name in parts.binds[at]}
+    return unlisted("".join(lines).rstrip("\r\n") + parts.text.newline, dropped & parts.exported())
 
 
 def _bound(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.ImportFrom) and node.module == "__future__":
         return {"*"}
     return bound_names(node)
-
-
-def _values(tree: ast.Module) -> set[str]:
-    """Return the names that a module binds itself, and does not import."""
-    return {name for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom) for name in _bound(node)}
 
 
 def _setters(tree: ast.Module, values: Set[str]) -> dict[str, set[str]]:

@@ -130,14 +130,11 @@ def _of_lines(path: Path, policy: Policy) -> Iterator[ReviewJob]:
                     continue
                 yield unreadable(where, f"the line is longer than {_LONGEST >> 20} MiB")
             elif line.strip():
-                yield _of_line(line, where, policy)
-
-
-def _of_line(line: bytes, where: str, policy: Policy) -> ReviewJob:
-    candidate = parse_line(line, where)
-    if isinstance(candidate, Problem):
-        return ReviewJob(where, problem=candidate)
-    return ReviewJob(where, policy, candidate)
+                candidate = parse_line(line, where)
+                if isinstance(candidate, Problem):
+                    yield ReviewJob(where, problem=candidate)
+                else:
+                    yield ReviewJob(where, policy, candidate)
 
 
 def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | Problem:

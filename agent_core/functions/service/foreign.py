@@ -6,7 +6,7 @@ text; the lines stay where they are. `counterparts.toml` has the constants and m
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
@@ -44,15 +44,14 @@ _ELSE = "take it as a parameter: `self` has progress, scratch and call"
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """The adapted text, its rewrites with diffs by line, the problems to fix manually, and unused imports.
+    """The adapted text, its rewrites with diffs by line, and the problems to fix manually.
 
     `brings` are the modules of `counterparts.toml` that it imports now.
     """
 
     text: str
-    mapped: dict[int, tuple[str, str]]
-    problems: tuple[Problem, ...]
-    unused: frozenset[int]
+    mapped: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
     brings: frozenset[str] = frozenset()
 
 
@@ -62,17 +61,24 @@ def counterparts() -> Mapping[str, Any]:  # Any: TOML
     return read_toml(files(__package__).joinpath("counterparts.toml").read_text("utf-8"))
 
 
-def here_already(name: str, parameters: tuple[str, ...], hosted: Mapping[str, tuple[str, ...]]) -> str:
+def counterpart(module: str) -> tuple[str, str]:
+    """Return the name and the text of the module that stands in for one of another agent, or of a package."""
+    row = counterparts()["modules"][module]
+    return str(row["name"]), str(row["text"])
+
+
+def here_already(node: Definition, hosted: Mapping[str, tuple[str, ...]]) -> str:
     """Return that a function of another agent is one of the agent's own here, and what differs; else an empty text."""
-    own = counterparts()["here"].get(name, name)
-    if own not in hosted or parameters[:1] != ("self",):
+    own = counterparts()["here"].get(node.name, node.name)
+    if own not in hosted or not _takes_self(node):
         return ""
-    there, here = parameters[1:], hosted[own]
+    there = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)][1:]
+    here = hosted[own]
     more, fewer = [item for item in here if item not in there], [item for item in there if item not in here]
     differences = [f"it also takes {_listed(more)}"] * bool(more) + [f"it does not take {_listed(fewer)}"] * bool(fewer)
-    shown = "here already" if own == name else f"here already, as `{own}`"
+    shown = "here already" if own == node.name else f"here already, as `{own}`"
     difference = "; ".join(differences) or "its parameters are the same"
-    return f"`{name}` is {shown}: a function of the agent itself; {difference}"
+    return f"`{node.name}` is {shown}: a function of the agent itself; {difference}"
 
 
 def _listed(names: list[str]) -> str:
@@ -85,11 +91,11 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     Where nothing is to be mapped, all that is foreign is named.
     """
     if too_much(text):  # it is refused where it is read
-        return Adapted(text, {}, (), frozenset())
+        return Adapted(text)
     try:
         tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return Adapted(text, {}, (), frozenset())
+        return Adapted(text)
     takers = [node for node in ast.walk(tree) if isinstance(node, Definition) and _takes_self(node)]
     own = {id(node) for statement in tree.body if isinstance(statement, ast.ClassDef) for node in ast.walk(statement)}
     takers = [node for node in takers if id(node) not in own]
@@ -101,12 +107,19 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
         diff = [*_marked("-", before[first - 1 : last]), *_marked("+", after[first - 1 : last])]
         mapped[first] = description, "\n".join(diff)
     tree = syntax.parse(text)
-    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _is_foreign(node)]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) and _is_foreign(node)]
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    needed = [node for node in imports if {alias.asname or alias.name.split(".")[0] for alias in node.names} & used]
-    problems = [*(_import(node, text, path) for node in needed), *_uses(tree, text, path)]
-    unused = frozenset(node.lineno for node in imports if node not in needed)
-    return Adapted(text, mapped, tuple(problems), unused, frozenset(module for *_, module in brought if module))
+    bound = {node: {alias.asname or alias.name.split(".")[0] for alias in node.names} & used for node in imports}
+    problems = [*(_import(node, text, path) for node in imports if bound[node]), *_uses(tree, text, path)]
+    if maps:  # nothing of it is here to be imported: whoever uses it is told, and all others do without
+        top = {id(node) for node in tree.body}
+        gone = {node: f"{' = '.join(sorted(names))} = None" if names else "" for node, names in bound.items()}
+        text = _edited(text, [(*_span(node), new or "pass" * (id(node) not in top)) for node, new in gone.items()])
+    return Adapted(text, mapped, tuple(problems), frozenset(module for *_, module in brought if module))
+
+
+def _span(node: ast.stmt) -> tuple[int, int, int, int]:
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 def _notes(takers: list[Definition]) -> Iterator[tuple[_Edit, str]]:
@@ -154,8 +167,7 @@ def _brought(tree: ast.Module) -> Iterator[tuple[_Edit, str, str]]:
                 module, new = origin, f"from functions import {modules[origin]['name']} as {name}"
         if new:
             assert isinstance(node, ast.Import | ast.ImportFrom)
-            edit = (node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0, new)
-            yield edit, f"`{ast.unparse(node)[:80]}` became what there is of it here", module
+            yield (*_span(node), new), f"`{ast.unparse(node)[:80]}` became what there is of it here", module
 
 
 def _attributes(tree: ast.Module, name: str) -> set[str]:
@@ -219,16 +231,13 @@ def _uses(tree: ast.Module, text: str, path: str) -> Iterator[Problem]:
             if not is_own or chain.split(".")[0] in _OWN or inner.lineno in reported_lines:
                 continue
             reported_lines.add(inner.lineno)
-            fix = next((_FIXES[key] for key in _prefixes(chain) if key in _FIXES), _ELSE)
+            parts = chain.split(".")
+            keys = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+            fix = next((_FIXES[key] for key in keys if key in _FIXES), _ELSE)
             message = (
                 f"`{lines[inner.lineno - 1].strip()[:160]}` uses `self.{chain}`, which a function does not have here"
             )
             yield Problem("foreign-context", message, Place(path, inner.lineno, inner.col_offset + 1), fix)
-
-
-def _prefixes(chain: str) -> Iterator[str]:
-    parts = chain.split(".")
-    return (".".join(parts[:count]) for count in range(len(parts), 0, -1))
 
 
 def _is_foreign(node: ast.Import | ast.ImportFrom) -> bool:

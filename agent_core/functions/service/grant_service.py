@@ -375,8 +375,9 @@ def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[s
     parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return NOTHING
-    own, _ = parts.candidate(parts.needed([name]))
-    return _needs_of_all((own,), packages, guarded) | needs_of(uses_at_import(text, packages))
+    return _needs_of_all((parts.part(parts.needed([name])),), packages, guarded) | needs_of(
+        uses_at_import(text, packages)
+    )
 
 
 def _packages_around(function: Function, snapshot: Snapshot, known: tuple[str, ...]) -> Grants:

@@ -167,11 +167,12 @@ def _version(source: str, row: VersionRow, before: Sequence[Version], allowance:
 
 
 def own_source(text: str, name: str) -> str:
-    """Return a function's lines in a module from its first decorator on, or an empty text if it is not defined."""
+    """Return a function's lines in a module from its first decorator on; an empty text if it is not offered there."""
     if name not in text:
         return ""
     tree = parse_accepted(ModuleSource("history", "history", text, ""))
-    node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
+    offered = survey(tree).public() if isinstance(tree, ast.Module) else []
+    node = next((node for node in offered if node.name == name), None)
     if node is None:
         return ""
     start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])

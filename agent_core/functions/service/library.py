@@ -1,269 +1,389 @@
-"""Import of a library: each public function is judged with its dependencies; the admitted ones join module by module.
+"""Import of a library: its files come whole, each public function is judged in its place, and what joins is offered.
 
-Nothing that is there is overwritten; what was imported before and is unchanged is passed over, so that an import can
-be run again. Each module is one transaction.
+The others stay where they are, private, with their reason in the report. Nothing that is there is overwritten; what was
+imported before and is unchanged is passed over, so that an import can be run again. Each module is one transaction.
 """
 
+import ast
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, get_args
 
+from agent_core.base.json_form import fields_to_json
+from agent_core.base.matching import diff_lines
+from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import ModuleReading
+from agent_core.registry.module_edits import place_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.storage import FunctionStore
+from agent_core.registry.tree import Definition
+from agent_core.registry.uses import code_hash
+from agent_core.storage import DropPending, FunctionStore, SaveVerdict
+from sandbox.wire.lines import lines_of
 
-from ..gate import CONTEXT, Candidate, Gate
+from ..gate import CONTEXT, Candidate, Gate, Policy
 from ..gate.examples.example_text import with_example
-from ..gate.verdict import Fix, ModuleVerdict
-from .closure import own_text
+from ..gate.uses import is_program
+from ..gate.verdict import Fix
 from .foreign import here_already
-from .import_order import circled, first_loaded, generations
-from .intake import ImportedFunction, ImportedModule, ImportReport, Outcome, SkippedFile, Taking
 from .judgment import Judgment, judgment_on
-from .library_files import LibraryFile, demands
-from .module_progress import Joined, ModuleProgress, alone, candidate_of, joined, plan, unoffered, whole
-from .plan import Author, PlannedChange
+from .library_files import LibraryFile, left_behind, read_files, with_names
+from .plan import Author, ChangeSummary, PlannedChange, planned
 from .review_job import ReviewJob
 from .review_pool import Judge
 
 _MOST_GIVEN = 8
+# What does nothing: whoever calls it does no more than it does.
+_HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """An import request; if `is_read`, the reader is asked about each function. `hosted` are the agent's own functions
+    with their parameters; `maps` says whether what was written for another agent is translated.
+    """
+
+    path: Path
+    policy: Policy = "import"
+    prefix: str = ""
+    dry_run: bool = False
+    is_read: bool = False
+    maps: bool = True
+    hosted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+Outcome = Literal["joined", "fixed", "skipped", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFunction:
+    """What became of one function of a library, and from which line it is."""
+
+    name: str
+    module: str
+    from_: str
+    outcome: Outcome
+    standing: str
+    fixes: tuple[Fix, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedModule:
+    """A module that an import writes, and how its text differs from its author's; in a dry run it is not written."""
+
+    module: str
+    path: str
+    version: str
+    written: bool
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file of a library that was not taken, with the problem unless it was passed over."""
+
+    path: str
+    code: str
+    message: str
+    problem: Problem | None = None
+
+    @classmethod
+    def of(cls, problem: Problem) -> "SkippedFile":
+        """Return the file that a problem keeps out."""
+        return cls(
+            str(problem.where), problem.code, problem.message, None if problem.code == "passed-over" else problem
+        )
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        if self.problem is not None:
+            return {**self.problem.to_json(), "path": self.path}
+        return {"path": self.path, "code": self.code, "message": self.message}
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """The result for each function and each module."""
+
+    from_: str
+    dry_run: bool
+    functions: list[ImportedFunction] = field(default_factory=list)
+    modules: list[ImportedModule] = field(default_factory=list)
+    files: list[SkippedFile] = field(default_factory=list)
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """The number of functions by what became of them."""
+        counts = Counter(function.outcome for function in self.functions)
+        return {outcome: counts[outcome] for outcome in get_args(Outcome)}
+
+    @property
+    def has_failed(self) -> bool:
+        """True if a function was refused, or there is none because files could not be read."""
+        is_unread = not self.functions and any(file.code != "passed-over" for file in self.files)
+        return is_unread or self.summary["refused"] > 0
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the published shape."""
+        return {**fields_to_json(self), "summary": self.summary}
 
 
 @dataclass(slots=True)
 class Importer:
-    """One import: its dependencies on the workspace, and its results so far."""
+    """One import: its files by module, the functions around them, and its results so far.
+
+    `ground` has the whole library in its place. `library` is the library alone: by it, code that was imported before is
+    known again.
+    """
 
     taking: Taking
     snapshot: Snapshot
-    store: FunctionStore
-    gate: Gate
-    judge: Judge
-    carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
-    tell: Callable[[ImportedFunction], None]
+    parts: dict[str, LibraryFile]
+    ground: Snapshot
+    library: Snapshot
     report: ImportReport
-    written: dict[str, ModuleSource] = field(default_factory=dict)
-    waiting: dict[str, LibraryFile] = field(default_factory=dict)
-    circles: dict[str, list[LibraryFile]] = field(default_factory=dict)
-    packages: dict[str, str] = field(default_factory=dict)  # by module: the one that loads its circle
-    demands: dict[str, frozenset[str]] = field(default_factory=dict)  # by module: what others of the library take
-    texts: dict[str, str] = field(default_factory=dict)  # by text: the function that has it
+    tell: Callable[[ImportedFunction], None]
+    verdicts: dict[str, dict[str, Judgment]] = field(default_factory=dict)  # by module and function: what joins
 
-    async def run(self, parts: Mapping[str, LibraryFile], candidates: Mapping[str, Candidate]) -> None:
-        """Judge and write every module, those that others use first."""
-        claims = self._claims(parts)
-        self.demands = demands(parts)
-        together = circled(parts)
-        self.circles = {name: [parts[member] for member in sorted(others)] for name, others in together.items()}
-        for group in generations(parts):
-            self._prepare(group, parts)
-            async with asyncio.TaskGroup() as tasks:
-                verdict_tasks = [tasks.create_task(self._judge(part, claims, candidates)) for part in group]
-            remaining = {task.result().part.module: task.result() for task in verdict_tasks}
-            for progress in remaining.values():
-                self._leave_out_copies(progress)
-            while remaining:
-                module = next(iter(remaining))
-                await self._join([remaining.pop(name) for name in (module, *sorted(together[module]))])
+    @classmethod
+    def read(cls, taking: Taking, snapshot: Snapshot, tell: Callable[[ImportedFunction], None]) -> "Importer":
+        """Return the import with its files read.
 
-    def _prepare(self, group: list[LibraryFile], parts: Mapping[str, LibraryFile]) -> None:
-        """Have there for the others what a group holds of helpers, and of modules that import each other."""
-        self.waiting |= {part.module: part for part in group if not part.parts.public and not part.is_facade}
-        for part in group:
-            if circle := self.circles[part.module]:
-                self.waiting[part.module] = whole(part, is_offered="*" in self.demands[part.module])
-                package = first_loaded({part.module, *(member.module for member in circle)}, parts)
-                if package is not None and package.module not in self.snapshot.modules:
-                    self.waiting[package.module] = package
-                    self.packages[part.module] = package.module
+        Raises:
+            UsageError: there is nothing that can be read.
+        """
+        report = ImportReport(taking.path.name, taking.dry_run)
+        held = {name: function.module for name, function in snapshot.functions.items()}
+        parts: dict[str, LibraryFile] = {}
+        ground, library = snapshot.draft(), Snapshot.empty(snapshot.reserved).draft()
+        for part in read_files(taking.path, taking.prefix, maps=taking.maps, held=held):
+            if isinstance(part, Problem):
+                report.files.append(SkippedFile.of(part))
+                continue
+            parts[part.module] = part
+            reading = read_module(part.source)
+            report.files += map(SkippedFile.of, left_behind(part, reading.functions))
+            library = library.with_module(reading)
+            ground = ground.with_module(reading) if part.module not in snapshot.modules else ground
+        return cls(taking, snapshot, parts, ground.finished(), library.finished(), report, tell)
 
-    def _claims(self, parts: Mapping[str, LibraryFile]) -> dict[str, str]:
-        """Return the module of the library that owns each name: the first one."""
-        claims: dict[str, str] = {}
-        for part in parts.values():
-            for name in part.parts.public:
-                claims.setdefault(name, part.module)
-        return claims
+    async def leave_out_packages(self, gate: Gate) -> None:
+        """Leave out each `__init__.py` without functions that cannot be loaded, as all modules below it would fail."""
+        packages = [part for part in self.parts.values() if part.is_package and not part.parts.public]
+        for part in sorted(packages, key=lambda part: part.module.count(".")):
+            if part.module in self.snapshot.modules:
+                continue
+            if problem := await gate.try_import(part.source, self.ground):
+                del self.parts[part.module]
+                self.ground = self.ground.without_module(part.module)
+                self.library = self.library.without_module(part.module)
+                message = f"{problem.message}; its modules come without it"
+                self.report.files.append(SkippedFile.of(replace(problem, message=message, where=Place(part.file))))
 
-    async def _judge(
-        self, part: LibraryFile, claims: dict[str, str], candidates: Mapping[str, Candidate]
-    ) -> ModuleProgress:
-        """Return the module with the verdicts on what may join, dependencies first. The others are reported at once."""
-        existing = self.snapshot.modules.get(part.module)
-        before = whole(part).text if self.circles[part.module] else ""
-        progress = ModuleProgress(part, existing.text if existing else before, self.demands[part.module])
-        for name in progress.order():
-            code, places = candidate_of(part, progress.statements(name))
-            mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
-            known = await self._known(name, mark, part, claims)
-            if known == "skipped":
-                progress.skipped.add(name)
-                self._told(part, name, "skipped")
-            elif known is not None:
-                self._told(part, name, "refused" if known.severity == "refuses" else "skipped", (known,))
-            elif lacking := progress.lacking(name):
-                self._told(part, name, "refused", (_lacking(name, lacking, part),))
-            else:
-                await self._review(name, progress, code, places, candidates.get(part.module))
-        for name, lacking in progress.take_alone():
-            self._told(part, name, "refused", (_lacking(name, lacking, part),))
-        return progress
+    @property
+    def count(self) -> int:
+        """The number of functions."""
+        return sum(len(part.parts.public) for part in self.parts.values())
 
-    def _leave_out_copies(self, progress: ModuleProgress) -> None:
-        """Refuse what another module, judged at the same time, has word for word under another name."""
-        for name, verdict in [*progress.verdicts.items()]:
-            text = own_text(verdict.source, name)
-            first = self.texts.setdefault(text, f"{progress.part.module}.{name}") if text else ""
-            if first not in ("", f"{progress.part.module}.{name}"):
-                del progress.verdicts[name]
-                progress.companions[name] = verdict.source
-                where = Place(progress.part.file, progress.part.parts.line(name))
-                message = f"`{name}` is `{first}` word for word, which joins"
-                self._told(progress.part, name, "refused", (Problem("copy", message, where, "call that one"),))
-
-    async def _review(
-        self, name: str, progress: ModuleProgress, code: str, places: list[int], given: Candidate | None
+    async def run(
+        self,
+        store: FunctionStore,
+        gate: Gate,
+        judge: Judge,
+        carry: Callable[[PlannedChange], Awaitable[PlannedChange]],
     ) -> None:
-        """Judge one function, and report it if it is refused."""
-        part, statements = progress.part, progress.statements(name)
-        helpers = part.parts.helpers(statements)
-        candidate = given or Candidate(name, code, part.module, file=part.file, helpers=helpers)
-        candidate = replace(candidate, replaces=name in progress.in_order)
-        verdict = await self._verdict(candidate, part.file, self._around(part, progress.around(name)))
-        is_early = any(
-            problem.code == "import-fails" and "NameError" in problem.message for problem in verdict.problems
-        )
-        if is_early and part.module not in self.snapshot.modules:
-            progress.take_in_order(name)
-            around = self._around(part, progress.text)
-            verdict = await self._verdict(replace(candidate, replaces=True), part.file, around)
-        progress.judged.add(name)
-        troubles = [*part.troubles(statements), *_kept_out(name, progress, verdict)]
-        verdict = _located(verdict, troubles, places, part)
-        if troubles or not verdict.admitted:
-            progress.refuse(name, code, verdict)
-            self._told(part, name, "refused", verdict.problems)
+        """Judge every function, and write the library if some of them join."""
+        names = [(part, name) for part in self.parts.values() for name in part.parts.public]
+        async with asyncio.TaskGroup() as tasks:
+            for part, name in names:
+                tasks.create_task(self._judge(part, name, store, judge))
+        self._leave_out_hollow()
+        if any(self.verdicts.values()):
+            for part, reading in await self._composed(gate):
+                await self._write(part, reading, carry)
+
+    async def _judge(self, part: LibraryFile, name: str, store: FunctionStore, judge: Judge) -> None:
+        """Judge one function in its place, and report it unless it may join."""
+        held = self.library.functions.get(name)
+        mark = code_hash(held, self.library) if held is not None and held.module == part.module else ""
+        known = await self._known(part, name, mark, store)
+        if known is not None:
+            self._told(part, name, "refused" if known.severity == "refuses" else "skipped", (known,))
             return
-        mark = hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
+        if name in self.snapshot.functions:
+            self._told(part, name, "skipped")
+            return
+        candidate, shown = await aside(len(part.source.text), self._candidate, part, name)
+        verdict = await self._verdict(candidate, part, judge)
+        troubles = [problem for problem in part.problems if problem.where.line in shown]
+        lines = {problem.where.line for problem in troubles}
+        # What is foreign needs a grant too, which would not help.
+        others = [row for row in verdict.problems if row.where.line not in lines or not row.code.startswith("needs-")]
+        if troubles or not verdict.admitted:
+            self._told(part, name, "refused", (*troubles, *others))
+            return
+        notes = [Fix(CONTEXT, *note) for line, note in sorted(part.notes.items()) if line in shown]
         document = {**verdict.document, "imported": {"from": self.report.from_, "hash": mark}}
-        progress.admit(name, replace(verdict, fixes=(*_mapped(part, places), *verdict.fixes), document=document))
+        joining = replace(verdict, fixes=(*notes, *verdict.fixes), document=document)
+        self.verdicts.setdefault(part.module, {})[name] = joining
 
-    async def _verdict(self, candidate: Candidate, file: str, around: tuple[ModuleSource, ...]) -> Judgment:
-        job = ReviewJob(file, self.taking.policy, candidate, around=around, is_read=self.taking.is_read)
-        (verdict,) = await self.judge(job)
-        if not (verdict.admitted and candidate.examples):
-            return verdict
-        extended = replace(candidate, code=_with_examples(candidate, verdict.source), examples=(), exact=True)
-        (rejudged,) = await self.judge(replace(job, candidate=extended))
-        return replace(rejudged, fixes=verdict.fixes) if rejudged.admitted and rejudged.agreed else verdict
+    def _candidate(self, part: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
+        """Return a function with what it needs of its module and what runs with that, and the lines of all of it."""
+        body, binds = part.parts.text.body, part.parts.binds
+        running = {at for at, node in enumerate(body) if not binds[at] and _runs(node)}
+        read = {word for at in running for word in part.parts.reads[at]}
+        statements = running | part.parts.needed([name, *read], frozenset(part.parts.public) - {name})
+        helpers = tuple(sorted({bound for at in statements for bound in part.parts.binds[at]} - {name}))
+        own = Candidate(name, part.parts.part(statements), part.module, file=part.file, helpers=helpers)
+        candidate = replace(part.given or own, replaces=part.module not in self.snapshot.modules)
+        return candidate, part.parts.lines(statements)
 
-    def _around(self, part: LibraryFile, text: str) -> tuple[ModuleSource, ...]:
-        """Return the library's modules as written so far, with the current text of this one."""
-        existing = self.snapshot.modules.get(part.module)
-        if not text and part.path.endswith("/__init__.py"):
-            text = "\n"  # so that it is judged as a package
-        own = (ModuleSource.of(part.module, text, existing.path if existing else part.path),) if text else ()
-        return (*self.written.values(), *self._support_sources(), *own)
-
-    def _support_sources(self) -> list[ModuleSource]:
-        return [ModuleSource.of(part.module, part.text, part.path) for part in self.waiting.values()]
-
-    async def _known(
-        self, name: str, mark: str, part: LibraryFile, claims: dict[str, str]
-    ) -> Literal["skipped"] | Problem | None:
-        """Return "skipped" if the same function was imported before, or the problem if its name is taken."""
-        where = Place(part.file, part.parts.line(name))
-        if hosted := here_already(name, part.parts.parameters(name), self.taking.hosted):
+    async def _known(self, part: LibraryFile, name: str, mark: str, store: FunctionStore) -> Problem | None:
+        """Return why a function is not judged: it is here already, or its name is taken."""
+        where = Place(part.file, part.parts.definition(name).lineno)
+        if hosted := here_already(part.parts.definition(name), self.taking.hosted):
             return Problem("here-already", hosted, where, None, "warns")
         holder = self.snapshot.functions.get(name)
         if holder is None:
-            if claims[name] == part.module:
+            first = self.library.functions.get(name)
+            if first is None or first.module == part.module:
                 return None
-            message = f"the library has a `{name}` in the module `{claims[name]}` too, which is taken"
+            message = f"the library has a `{name}` in the module `{first.module}` too, which is taken"
             return Problem("name-clash", message, where, "rename one of the two")
-        verdict = await judgment_on(self.store, holder.body_hash, name)
-        if holder.module == part.module and verdict is not None and verdict.imported_hash == mark:
-            return "skipped"
+        verdict = await judgment_on(store, holder.body_hash, name)
+        if mark and holder.module == part.module and verdict is not None and verdict.imported_hash == mark:
+            return None
         message = f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
         fix = f"rename one of the two; or take this text with: knapper functions edit {name} --file FILE"
         return Problem("name-taken", message, where, fix)
 
-    async def _join(self, group: list[ModuleProgress]) -> None:
-        """Write what may join of a module, or of modules that import each other, after the helpers that they use."""
-        joining = [progress for progress in group if progress.verdicts]
-        for progress in group:
-            if not progress.verdicts:
-                self._keep(progress)
-        sources: list[tuple[LibraryFile, Joined]] = []
-        for progress in joining:
-            own = self.waiting.pop(progress.part.module, None)
-            result = await self._composed(progress, [row.source for _, row in sources])
-            if isinstance(result, Joined):
-                sources.append((progress.part, result))
-            elif own is not None:
-                self.waiting[progress.part.module] = own
-        used = {module for part, _ in sources for module in self._support(part)}
-        for module in sorted(used):
-            helper = self.waiting.pop(module)
-            await self._write(helper, alone(helper, self.snapshot.modules.get(module)))
-        for part, result in sources:
-            await self._write(part, result)
+    async def _verdict(self, candidate: Candidate, part: LibraryFile, judge: Judge) -> Judgment:
+        job = ReviewJob(part.file, self.taking.policy, candidate, is_read=self.taking.is_read)
+        (verdict,) = await judge(job)
+        if not (verdict.admitted and candidate.examples):
+            return verdict
+        text = verdict.source  # with the examples that came next to the code
+        for example in candidate.examples[:_MOST_GIVEN]:
+            more = (
+                with_example(text, candidate.name, example.call, example.expected) if example.call not in text else text
+            )
+            text = text if isinstance(more, Problem) else more
+        extended = replace(candidate, code=text, examples=(), exact=True)
+        (rejudged,) = await judge(replace(job, candidate=extended))
+        return replace(rejudged, fixes=verdict.fixes) if rejudged.admitted and rejudged.agreed else verdict
 
-    def _keep(self, progress: ModuleProgress) -> None:
-        """Keep a module of which nothing joins for those that use it."""
-        part = progress.part
-        if not part.parts.public:
-            if part.module not in self.written:
-                self.waiting.setdefault(part.module, part)
-        elif not self.circles[part.module] and (text := progress.without_functions()):
-            self.waiting[part.module] = unoffered(part, text)
+    def _leave_out_hollow(self) -> None:
+        """Refuse what uses a function of its module that does nothing."""
+        hollow = {
+            (row.module, row.name) for row in self.report.functions if any(one.code in _HOLLOW for one in row.problems)
+        }
+        for module, verdicts in self.verdicts.items() if hollow else ():
+            part = self.parts[module]
+            for name in [*verdicts]:
+                bound = {bound for at in part.parts.needed([name]) for bound in part.parts.binds[at]}
+                if used := sorted(bound & {other for own, other in hollow if own == module}):
+                    message = f"`{name}` uses {', '.join(f'`{other}`' for other in used)}, which cannot join"
+                    where = Place(part.file, part.parts.definition(name).lineno)
+                    problem = Problem("needs-refused", message, where, "fix that function first")
+                    self._told(part, name, "refused", (problem,))
+                    del verdicts[name]
 
-    def _support(self, part: LibraryFile) -> set[str]:
-        modules: set[str] = set()
-        front = {*part.uses, self.packages.get(part.module, "")}
-        while front:
-            module = front.pop()
-            if module in self.waiting and module not in modules:
-                modules.add(module)
-                front |= {*self.waiting[module].uses, self.packages.get(module, "")}
-        return modules
-
-    async def _composed(self, progress: ModuleProgress, others: list[ModuleSource]) -> Joined | Problem:
-        """Return a module with what joins of it, after it was imported next to the others; else report the problem."""
-        part, ground = progress.part, self.snapshot
-        for source in (*self.written.values(), *self._support_sources(), *others):
+    async def _composed(self, gate: Gate) -> list[tuple[LibraryFile, ModuleReading]]:
+        """Return the modules to write, which offer what joins, after each was imported next to the others."""
+        short = {module for module, part in self.parts.items() if self._withheld(part)}
+        parts = map(self.parts.__getitem__, self._wanted())
+        texts = {part.module: text for part in parts if (text := self._text(part, short)) is not None}
+        sources = {
+            module: ModuleSource.of(module, text, (self.snapshot.modules.get(module) or self.parts[module].source).path)
+            for module, text in texts.items()
+        }
+        ground = self.snapshot.draft()
+        for source in sources.values():
             ground = ground.with_module(read_module(source))
+        ground = ground.finished()
 
-        def check(source: ModuleSource, previous: ModuleReading) -> Awaitable[ModuleVerdict]:
-            return self.gate.judge_module(source, ground, self.taking.policy, previous=previous)
+        async def checked(part: LibraryFile, source: ModuleSource) -> ModuleReading:
+            reading = read_module(source)
+            if not self.verdicts.get(part.module):
+                return reading
+            verdict = await gate.judge_module(source, ground, self.taking.policy, previous=reading)
+            for problem in verdict.problems:
+                if problem.severity == "refuses" and problem.code.startswith("import"):
+                    self._failed(part, problem)
+                    break
+            return verdict.reading
 
-        existing = ground.modules.get(part.module)
-        result = await joined(part, progress.verdicts, progress.private_names(), existing, check)
-        if isinstance(result, Problem):
-            self._failed(part, progress.verdicts, result)
-        return result
+        pairs = [(self.parts[module], source) for module, source in sources.items()]
+        readings = await asyncio.gather(*(checked(part, source) for part, source in pairs))
+        return [(part, reading) for (part, _), reading in zip(pairs, readings, strict=True)]
 
-    async def _write(self, part: LibraryFile, result: Joined) -> None:
-        source, is_written = result.source, not self.taking.dry_run
-        if is_written:
-            done = await self.carry(plan(result, self.snapshot, Author(), self.report.from_))
+    def _wanted(self) -> list[str]:
+        """Return the modules of each package, or file by itself, of which something joins, and of those they import."""
+        depth = self.taking.prefix.count(".") + 1 if self.taking.prefix else 0
+        tops = {module: tuple(module.split(".")[: depth + 1]) for module in self.parts}
+        wanted = {tops[module] for module, verdicts in self.verdicts.items() if verdicts}
+        while True:
+            modules = [module for module in self.parts if tops[module] in wanted]
+            used = {tops[name] for module in modules for name in self.library.readings[module].imports if name in tops}
+            if used <= wanted:
+                return modules
+            wanted |= used
+
+    def _text(self, part: LibraryFile, short: Set[str]) -> str | None:
+        """Return a module with what joins of it; None if nothing is to be written. Those in `short` offer less."""
+        verdicts = self.verdicts.get(part.module, {})
+        existing = self.snapshot.modules.get(part.module)
+        if existing is not None and (not verdicts or not existing.text.strip()):
+            return None
+        text = existing.text if existing else with_names(part, short, self.parts)
+        for name, verdict in [*verdicts.items()]:
+            if existing or verdict.fixes:
+                placed = place_function(text, verdict.source, name, path=part.source.path, with_statements=True)
+                if isinstance(placed, Problem):
+                    self._told(part, name, "refused", (replace(placed, where=Place(part.file)),))
+                    del verdicts[name]
+                else:
+                    text = placed
+        withheld = frozenset[str]() if existing else self._withheld(part)
+        unoffered = withhold(text, withheld) if withheld else text
+        return text if isinstance(unoffered, Problem) else unoffered
+
+    def _withheld(self, part: LibraryFile) -> frozenset[str]:
+        """Return the functions of a file that it would offer, and does not."""
+        reading = self.library.readings[part.module]
+        return frozenset(function.name for function in reading.functions) - self.verdicts.get(part.module, {}).keys()
+
+    async def _write(
+        self, part: LibraryFile, reading: ModuleReading, carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
+    ) -> None:
+        verdicts, source = self.verdicts.get(part.module, {}), reading.source
+        if not self.taking.dry_run:
+            done = await carry(_plan(reading, verdicts, self.snapshot, self.report.from_))
             if done.outcome == "refused":
-                problem = Problem("not-written", done.text, Place(part.file), "look at that file, and import again")
-                self._failed(part, result.verdicts, problem)
+                fix = "look at that file, and import again"
+                self._failed(part, Problem("not-written", done.text, Place(part.file), fix))
                 return
-        self.written[part.module] = source
-        self.report.modules.append(ImportedModule(part.module, source.path, source.version, is_written))
-        for name, verdict in result.verdicts.items():
+        before = self.snapshot.modules.get(part.module)
+        old, new = lines_of(before.text if before else part.author_text), lines_of(source.text)
+        rows = diff_lines(old, new, (part.file, source.path), 0)
+        diff = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
+        self.report.modules.append(
+            ImportedModule(part.module, source.path, source.version, not self.taking.dry_run, diff)
+        )
+        for name, verdict in verdicts.items():
             self._told(part, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
 
-    def _failed(self, part: LibraryFile, verdicts: Mapping[str, Judgment], problem: Problem) -> None:
-        if not verdicts:
+    def _failed(self, part: LibraryFile, problem: Problem) -> None:
+        """Report a module that cannot be written, or be imported as it is written, with all that would join of it."""
+        if not self.verdicts.get(part.module):
             self.report.files.append(SkippedFile.of(replace(problem, where=Place(part.file))))
-        for name in verdicts:
+        for name in self.verdicts.pop(part.module, {}):
             self._told(part, name, "refused", (replace(problem, where=replace(problem.where, path=part.file)),))
 
     def _told(
@@ -275,55 +395,28 @@ class Importer:
         verdict: Judgment | None = None,
     ) -> None:
         standing, fixes = (verdict.standing, verdict.fixes) if verdict else ("", ())
-        place = f"{part.file}:{part.parts.line(name)}"
+        place = f"{part.file}:{part.parts.definition(name).lineno}"
         function = ImportedFunction(name, part.module, place, outcome, standing, fixes, problems)
         self.report.functions.append(function)
         self.tell(function)
 
 
-def _with_examples(candidate: Candidate, text: str) -> str:
-    """Return the admitted text with the candidate's examples stored in its docstring."""
-    for example in candidate.examples[:_MOST_GIVEN]:
-        more = with_example(text, candidate.name, example.call, example.expected) if example.call not in text else text
-        text = text if isinstance(more, Problem) else more
-    return text
+def _runs(node: ast.stmt) -> bool:
+    """Check whether a statement that binds nothing does something when its module is imported."""
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return not (is_text or isinstance(node, Definition) or is_program(node))
 
 
-def _lacking(name: str, lacking: list[str], part: LibraryFile) -> Problem:
-    message = f"`{name}` uses {', '.join(f'`{dependency}`' for dependency in lacking)}, which cannot join"
-    return Problem("needs-refused", message, Place(part.file, part.parts.line(name)), "fix that function first")
-
-
-def _kept_out(name: str, progress: ModuleProgress, verdict: Judgment) -> list[Problem]:
-    """Return the problem that a function's module would need a package that others of it do without."""
-    if not progress.keeps_others_out(verdict.source):
-        return []
-    needs = next((problem for problem in verdict.problems if problem.code == "needs-packages"), None)
-    if needs is None:
-        return []
-    message = f"{needs.message}; it is needed when the module is loaded, so that no other function of it would run"
-    return [Problem("needs-packages", message, needs.where, "import it inside the function that uses it")]
-
-
-def _mapped(part: LibraryFile, places: list[int]) -> tuple[Fix, ...]:
-    """Return the rewrites that were made because `self` differs here."""
-    notes = [note for line, note in part.adapted.mapped.items() if line in places]
-    return tuple(Fix(CONTEXT, message, diff) for message, diff in notes)
-
-
-def _located(verdict: Judgment, troubles: list[Problem], places: list[int], part: LibraryFile) -> Judgment:
-    """Return a verdict with its problems at the lines of the library, after those that its text has there anyway.
-
-    A foreign name needs a grant too, which would not help: this is not reported next to it.
-    """
-    lines = {problem.where.line for problem in troubles}
-    located = [replace(problem, where=_place(problem.where, verdict, places, part)) for problem in verdict.problems]
-    others = [p for p in located if p.where.line not in lines or not p.code.startswith("needs-")]
-    return replace(verdict, problems=(*troubles, *others))
-
-
-def _place(where: Place, verdict: Judgment, places: list[int], part: LibraryFile) -> Place:
-    """Return a place in the library's file for one in the judged text, else that of the function."""
-    if 0 < where.line <= len(places):
-        return Place(part.file, places[where.line - 1], where.column)
-    return Place(part.file, part.parts.line(verdict.name))
+def _plan(reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str) -> PlannedChange:
+    """Return the plan that writes a module: one transaction, with a verdict for each function that joins."""
+    source, author = reading.source, Author()
+    existing = snapshot.modules.get(source.module)
+    before = existing or ModuleSource(source.module, source.path, "", "")
+    names = ", ".join(verdicts) or source.module
+    work = ChangeSummary("changed" if existing else "created", names, author, f"imported from {origin}")
+    result = planned(f"{names} imported", Judgment.from_json({"name": names, "admitted": True}), before, reading, work)
+    for function in reading.functions:
+        if row := verdicts.get(function.name):
+            saved = SaveVerdict(function.body_hash, function.name, replace(row, by=author.by).to_json())
+            result = replace(result, writes=(*result.writes, saved, DropPending(function.name)))
+    return result

@@ -1,218 +1,221 @@
-"""The files of a library as modules of this workspace: their names, imports and dependencies.
+"""The files of a library as modules of this workspace: each as its author wrote it, in a package of its own.
 
-Imports between the library's own files are written for their new place; everything else stays the author's text.
+Text → text. Imports of each other are written for the new place; what was written for another agent is translated; of
+functions that share a name each is defined under its module's name. Lines stay where they are.
 """
 
 import ast
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+import sys
+import typing
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath, PurePosixPath
 
 from agent_core.base import syntax
-from agent_core.base.problem import Problem
-from agent_core.registry.source import FOLDER, check_module_name, path_of
+from agent_core.base.errors import UsageError
+from agent_core.base.plain_files import read_named
+from agent_core.base.problem import Place, Problem
+from agent_core.registry.function import Function
+from agent_core.registry.module_edits import adding
+from agent_core.registry.source import FOLDER, ModuleSource, check_module_name, module_of
+from agent_core.registry.spans import ParsedText, applied, bound_names, column_of, is_literal
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
+from ..gate import Candidate
 from ..gate.text_fixes import write_escapes
-from .archive import Library
+from .archive import Library, read_library
 from .closure import ModuleParts
-from .foreign import Adapted, adapt, counterparts
-from .late_imports import absent_imports
-from .library_imports import climbed, moved_imports, offered_modules
+from .file_checks import parse_line
+from .foreign import adapt, counterpart
 
 _PASSED_OVER = re.compile(
     r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:tests?|test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
 )
+_PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
+_FROM = re.compile(r"from\s+[.\w]+\s+import\b")
+_BACKPORT = "typing_extensions"
+_LONGEST = 64  # of a function's name
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryFile:
-    """One file of a library as a module. `uses` are the modules of the same library that it imports, `own_packages`
-    those of them that lie above it and from which it takes more than their modules, `absent` its imports of packages.
+    """One file of a library as a module of the workspace.
+
+    `author_text` is what its author wrote, `notes` are the rewrites that its functions should show, by line: a sentence
+    and the diff. `problems` stand at the lines of what is not here. A line of a `.jsonl` file is `given`.
     """
 
     file: str
-    module: str
-    path: str
+    source: ModuleSource
+    author_text: str
     parts: ModuleParts
-    adapted: Adapted
-    problems: tuple[Problem, ...]
-    uses: frozenset[str]
-    own_packages: frozenset[str] = frozenset()
-    absent: frozenset[str] = frozenset()
+    notes: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    given: Candidate | None = None
+
+    @classmethod
+    def of(cls, file: str, place: PurePath, text: str, author_text: str) -> "LibraryFile | Problem":
+        """Return the file that is written to a place below `functions/`, or why it can be no module."""
+        module = module_of(place)
+        if isinstance(module, Problem):
+            return replace(module, where=Place(file))
+        source = ModuleSource.of(module, text, f"{FOLDER}/{place.as_posix()}")
+        parts = ModuleParts.of(text, file, module)
+        return parts if isinstance(parts, Problem) else cls(file, source, author_text, parts)
 
     @property
-    def text(self) -> str:
-        """The module's text as it would be written here."""
-        return self.adapted.text
+    def module(self) -> str:
+        """The module that the file becomes."""
+        return self.source.module
 
     @property
-    def is_facade(self) -> bool:
-        """True for a file that only makes a package of its modules, and offers nothing itself."""
-        return self.path.endswith("/__init__.py") and not self.parts.public
+    def is_package(self) -> bool:
+        """True for the `__init__.py` of a package."""
+        return self.source.path.endswith("/__init__.py")
 
-    def loads(self) -> Iterator[str]:
-        """Yield the modules that may be meant by the imports at its top, in their order."""
-        for node in self.parts.text.body:
-            if isinstance(node, ast.ImportFrom):
-                base = self.base_of(node)
-                yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
-            elif isinstance(node, ast.Import):
-                yield from (alias.name.removeprefix(f"{FOLDER}.") for alias in node.names)
+    def statements(self, name: str) -> set[int]:
+        """Return the statements of a function with what it needs of its module, apart from the other functions."""
+        return self.parts.needed([name], frozenset(self.parts.public) - {name})
 
-    def base_of(self, node: ast.ImportFrom) -> str:
-        """Return the module from which a statement imports."""
-        own = f"{self.module}.__init__" if self.path.endswith("/__init__.py") else self.module
-        return (climbed(own, node) if node.level else node.module or "").removeprefix(f"{FOLDER}.")
-
-    def troubles(self, statements: Iterable[int]) -> list[Problem]:
-        """Return the problems in these statements that must be fixed manually."""
-        spans = [self.parts.text.span(self.parts.text.body[at]) for at in statements]
-        return [
-            problem for problem in self.problems if any(first <= problem.where.line <= last for first, last in spans)
-        ]
+    def with_text(self, text: str, notes: Mapping[int, tuple[str, str]]) -> "LibraryFile":
+        """Return the file with another text and further notes; unchanged if that is not Python."""
+        changed = LibraryFile.of(self.file, PurePath(self.source.path).relative_to(FOLDER), text, self.author_text)
+        if isinstance(changed, Problem):
+            return self
+        return replace(changed, notes={**self.notes, **notes}, problems=self.problems, given=self.given)
 
 
-def modules(
-    library: Library, prefix: str, listed: tuple[str, ...] = (), *, maps: bool = True
-) -> Iterator[LibraryFile | Problem]:
-    """Yield each file that can be a module, in order of path. A file that cannot be read as Python is a problem.
+def read_files(path: Path, prefix: str, *, maps: bool, held: Mapping[str, str]) -> Iterator[LibraryFile | Problem]:
+    """Yield the files of a library as modules, and the problems of those that are not taken.
 
-    `listed` are the packages that are there.
+    Args:
+        path: A `.py` file, a folder, an archive, or a `.jsonl` file with a candidate per line.
+        prefix: The package below which the modules come; may be empty.
+        maps: Whether to translate what was written for another agent.
+        held: The modules of the functions that the workspace has, by name.
+
+    Raises:
+        UsageError: there is nothing that can be read.
     """
-    files = {name: text for name, text in sorted(library.files.items()) if not is_passed_over(name)}
-    files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
-    targets = {_dotted(name): _target(name, prefix) for name in files if _dotted(name)}
-    targets |= _opened(files, targets)
-    brought = frozenset[str]()
-    for name, text in files.items():
-        dotted = _dotted(name)
-        if not dotted:
-            continue
-        part = _module(library.base + name, (name, text), targets, prefix, maps=maps)
-        if isinstance(part, LibraryFile):
-            brought |= part.adapted.brings
-            part = replace(part, absent=absent_imports(part.parts.text.body, listed))
-        yield part
-    yield from map(_counterpart, sorted(brought))
+    if prefix and (bad := check_module_name(prefix)):
+        raise UsageError(f"--module-prefix: {bad.message}.", fix=bad.fix or "")
+    if not path.exists():
+        raise UsageError(f"{path} is not there.")
+    if path.suffix == ".jsonl":
+        yield from _of_lines(path, prefix)
+        return
+    library = read_library(path)
+    yield from library.problems
+    message = "tests and setup files are not imported"
+    yield from (
+        Problem("passed-over", message, Place(name), None, "warns")
+        for name in sorted(library.files)
+        if _PASSED_OVER.search(name)
+    )
+    found = list(_modules(library, prefix, maps=maps))
+    yield from (row for row in found if isinstance(row, Problem))
+    yield from _apart([row for row in found if isinstance(row, LibraryFile)], held)
 
 
-def _module(
-    shown: str, file: tuple[str, str], targets: Mapping[str, str], prefix: str, *, maps: bool
-) -> LibraryFile | Problem:
-    name, text = file
-    dotted = _dotted(name)
-    adapted = adapt(_without_overloads(write_escapes(text)), shown, maps=maps)
-    is_package = name.endswith("__init__.py")
-    moved = moved_imports(adapted.text, targets, f"{dotted}.__init__" if is_package else dotted, prefix)
-    parts = ModuleParts.of(moved.text, shown, targets[dotted])
-    if isinstance(parts, Problem):
-        return parts
-    place = path_of(targets[dotted])
-    place = place.removesuffix(".py") + "/__init__.py" if is_package else place
-    merged = replace(adapted, text=moved.text, mapped={**escaping(text), **adapted.mapped, **moved.notes})
-    own = {targets[dotted]}
-    uses = moved.uses - own | {_name_of(module) for module in adapted.brings}
-    return LibraryFile(shown, targets[dotted], place, parts, merged, adapted.problems, uses, moved.own_packages - own)
-
-
-def _without_overloads(text: str) -> str:
-    """Return the text with blank lines for the signatures that a function has for type checkers alone."""
-    if "overload" not in text:
-        return text
-    try:
-        tree = syntax.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text
-    lines = lines_of(text)
-    for node in tree.body:
-        if isinstance(node, Definition) and any(map(_is_overload, node.decorator_list)):
-            first, last = node.decorator_list[0].lineno - 1, node.end_lineno or node.lineno
-            lines[first:last] = ["\n"] * (last - first)
-    return "".join(lines)
-
-
-def _is_overload(node: ast.expr) -> bool:
-    return (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")) == "overload"
-
-
-def _name_of(module: str) -> str:
-    return str(counterparts()["modules"][module]["name"])
-
-
-def _counterpart(module: str) -> LibraryFile:
-    """Return the module that stands in for one of another agent, or of a package."""
-    name, text = _name_of(module), str(counterparts()["modules"][module]["text"])
-    parts = ModuleParts.of(text, name, name)
-    assert not isinstance(parts, Problem)
-    return LibraryFile(name, name, path_of(name), parts, Adapted(text, {}, (), frozenset()), (), frozenset())
-
-
-def demands(parts: Mapping[str, LibraryFile]) -> dict[str, frozenset[str]]:
-    """Return for each module the names that other modules of the library take from it; `*` for all of them."""
-    wanted: dict[str, set[str]] = {module: set() for module in parts}
-    used = {module for part in parts.values() for module in part.uses}
-    for part in (part for part in parts.values() if part.module in used or not part.is_facade):
-        nodes = [node for statement in part.parts.text.body for node in ast.walk(statement)]
-        for node in nodes:
-            if isinstance(node, ast.ImportFrom):
-                wanted.get(part.base_of(node), set()).update(alias.name for alias in node.names)
-        modules_by_name = aliases(part, nodes)
-        for node in nodes:
-            if isinstance(node, ast.Attribute):
-                root, *rest = _chain(node.value)
-                module = ".".join([modules_by_name.get(root, ""), *rest])
-                wanted.get(module, set()).add(node.attr)
-    return {module: frozenset(names) for module, names in wanted.items()}
-
-
-def _chain(node: ast.expr) -> list[str]:
-    """Return the names of `a.b.c`; an empty one for what is no such chain."""
-    match node:
-        case ast.Name(id=name):
-            return [name]
-        case ast.Attribute(value=value, attr=name):
-            return [*_chain(value), name]
-    return [""]
-
-
-def aliases(part: LibraryFile, nodes: Iterable[ast.AST]) -> dict[str, str]:
-    """Return the names that these nodes import in a module, each with what it may mean as a module of the library."""
-    names: dict[str, str] = {}
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom):
-            base = part.base_of(node)
-            names |= {
-                alias.asname or alias.name: f"{base}.{alias.name}".removeprefix(f"{FOLDER}.") for alias in node.names
-            }
-        elif isinstance(node, ast.Import):
-            names |= {alias.asname or alias.name: alias.name.removeprefix(f"{FOLDER}.") for alias in node.names}
-    return names
-
-
-def escaping(text: str) -> dict[int, tuple[str, str]]:
-    """Return the characters written as escapes in the strings of a text, by line: a sentence and the diff."""
-    pairs = zip(lines_of(text), lines_of(write_escapes(text)), strict=True)
-    message = "wrote characters that cannot be seen as escapes"
-    return {
-        number: (message, f"-{before.rstrip()}\n+{after.rstrip()}")
-        for number, (before, after) in enumerate(pairs, 1)
-        if before != after
-    }
-
-
-def is_passed_over(name: str) -> bool:
-    """Return whether a file is skipped: tests, setup files and the like hold no functions to be called."""
-    return bool(_PASSED_OVER.search(name))
+def left_behind(part: LibraryFile, offered: Iterable[Function]) -> Iterator[Problem]:
+    """Yield a warning for each class with public methods that no function needs, and for each function that a condition
+    defines: neither is offered.
+    """
+    needed = part.parts.needed(part.parts.public)
+    for at, node in enumerate(part.parts.text.body):
+        members = node.body if isinstance(node, ast.ClassDef) and at not in needed else []
+        count = sum(isinstance(member, Definition) and not member.name.startswith("_") for member in members)
+        if count and isinstance(node, ast.ClassDef):
+            many = "1 method is" if count == 1 else f"{count} methods are"
+            message = f"{many} not taken of `{node.name}`: functions stand at the top of a module"
+            fix = "write each as `def name(self, …)` there, with what it needs of the object as parameters"
+            yield Problem("methods", message, Place(part.file, node.lineno), fix, "warns")
+    for function in offered:
+        if function.name not in part.parts.public:
+            message = f"`{function.name}` is not offered: a condition decides whether it is defined"
+            fix = "define it at the top of the module, and decide in its body"
+            yield Problem("conditional", message, Place(part.file, function.line), fix, "warns")
 
 
 def fitting(name: str) -> str:
     """Return a word as a valid part of a module's name."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII).strip() or "library"
     return f"m{plain}" if plain[0].isdigit() else f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
+    below = (prefix or fitting(path.stem)).split(".")
+    known = set[str]()
+    for number, line in enumerate(read_named(path).split(b"\n"), 1):
+        where = f"{path.name}:{number}"
+        candidate = parse_line(line, where, "") if line.strip() else None
+        if candidate is None or isinstance(candidate, Problem):
+            yield from filter(None, [candidate])
+            continue
+        text = write_escapes(candidate.code)
+        parts = candidate.module.split(".") if candidate.module else [*below, fitting(candidate.name)]
+        part = LibraryFile.of(where, PurePath(*parts[:-1], f"{parts[-1]}.py"), text, candidate.code)
+        if isinstance(part, Problem):
+            yield replace(
+                part, code="not-a-candidate", where=Place(where), message=f"line {part.where.line}: {part.message}"
+            )
+        elif candidate.name not in part.parts.public or part.module in known:
+            reason = f"it does not define `{candidate.name}`"
+            if part.module in known:
+                reason = f"a line above holds a `{candidate.name}` too, which is taken"
+            yield Problem("not-a-candidate", reason, Place(where), "fix that line")
+        else:
+            known.add(part.module)
+            alone = replace(part.parts, public=(candidate.name,))
+            given = replace(candidate, code=text, module=part.module)
+            yield replace(part, parts=alone, given=given, notes=_escaped(candidate.code, text))
+
+
+def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFile | Problem]:
+    """Yield each file that can be a module, in order of path, then what takes the place of other packages."""
+    files = {name: text for name, text in sorted(library.files.items()) if not _PASSED_OVER.search(name)}
+    files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
+    below = [*(prefix.split(".") if prefix else [])]
+    targets = {_dotted(name): ".".join([*below, *map(fitting, _dotted(name).split("."))]) for name in files}
+    targets.pop("", None)
+    targets |= _opened(files, targets)
+    brought, taken = set[str](), dict[str, str]()
+    for name, text in files.items():
+        dotted = _dotted(name)
+        if not dotted:
+            continue
+        shown, is_package = library.base + name, name.endswith("__init__.py")
+        adapted = adapt(write_escapes(text), shown, maps=maps)
+        mover = _ImportMover(targets, dotted, targets[dotted], is_package=is_package)
+        moved = mover.moved(adapted.text)
+        place = PurePath(*targets[dotted].split("."))
+        part = LibraryFile.of(shown, place / "__init__.py" if is_package else place.with_suffix(".py"), moved, text)
+        if isinstance(part, LibraryFile) and part.module in taken:
+            message = f"it would be the module `{part.module}`, as {taken[part.module]} is"
+            part = Problem("module-clash", message, Place(shown), "rename one of the two")
+        if isinstance(part, LibraryFile):
+            taken[part.module] = shown
+            brought |= adapted.brings
+            notes = {**_escaped(text, write_escapes(text)), **adapted.mapped}
+            part = replace(part, notes=notes, problems=adapted.problems)
+        yield part
+    for name, text in map(counterpart, sorted(brought)):
+        yield LibraryFile.of(name, PurePath(f"{name}.py"), text, text)
+
+
+def _escaped(text: str, written: str) -> dict[int, tuple[str, str]]:
+    """Return a note for each line in which characters were written as escapes."""
+    pairs = enumerate(zip(lines_of(text), lines_of(written), strict=True), 1)
+    message = "wrote characters that cannot be seen as escapes"
+    return {
+        number: (message, f"-{before.rstrip()}\n+{after.rstrip()}")
+        for number, (before, after) in pairs
+        if before != after
+    }
 
 
 def _dotted(name: str) -> str:
@@ -225,9 +228,10 @@ def _opened(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[str, s
     """Return the private modules of which a package offers what they hold, each with a name that is not private."""
     opened: dict[str, str] = {}
     for name, text in files.items():
-        if not name.endswith("/__init__.py"):
-            continue
-        for module in offered_modules(text, f"{_dotted(name)}.__init__"):
+        for node in _imports(text) if name.endswith("/__init__.py") else ():
+            if not isinstance(node, ast.ImportFrom) or all(alias.name.startswith("_") for alias in node.names):
+                continue
+            module = _base(node, f"{_dotted(name)}.__init__")
             package, _, own = targets.get(module, "").rpartition(".")
             public = f"{package}.{own.strip('_')}"
             is_file = f"{module.replace('.', '/')}.py" in files
@@ -237,5 +241,193 @@ def _opened(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[str, s
     return opened
 
 
-def _target(name: str, prefix: str) -> str:
-    return ".".join([*([prefix] if prefix else []), *map(fitting, _dotted(name).split("."))])
+def _imports(text: str) -> list[ast.Import | ast.ImportFrom]:
+    try:
+        tree = syntax.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def _base(node: ast.ImportFrom, own: str) -> str:
+    """Return the module that a statement of the module `own` imports from; `own` ends in `__init__` for a package."""
+    if not node.level:
+        return node.module or ""
+    parts = own.split(".")
+    base = parts[: len(parts) - node.level] if node.level <= len(parts) else []
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _is_standard(name: str) -> bool:
+    return name.partition(".")[0] in sys.stdlib_module_names
+
+
+@dataclass(frozen=True, slots=True)
+class _ImportMover:
+    """Writes the imports of one module for its new place: `from` a relative one, `import` by the full name.
+
+    `targets` are the modules of the library by their paths in it; `own` is this one there, `target` here.
+    """
+
+    targets: Mapping[str, str]
+    own: str
+    target: str
+    is_package: bool
+
+    def moved(self, text: str) -> str:
+        """Return the text with its imports moved; whatever is not Python comes back as it is."""
+        lines = lines_of(text)
+        for node in sorted(_imports(text), key=lambda node: (node.lineno, node.col_offset), reverse=True):
+            head, new = self._from(node) if isinstance(node, ast.ImportFrom) else ("", self._whole(node))
+            if not (new and node.end_lineno and node.end_col_offset):
+                continue
+            first, last = node.lineno - 1, node.end_lineno - 1
+            before = lines[first][: column_of(lines[first], node.col_offset)]
+            written, count = _FROM.subn(f"{head} import", lines[first][len(before) :], count=1) if head else ("", 0)
+            if count:  # the list of names stays as it is written
+                lines[first] = before + written
+            else:
+                after = lines[last][column_of(lines[last], node.end_col_offset) :]
+                lines[first : last + 1] = [f"{before}{new}{after}", *(["\n"] * (last - first))]
+        return "".join(lines)
+
+    def _from(self, node: ast.ImportFrom) -> tuple[str, str]:
+        """Return `from …` where the names stay as they are, and the whole statement; empty if it stays."""
+        base = _base(node, f"{self.own}.__init__" if self.is_package else self.own)
+        members = {alias.name: self.targets.get(f"{base}.{alias.name}".strip("."), "") for alias in node.names}
+        if node.module == _BACKPORT and not node.level and all(hasattr(typing, name) for name in members):
+            return "from typing", ast.unparse(node)
+        inner = next(filter(None, members.values()), None)
+        home = self.targets.get(base) or (inner and inner.rpartition(".")[0])
+        if home is None or (not node.level and _is_standard(base)):
+            return "", ""
+        around = self.target.split(".")[: None if self.is_package else -1]
+        inside = home.split(".") if home else []
+        shared = next((at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around))
+        head = f"from {'.' * (len(around) - shared + 1)}{'.'.join(inside[shared:])}"
+        opened = {name: member.rpartition(".")[2] for name, member in members.items()}
+        renamed = {name: new for name, new in opened.items() if new not in ("", name)}
+        if not renamed and head == f"from {'.' * node.level}{node.module or ''}":
+            return "", ""
+        names = (
+            f"{renamed[alias.name]} as {alias.asname or alias.name}" if alias.name in renamed else ast.unparse(alias)
+            for alias in node.names
+        )
+        return "" if renamed else head, f"{head} import {', '.join(names)}"
+
+    def _whole(self, node: ast.Import) -> str:
+        """Return `import …` with the library's modules by their full names; empty if there are none."""
+        names: list[str] = []
+        for alias in node.names:
+            target = "" if _is_standard(alias.name) else self.targets.get(alias.name, "")
+            if target and alias.asname:
+                names.append(f"{FOLDER}.{target} as {alias.asname}")
+            elif target:
+                top = alias.name.partition(".")[0]
+                package = self.targets.get(top) or ".".join(target.split(".")[: -alias.name.count(".") or None])
+                names += [f"{FOLDER}.{target}"] if top != alias.name else []  # `a.b` binds `a`
+                names.append(f"{FOLDER}.{package} as {top}")
+            else:
+                names.append(ast.unparse(alias))
+        written = f"import {', '.join(names)}"
+        return written if written != ast.unparse(node) else ""
+
+
+def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[LibraryFile]:
+    """Yield the files with functions that share a name defined under their modules' names.
+
+    The old name stays in the module, for whatever uses it there. A function keeps its name where the workspace has it
+    from this module, else at the top of a package.
+    """
+    owners: dict[str, list[LibraryFile]] = {}
+    for part in parts:
+        for name in part.parts.public:
+            owners.setdefault(name, []).append(part)
+    shared = {name: sharing for name, sharing in owners.items() if len(sharing) > 1}
+    moving = {part.module for sharing in shared.values() for part in sharing}
+    keepers: dict[str, str] = {}
+    for name, sharing in shared.items():
+        packages = sorted((part.module for part in sharing if part.is_package), key=lambda module: module.count("."))
+        is_held = any(part.module == held.get(name) for part in sharing)
+        keepers[name] = held[name] if is_held else next(iter(packages), "")
+    for part in parts:
+        fresh = {name: f"{_prefix(part.module, moving)}_{name}" for name in part.parts.public if name in shared}
+        fresh = {
+            name: new
+            for name, new in fresh.items()
+            if keepers[name] != part.module
+            and new not in owners
+            and held.get(new, part.module) == part.module
+            and len(new) <= _LONGEST
+        }
+        yield _defined_as(part, fresh) if fresh else part
+
+
+def _prefix(module: str, moving: Set[str]) -> str:
+    """Return the shortest end of a module's path that no other has which is not deeper, as the beginning of a name."""
+    paths = {name: [word.strip("_") or word for word in name.split(".")] for name in moving}
+    words = paths.pop(module)
+    others = [path for path in paths.values() if len(path) <= len(words)]
+    size = next((size for size in range(1, len(words)) if all(words[-size:] != path[-size:] for path in others)), 0)
+    return "_".join(words[-size:])
+
+
+def _defined_as(part: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
+    """Return the file with functions defined under other names, and the old ones meaning the same."""
+    lines, notes = list(part.parts.text.lines), dict[int, tuple[str, str]]()
+    often = Counter(name for bound in part.parts.binds for name in bound)
+    fresh = {name: new for name, new in fresh.items() if often[name] == 1}  # else another statement decides
+    for node in reversed(part.parts.text.body):
+        if not isinstance(node, Definition) or node.name not in fresh:
+            continue
+        new, at, end = fresh[node.name], node.lineno - 1, node.end_lineno or node.lineno
+        before = lines[at]
+        lines[at] = re.sub(rf"(\bdef\s+){node.name}\b", rf"\g<1>{new}", before, count=1)
+        for row in range(at + 1, end):
+            if _PROMPT.match(lines[row]):
+                lines[row] = re.sub(rf"(?<![\w.'\"]){node.name}(?=\s*\()", new, lines[row])
+        lines[end - 1] = lines[end - 1].rstrip("\n") + "\n"
+        alias = f"{node.name} = {new}  # its name in the library\n"
+        lines[end : end + 1] = [alias] if lines[end : end + 1] == ["\n"] else [alias, *lines[end : end + 1]]
+        message = f"named it `{new}`, as another module of the library has a `{node.name}`, too"
+        notes[node.lineno] = (message, f"-{before.rstrip()}\n+{lines[at].rstrip()}")
+    text = "".join(lines)
+    for new in fresh.values():
+        parsed = ParsedText.of(text, syntax.parse(text))
+        text = applied(parsed.lines, adding(parsed, new))
+    return part.with_text(text, notes)
+
+
+def star_names(part: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:
+    """Return the names that `from … import *` takes from a file as its author wrote it; none if they are computed."""
+    body = part.parts.text.body
+    listings = [node for node, bound in zip(body, part.parts.binds, strict=True) if "__all__" in bound]
+    if listings:
+        value = getattr(listings[0], "value", None)
+        names = {*part.parts.exported()} if len(listings) == 1 and value is not None and is_literal(value) else set()
+        return sorted(names)
+    names = set[str]()
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            other = parts.get(imported_module(node, part))
+            if other is not None and other.module not in seen:
+                names |= {*star_names(other, parts, seen | {part.module})}
+        else:
+            names |= bound_names(node)
+    return sorted(name for name in names if not name.startswith("_") and name != "*")
+
+
+def imported_module(node: ast.ImportFrom, part: LibraryFile) -> str:
+    """Return the module of the workspace that a statement of a file imports from."""
+    return _base(node, f"{part.module}.__init__" if part.is_package else part.module).removeprefix(f"{FOLDER}.")
+
+
+def with_names(part: LibraryFile, withheld: Iterable[str], parts: Mapping[str, LibraryFile]) -> str:
+    """Return a file's text with the names spelled out that it takes by `*` from files which offer less now."""
+    lines = list(part.parts.text.lines)
+    for node in part.parts.text.body:
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            module = imported_module(node, part)
+            if module in withheld and (names := star_names(parts[module], parts)):
+                lines[node.lineno - 1] = re.sub(r"\*", ", ".join(names), lines[node.lineno - 1], count=1)
+    return "".join(lines)

@@ -37,13 +37,17 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A function that was deleted, from which module and in which version; or who calls it, so that it was not."""
+    """A function that was deleted, from which module and in which version; or who calls it, so that it was not.
+
+    If other code needs its text, in the files `needed_by`, that stays, and is not offered.
+    """
 
     deleted: str | None
     name: str
     module: str = field(default="", metadata=IF_SET)
     version: str = field(default="", metadata=IF_SET)
     callers: tuple[str, ...] = field(default=(), metadata=IF_SET)
+    needed_by: tuple[str, ...] = field(default=(), metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from ..search.search import COUNT
 from ..worker_api import OnProgress
 from . import change_texts, function_facts
 from .audit import Audit
-from .background_review import BackgroundReview
+from .background_review import BackgroundReview, LateProof
 from .batch import BatchOperations
 from .call_service import CallService, TraceReport
 from .candidate_review import CandidateReview
@@ -38,7 +38,6 @@ from .folder_copy import FolderCopy
 from .grant_commands import GrantCommands
 from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
-from .late_proof import LateProof
 from .loader import Loader
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released

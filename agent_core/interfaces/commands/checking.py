@@ -181,7 +181,7 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
     before are skipped. The exit code is 1 if something is rejected.
     """
     from agent_core.functions.service import Taking
-    from agent_core.functions.service.intake import ImportedFunction
+    from agent_core.functions.service.library import ImportedFunction
 
     from ..render.import_report import function_lines, summary_lines
     from ..shell_door import with_workspace

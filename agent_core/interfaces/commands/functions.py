@@ -234,7 +234,10 @@ async def delete(door: Door, name: str) -> Result:
     if not await door.confirm(f"Delete {name}?"):
         return Result(None, hint="Nothing was deleted.")
     result = await door.shop.delete(name)
-    return Result(result, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")])
+    lines = [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
+    if result.needed_by:
+        lines.append(line(("dim", f"Its text stays there, private: {', '.join(result.needed_by)} uses it.")))
+    return Result(result, lines)
 
 
 @verb(opens=Opens.ASKING)

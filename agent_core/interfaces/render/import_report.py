@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING
 
 from agent_core.base.problem import Problem
 from agent_core.functions.gate.rules import UNPROVEN
+from sandbox.wire.lines import bare_lines
 
 from ..spans import Line, Role, Span, indented, line
 from .verdicts import problem_line, standing_words
+from .versions import coloured
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.export import ExportReport
-    from agent_core.functions.service.intake import ImportedFunction, ImportReport
+    from agent_core.functions.service.library import ImportedFunction, ImportReport
 
+_SHOWN = 12  # lines of what differs in one file
 _DRAFTS = UNPROVEN | {"stub-passes", "weak-examples"}
 _MARKS: dict[str, tuple[Role, str]] = {
     "joined": ("ok", "✓ "),
@@ -52,10 +55,12 @@ def summary_lines(report: "ImportReport") -> list[Line]:
         else line(("warn", "! "), f"{file.path} {file.code}: {file.message}")
         for file in report.files
     ]
-    lines += [
-        line(("name", module.path), f" {'written' if module.written else 'would be written'}")
-        for module in report.modules
-    ]
+    for module in report.modules:
+        changes = [row for row in bare_lines(module.diff)[2:] if row[:1] in "+-"]
+        differ = "1 line differs" if len(changes) == 1 else f"{len(changes)} lines differ"
+        many = f"; {differ} from its author's" if changes else ""
+        lines.append(line(("name", module.path), f" {'written' if module.written else 'would be written'}{many}"))
+        lines += indented(coloured(changes[:_SHOWN]))
     if drafts := sum(function.standing == "draft" for function in report.functions):
         words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
         lines.append(line(("dim", f"{words} marked as unproven until examples are added, or enough calls return")))
