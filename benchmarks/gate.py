@@ -1,4 +1,4 @@
-"""The gate's verdicts on a library: `python -m benchmarks.gate PATH [--policy P] [--documented] [--unmended] [--level L] [--json]`.
+"""The gate's verdicts on a library: `python -m benchmarks.gate PATH [--policy P] [--documented] [--level L] …`.
 
 PATH holds one function a line: `name`, `code`, `examples`, and variants that must not pass (`stub`,
 `placeholder`, `hardcoded`, `mutants`). Good functions should be admitted, all else refused. With `--documented`, only
