@@ -124,12 +124,12 @@ class Sandbox:
             message = job.work.to_json()
         except Unsendable as error:
             return Refused(f"arguments: {error}")
-        ready = await self._prepare(job, message)
-        if not isinstance(ready, _Ready):
-            return ready
-        if isinstance(job.work, Evaluation | ProgramJob):
-            ready.show(job.work)
         try:
+            ready = await self._prepare(job, message)
+            if not isinstance(ready, _Ready):
+                return ready
+            if isinstance(job.work, Evaluation | ProgramJob):
+                ready.show(job.work)
             return ready.call.illustrated(await self._outcome(ready, job))
         except _NO_WORKER as error:
             return Refused(str(error))
@@ -139,7 +139,10 @@ class Sandbox:
 
         `limits.wall_s` is for all of them; what was not reached is None.
         """
-        ready = await self._prepare(job, job.work.to_json())
+        try:
+            ready = await self._prepare(job, job.work.to_json())
+        except _NO_WORKER as error:
+            ready = Refused(str(error))
         if not isinstance(ready, _Ready):
             return (ready,) * len(job.work.attempts)
         series = AttemptSeries(job)

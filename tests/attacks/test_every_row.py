@@ -9,7 +9,7 @@ from tests.attacks.control import in_jail
 from tests.attacks.rows import APART, HOST, KINDS, SANDBOX, Row, rows
 from tests.attacks.settings import AHEAD, CALLS, Setting, Unable, leaks, results
 from tests.attacks.table import counts_in_the_page, counts_of_the_rows
-from tests.kit.levels import NO_LEVEL, require_namespaces
+from tests.kit.levels import NO_LEVEL, require_landlock, require_namespaces
 
 PROVABLE = [row for row in rows() if not row.is_apart]
 SAMPLE = [row.label for row in PROVABLE[:: len(PROVABLE) // 24]]
@@ -67,6 +67,7 @@ def test_every_row_works_where_its_layers_are_taken_away() -> None:
 
 def _unproved(*labels: str) -> dict[str, object]:
     require_namespaces("the jail of the control runs is made of them")
+    require_landlock("a control run has all layers but those that it takes away")
     if os.geteuid() != 0:
         pytest.skip("the jail of the control runs needs root")
     found = in_jail(*labels)

@@ -25,6 +25,7 @@ from sandbox import (
     Limits,
     Outcome,
     Raised,
+    Refused,
     Returned,
     Sandbox,
     SandboxUnavailable,
@@ -235,6 +236,25 @@ async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_
         await asyncio.sleep(0.5)  # until the host has heard that those which waited were killed, too
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
     assert children() <= before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
+async def test_children_that_die_at_their_start_refuse_the_call() -> None:
+    before = children()
+
+    async def kill_all() -> None:
+        while True:
+            for pid in children() - before:
+                os.kill(pid, signal.SIGKILL)
+            await asyncio.sleep(0.01)
+
+    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
+        killing = asyncio.ensure_future(kill_all())
+        await asyncio.sleep(0.5)
+        outcomes = [await called(sandbox, "add", a=1, b=1) for _ in range(3)]
+        killing.cancel()
+        assert {type(outcome) for outcome in outcomes} <= {Refused, Killed}
+        assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
 
 
 async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(portable: Sandbox) -> None:
