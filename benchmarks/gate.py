@@ -1,4 +1,4 @@
-"""The gate's verdicts on a library: `python -m benchmarks.gate PATH [--policy P] [--documented] [--unmended] [--json]`.
+"""The gate's verdicts on a library: `python -m benchmarks.gate PATH [--policy P] [--documented] [--level L] …`.
 
 PATH holds one function a line: `name`, `code`, `examples`, and variants that must not pass (`stub`,
 `placeholder`, `hardcoded`, `mutants`). Good functions should be admitted, all else refused. With `--documented`, only
@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from agent_core.base.user_folders import data_folder
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.registry.snapshot import Snapshot
 from benchmarks.documented import documented
 from sandbox import Limits, Sandbox
+from sandbox.processes.startup import Choice
 
 KINDS = ("good", "stub", "placeholder", "hardcoded", "mutant")
 AT_ONCE = 16
@@ -72,11 +74,17 @@ def _codes(row: dict[str, Any]) -> Iterator[tuple[str, str]]:  # Any: one line o
 
 
 async def judge_all(
-    found: list[Case], policy: Policy, off: frozenset[str] = frozenset(), *, challenging: bool = False
+    found: list[Case],
+    policy: Policy,
+    off: frozenset[str] = frozenset(),
+    *,
+    challenging: bool = False,
+    level: Choice = "auto",
 ) -> list[Judged]:
     """Every verdict, many at once; `off` names the fixes that are not made, `challenging` says to ask the authors."""
     cores = os.cpu_count() or 1
-    async with await Sandbox.start(parallel=cores) as sandbox:
+    store = data_folder() / "portable"
+    async with await Sandbox.start(parallel=cores, level=level, store=store) as sandbox:
         gate, turn = Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)), asyncio.Semaphore(AT_ONCE)
 
         async def judge(case: Case) -> Judged:
@@ -204,12 +212,13 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=None, help="only the first N candidates")
     parser.add_argument("--documented", action="store_true", help="good functions with hints, docstring, two examples")
     parser.add_argument("--unmended", action="store_true", help="judge everything as published, without a fix")
+    parser.add_argument("--level", choices=get_args(Choice), default="auto", help="of the sandbox")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     options = parser.parse_args()
     wanted, left_out = _wanted(options, parser)
     off = frozenset({"*"} if options.unmended else ())
     started = time.perf_counter()
-    judged = asyncio.run(judge_all(wanted, options.policy, off))
+    judged = asyncio.run(judge_all(wanted, options.policy, off, level=options.level))
     told = {"policy": options.policy, "fixed": not options.unmended, "left_out": left_out}
     result = {**told, **summary(judged, time.perf_counter() - started)}
     if options.json:

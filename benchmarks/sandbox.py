@@ -3,6 +3,9 @@
 All ways take turns in one run and go through the same code; only the layers and the spare differ.
 Ratios are what counts: `hardened / plain` and `spare / plain`, from medians. Beside them whole calls through
 `Sandbox.run`: `add` itself, with a folder within reach, with a package that is slow to import, in a kept worker.
+
+With `--portable` the same of level `portable`, beside a spare worker of this machine's own level: what a start, a call
+and the loading of the stored code cost, and the private memory of a host at rest. `--build` builds the component anew.
 """
 
 import argparse
@@ -21,7 +24,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from agent_core.base.user_folders import data_folder
 from sandbox import Access, Code, FunctionCall, Job, Limits, Returned, Sandbox
+from sandbox.portable.children import ChildPlan, ChildPool, PoolPortion
+from sandbox.portable.component import find_or_build
+from sandbox.processes.ends import WorkerPool
 from sandbox.processes.pool import Pool
 from sandbox.processes.startup import plan_at, plan_for
 from sandbox.processes.worker_session import WorkerReply, run
@@ -32,6 +39,8 @@ _USING = "from slow import table\n\ndef add(a: int, b: int) -> int:\n    return 
 _TARGETS = {"hardened": 1.25, "spare": 0.35}
 _WHOLE_TARGETS = {"reach": 1.25, "package": 2.0, "kept": 0.5}  # to a whole plain call
 _SLOW_MODULES, _SLOW_CLASSES = 60, 40  # about as many as a library for tables imports
+_PORTABLE_AIMS = {"cold call": 80.0, "stored code": 5.0, "build": 60_000.0, "memory at rest": 40.0}
+_TIMES_SPARE = 4.0  # that a call in an instance may take
 _PAUSE_S = 0.006  # what a spare needs to stand ready; every way is given it
 
 
@@ -67,7 +76,7 @@ async def _refuse(_frame: Frame) -> Frame:
     return {"kind": "absent"}
 
 
-async def _job(pool: Pool) -> Frame:
+async def _job(pool: WorkerPool) -> Frame:
     asked = {"kind": "compile", "module": _CODE.module, "path": _CODE.path, "text": _CODE.text}
     told = await run(pool, asked, Limits(), _refuse)
     assert isinstance(told, WorkerReply)
@@ -76,7 +85,7 @@ async def _job(pool: Pool) -> Frame:
     return call | {"modules": {_CODE.module: message}}
 
 
-def _caller(pool: Pool, job: Frame) -> Callable[[], Awaitable[object]]:
+def _caller(pool: WorkerPool, job: Frame) -> Callable[[], Awaitable[object]]:
     async def act() -> None:
         told = await run(pool, job, Limits(), _refuse)
         assert isinstance(told, WorkerReply)
@@ -143,6 +152,93 @@ async def bench(rounds: int) -> dict[str, float]:
     return taken | {"start": started, "package, first call": first}
 
 
+async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
+    """Milliseconds (medians) at level `portable`, and of spare workers of this machine's own level beside it.
+
+    `cold call` is a child's start, one call in it, and its end. `memory at rest` is in MB: what a host and its children
+    have for themselves after a call, more than at the machine's own level.
+    """
+    with tempfile.TemporaryDirectory() as anew:
+        store = Path(anew, "store") if builds else data_folder() / "portable"
+        began = time.perf_counter()
+        code = find_or_build(store, lambda text: print(f"{time.perf_counter() - began:5.1f} s {text}", file=sys.stderr))
+        built = {"build": (time.perf_counter() - began) * 1000} if builds else {}
+        async with (
+            await Sandbox.start() as native,
+            await Sandbox.start(level="portable", packages=(), store=store) as portable,
+        ):
+            spare = Pool(plan_at(native.level, plan_for({}, slots=2, scratch_folder=f"{anew}/scratch")))
+            children = ChildPool(ChildPlan(code, None), slots=2)
+            pool = PoolPortion(children, Limits().scratch)
+            job = await _job(pool)
+            ways: dict[str, Callable[[], Awaitable[object]]] = {
+                "spare": _caller(spare, await _job(spare)),
+                "call": _caller(pool, job),
+                "whole spare": partial(_call, native, _CODE),
+                "whole call": partial(_call, portable, _CODE),
+                "kept spare": partial(_call, native, _CODE, keep="add"),
+                "kept call": partial(_call, portable, _CODE, keep="add"),
+            }
+            taken = await _measure([Way(name, act) for name, act in ways.items()], rounds)
+            await children.aclose()
+            await spare.aclose()
+        cold = Way("cold call", partial(_cold_call, ChildPlan(code, None), job))
+        taken |= await _measure([cold], max(10, rounds // 10))
+        taken["stored code"] = statistics.median([await _printed(_LOAD, str(code.path)) for _ in range(10)])
+        resting = [await _printed(_REST, level, str(store)) for level in ("portable", "auto")]
+    return taken | built | {"memory at rest": resting[0] - resting[1]}
+
+
+async def _cold_call(plan: ChildPlan, job: Frame) -> None:
+    pool = ChildPool(plan, slots=2)
+    await _caller(PoolPortion(pool, Limits().scratch), job)()
+    await pool.aclose()
+
+
+_LOAD = """
+import sys
+import time
+from wasmtime import Engine
+from wasmtime.component import Component
+from sandbox.portable.runner import config
+engine = Engine(config())
+began = time.perf_counter()
+Component.deserialize_file(engine, sys.argv[1])
+print((time.perf_counter() - began) * 1000)
+"""
+_REST = """
+import asyncio
+import os
+import sys
+from pathlib import Path
+from benchmarks.sandbox import _CODE, _call
+from sandbox import Sandbox
+
+def private(pid):
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    own = sum(int(line.split()[1]) for line in lines if line.startswith("Private"))
+    return own + sum(map(private, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+async def main():
+    async with await Sandbox.start(packages=(), level=sys.argv[1], store=Path(sys.argv[2])) as sandbox:
+        await _call(sandbox, _CODE)
+        await asyncio.sleep(1)
+        print(private(os.getpid()) / 1000)
+
+asyncio.run(main())
+"""
+
+
+async def _printed(program: str, *arguments: str) -> float:
+    """Return the number that a program of its own prints."""
+    command = ["-c", program, *arguments]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *command, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[1]
+    )
+    printed, _none = await process.communicate()
+    return float(printed)
+
+
 def _whole_calls(sandbox: Sandbox, folder: Path) -> dict[str, Callable[[], Awaitable[object]]]:
     _make_slow(folder)
     package = Access(packages=(("slow", str(folder)),), preload=("slow",))
@@ -159,12 +255,26 @@ async def _call(sandbox: Sandbox, code: Code, **options: Any) -> None:  # Any: t
     assert isinstance(outcome, Returned), outcome
 
 
+def show_portable(taken: dict[str, float]) -> bool:
+    """Print the figures of level `portable` with what is aimed at. Return whether each is met."""
+    times = {f"{way}call": _TIMES_SPARE * taken[f"{way}spare"] for way in ("", "whole ", "kept ")}
+    aims = _PORTABLE_AIMS | times
+    for name, figure in taken.items():
+        aim = f"≤ {aims[name]:.2f} {'met' if figure <= aims[name] else 'MISSED'}" if name in aims else ""
+        print(f"{name:19} {figure:10.2f} {'MB' if 'memory' in name else 'ms'}   {aim}")
+    return all(taken[name] <= aim for name, aim in aims.items() if name in taken)
+
+
 def main() -> int:
     """Print the table, or JSON; exit status 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--portable", action="store_true", help="what level `portable` costs")
+    parser.add_argument("--build", action="store_true", help="with it, the component is built anew")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.portable:
+        return 0 if show_portable(asyncio.run(bench_portable(options.rounds, builds=options.build))) else 1
     taken = asyncio.run(bench(options.rounds))
     ratios = {name: taken[name] / taken["whole" if name in _WHOLE_TARGETS else "plain"] for name in taken}
     targets = _TARGETS | _WHOLE_TARGETS

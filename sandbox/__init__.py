@@ -24,6 +24,7 @@ _ROOMS = {
     "Killed": "outcome",
     "Limits": "policy",
     "ModuleImport": "job",
+    "OneWall": "errors",
     "Outcome": "outcome",
     "Patient": "wire.requests",
     "Point": "processes.debugging",
@@ -41,6 +42,7 @@ _ROOMS = {
     "Then": "job",
     "TimedOut": "outcome",
     "Work": "job",
+    "agree_to_one_wall": "portable.level",
 }
 
 __all__ = [*_ROOMS]

@@ -1,5 +1,6 @@
 from .access import Access as Access
 from .code import Code as Code
+from .errors import OneWall as OneWall
 from .errors import SandboxError as SandboxError
 from .errors import SandboxUnavailable as SandboxUnavailable
 from .host import Sandbox as Sandbox
@@ -22,6 +23,7 @@ from .outcome import Refused as Refused
 from .outcome import Returned as Returned
 from .outcome import TimedOut as TimedOut
 from .policy import Limits as Limits
+from .portable.level import agree_to_one_wall as agree_to_one_wall
 from .processes.debugging import CallEnded as CallEnded
 from .processes.debugging import CallHooks as CallHooks
 from .processes.debugging import Debug as Debug

@@ -2,6 +2,7 @@
 
 SandboxError
 ├── SandboxUnavailable   a layer is missing, so agent-written code does not run
+│   └── OneWall          level `portable` would run it, with one wall, to which the user has not agreed
 └── ProtocolError        a frame broke the rules; the worker that sent it is killed
 """
 
@@ -16,6 +17,14 @@ class SandboxUnavailable(SandboxError):
     def __init__(self, message: str, missing: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.missing = missing
+
+
+class OneWall(SandboxUnavailable):
+    """Only one wall holds around function code. `was_refused` says that the user was asked, and said no."""
+
+    def __init__(self, message: str, missing: tuple[str, ...] = (), *, was_refused: bool = False) -> None:
+        super().__init__(message, missing)
+        self.was_refused = was_refused
 
 
 class ProtocolError(SandboxError):

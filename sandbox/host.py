@@ -21,7 +21,7 @@ from .job import Attempt, Attempts, Evaluation, Job, ProgramJob, SchemaRequest, 
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
 from .portable.component import Tell, lacks
-from .portable.level import PortableLevel, start_portable
+from .portable.level import PortableLevel, start_portable, with_enough_walls
 from .processes.calls import CallServer
 from .processes.compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .processes.ends import PoolChoice
@@ -79,7 +79,8 @@ class Sandbox:
         """Return a sandbox that passed its self-test. Raise SandboxUnavailable, naming what is missing, otherwise.
 
         What is `guarded` (files, folders) no function can ever be granted to write, nor what they lie in. `store` is
-        the folder for what level `portable` builds, which may take half a minute, and of which it tells.
+        the folder for what level `portable` builds, which may take half a minute, and of which it tells. Where that
+        level has one wall, it has to be chosen, or its user has agreed (`agree_to_one_wall`); else OneWall is raised.
         """
         slots = _NESTED * parallel + SPARES
         if level == "portable":
@@ -90,7 +91,12 @@ class Sandbox:
         except SandboxUnavailable as missing:
             if level != "auto" or store is None or lacks():
                 raise
-            return cls(await _after(missing, _portable(store, slots, packages, tell)), parallel)
+            portable = await _after(missing, _portable(store, slots, packages, tell))
+            try:
+                return cls(with_enough_walls(portable, store), parallel)
+            except SandboxUnavailable:
+                await portable.pools.aclose()
+                raise
         ground.pool.refill()
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
@@ -118,12 +124,12 @@ class Sandbox:
             message = job.work.to_json()
         except Unsendable as error:
             return Refused(f"arguments: {error}")
-        ready = await self._prepare(job, message)
-        if not isinstance(ready, _Ready):
-            return ready
-        if isinstance(job.work, Evaluation | ProgramJob):
-            ready.show(job.work)
         try:
+            ready = await self._prepare(job, message)
+            if not isinstance(ready, _Ready):
+                return ready
+            if isinstance(job.work, Evaluation | ProgramJob):
+                ready.show(job.work)
             return ready.call.illustrated(await self._outcome(ready, job))
         except _NO_WORKER as error:
             return Refused(str(error))
@@ -133,7 +139,10 @@ class Sandbox:
 
         `limits.wall_s` is for all of them; what was not reached is None.
         """
-        ready = await self._prepare(job, job.work.to_json())
+        try:
+            ready = await self._prepare(job, job.work.to_json())
+        except _NO_WORKER as error:
+            ready = Refused(str(error))
         if not isinstance(ready, _Ready):
             return (ready,) * len(job.work.attempts)
         series = AttemptSeries(job)
@@ -157,11 +166,6 @@ class Sandbox:
     def zygotes(self) -> int:
         """The number of warm processes that stand ready or may be started."""
         return len(self._pools)
-
-    @property
-    def is_one_wall(self) -> bool:
-        """True if nothing stands around a function but a component's own sandbox."""
-        return isinstance(self._ground, PortableLevel) and self._ground.is_one_wall
 
     async def aclose(self) -> None:
         """End every worker and the processes they come from, but for those that it shares."""

@@ -17,16 +17,22 @@ from agent_core.access.secrets import CallSecrets, Curtain, Secrets
 from agent_core.base.offload import aside, bulk
 from agent_core.base.settings import SandboxSettings
 from agent_core.base.user_folders import NoHome, data_folder
-from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, Sandbox, SandboxUnavailable, Work
+from sandbox import (
+    Access,
+    Attempts,
+    Job,
+    Limits,
+    Outcome,
+    Refused,
+    Sandbox,
+    SandboxUnavailable,
+    Work,
+    agree_to_one_wall,
+)
 
 from .debug import Debugger, Debugging
 from .foreign.library import ForeignLibrary
 
-_ONE_WALL: Final = (
-    "Functions can run here at level `portable`, with one wall: the WebAssembly sandbox of wasmtime. The operating "
-    "system puts no second one around it, so an error in wasmtime would let a function do what you can do. If that is "
-    "enough for you, say so once, in your profile: export KNAPPER_SANDBOX_LEVEL=portable"
-)
 _OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
 
@@ -90,6 +96,12 @@ class SandboxClient:
         # Whoever waits may be interrupted; the start belongs to all of them.
         return await asyncio.shield(self._starting)
 
+    def answer_one_wall(self, *, agrees: bool) -> None:
+        """Keep whether functions of this user may run behind one wall. After a yes the next use starts them so."""
+        if (folder := _component_folder()) is not None:
+            agree_to_one_wall(folder, agrees=agrees)
+        self._starting = None
+
     async def shows_files(self) -> bool:
         """Return whether a worker has by itself what was granted; if not, the host hands it over piece by piece."""
         sandbox = await self.ready()
@@ -134,7 +146,7 @@ class SandboxClient:
         if self._shared is not None:
             return self._shared.share(guarded=self._guarded)
         try:
-            sandbox = await Sandbox.start(
+            return await Sandbox.start(
                 packages=self.settings.packages,
                 parallel=self._parallel,
                 guarded=self._guarded,
@@ -145,7 +157,3 @@ class SandboxClient:
             )
         except SandboxUnavailable as missing:
             return missing
-        if not sandbox.is_one_wall or self.settings.level == "portable":
-            return sandbox
-        await sandbox.aclose()
-        return SandboxUnavailable(_ONE_WALL, ("a wall of the operating system around level `portable`",))

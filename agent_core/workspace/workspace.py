@@ -40,7 +40,7 @@ from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.helper_calls import PREFIX
 from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, DropAgent, Store, prepare_state_dir
-from sandbox import Sandbox
+from sandbox import OneWall, Sandbox
 
 from . import doctor, scaffold
 from .agent_factory import OpenAgents, WorkspaceDeps, build_agent, memory_of, sources_of
@@ -467,6 +467,15 @@ class Workspace:
         report = await doctor.examine(self.settings, self._cage, self._store, self._models.choose, functions)
         report["embedding"] = await doctor.embedding(self.settings.memory.embedding, lambda: self._models.embedder)
         return {**report, "packages": await self.workshop.granting.packing.health()}
+
+    async def one_wall(self) -> str:
+        """Return what to ask the user of a level with one wall, "" if there is nothing to ask."""
+        sandbox = await self._cage.ready()
+        return str(sandbox) if isinstance(sandbox, OneWall) and not sandbox.was_refused else ""
+
+    def answer_one_wall(self, *, agrees: bool) -> None:
+        """Keep this user's answer; after a yes, functions run here."""
+        self._cage.answer_one_wall(agrees=agrees)
 
     async def sandbox_level(self) -> str:
         """Return how far workers are confined: full, apart, core, or none with an override."""

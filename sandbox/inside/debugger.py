@@ -24,7 +24,6 @@ from .edge import attempt
 from .failure import clean, shown
 
 FIRST: Final = 8  # records of a breakpoint that are sent as they come
-NOW: Final = signal.SIGUSR1
 _FIELDS: Final = {field.name for field in fields(ArmedPoint)} - {"hits", "off"}
 
 
@@ -33,7 +32,7 @@ def stand_by() -> None:
 
     Where an expression is evaluated for a human, the signal ends that.
     """
-    signal.signal(NOW, _now)
+    signal.signal(signal.SIGUSR1, _now)
 
 
 def _now(_number: int, frame: FrameType | None) -> None:

@@ -215,7 +215,7 @@ class ComponentChild(asyncio.SubprocessProtocol):
             async with asyncio.timeout(_START_S):
                 await child.greeted
         except BaseException:
-            child.kill()
+            await child.aclose()
             raise
         return child
 
@@ -305,6 +305,7 @@ class ComponentChild(asyncio.SubprocessProtocol):
         if not self.greeted.done():
             said = self._said.decode("utf-8", "replace").strip()
             self.greeted.set_exception(LayerFailed("portable", f"the child process ended at its start: {said}"))
+            self.greeted.exception()  # whoever waited for it may be gone
         self.worker.take_end({"how": "died"})
         self._transport.close()
         self._is_over(self)
@@ -341,7 +342,8 @@ class ComponentChild(asyncio.SubprocessProtocol):
                 self._is_over(self)
             case b"h":
                 self.held = {name: str(why) for name, why in read_json(data, MESSAGE).items()}
-                self.greeted.set_result(None)
+                if not self.greeted.done():  # by whoever waited, and went away
+                    self.greeted.set_result(None)
             case _:
                 self.kill()
 

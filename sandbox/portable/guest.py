@@ -224,6 +224,7 @@ def serve(plan: dict[str, Any]) -> None:
         memory_files.open_outside(plan["folders"])
         finder.install_packages(plan["packages"], plan["folders"])
     sys.meta_path.append(NativeCode(plan["absent"]))
+    rehearse(_Nobody())  # the pages that a call writes to are copied now, while nobody waits
     channel.say({"kind": "ready"})
     job = channel.hear()
     if job is None:

@@ -3,16 +3,22 @@
 import asyncio
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
-from ..errors import SandboxUnavailable
+from ..errors import OneWall, SandboxUnavailable
 from ..processes.launch import LayerFailed
 from ..processes.startup import Level, another_user, examine
 from .children import ChildPlan, ChildPools
 from .component import NoComponent, Tell, find_or_build
 from .layers import WALLS
 
+_AGREEMENT: Final = "one-wall"  # a file beside the stored code, in the folder that is this user's alone
+_ONE_WALL: Final = (
+    "Functions can run here at level `portable`, with one wall: the WebAssembly sandbox of wasmtime. The operating "
+    "system puts no second one around it, so an error in wasmtime would let a function do what you can do."
+)
 _NOT_THERE = frozenset({"threads", "socketpair"})  # what no component has, and no function of one expects
 
 
@@ -59,6 +65,29 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
     layers = {"wasmtime": True} | {name: not reason for name, reason in held.items()}
     missing = tuple(f"{name}: {reason}" for name, reason in held.items() if reason)
     return PortableLevel(pools, layers, missing)
+
+
+def agree_to_one_wall(folder: Path, *, agrees: bool) -> None:
+    """Keep what this user answered, next to the code that level `portable` stores."""
+    path = folder / _AGREEMENT
+    path.write_text("yes\n" if agrees else "no\n")
+    path.chmod(0o600)
+
+
+def with_enough_walls(level: PortableLevel, folder: Path) -> PortableLevel:
+    """Return the level that nobody chose if it has a second wall or the user agreed to one. Raise OneWall otherwise."""
+    if not level.is_one_wall:
+        return level
+    path = folder / _AGREEMENT
+    answer = path.read_text().strip() if path.exists() else ""
+    if answer == "yes":
+        return replace(
+            level, missing=(*level.missing, f"a second wall: you agreed to one; to be asked again: rm {path}")
+        )
+    asked = f"You were asked, and said no; to be asked again: rm {path}." if answer else "`knapper run` asks you once."
+    why = f"{_ONE_WALL} {asked} To choose it yourself: export KNAPPER_SANDBOX_LEVEL=portable"
+    missing = (*level.missing, f"a second wall around level `portable`. {asked}")
+    raise OneWall(why, missing, was_refused=bool(answer))
 
 
 def _unavailable(reason: str) -> SandboxUnavailable:

@@ -29,7 +29,6 @@ from . import cgroup
 from .forks import Forks
 from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of
 
-NOW = signal.SIGUSR1  # as `inside.debugger` has it
 _MAX_ANSWER = 1 << 16
 _READ = 1 << 16
 _FAREWELL_S = 5.0
@@ -118,7 +117,7 @@ class Worker:
     def interrupt(self) -> bool:
         """Stop the worker at its next line of function code. Return False if it has ended."""
         try:
-            signal.pidfd_send_signal(self.pidfd, NOW)
+            signal.pidfd_send_signal(self.pidfd, signal.SIGUSR1)  # as `inside.debugger` has it
         except ProcessLookupError:
             return False
         return True

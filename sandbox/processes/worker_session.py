@@ -195,12 +195,12 @@ async def _death(reaped: Death, limits: Limits) -> tuple[str, Used]:
 def _cause(status: int, limits: Limits) -> str:
     if status >= 0:
         return f"the worker ended without an answer (exit status {status})"
-    match -status:
-        case signal.SIGXCPU:
+    match signal.Signals(-status).name:  # Windows does not have most of them
+        case "SIGXCPU":
             return f"the worker used more than {limits.cpu_s} s of processor time"
-        case signal.SIGSEGV | signal.SIGBUS:
+        case "SIGSEGV" | "SIGBUS":
             return "the worker crashed (segmentation fault): recursion that is too deep for C, or broken native code"
-        case signal.SIGKILL:
+        case "SIGKILL":
             return "the worker ended without an answer (killed: out of a limit, or it closed its channel)"
-        case number:
-            return f"the worker ended without an answer ({signal.Signals(number).name})"
+        case name:
+            return f"the worker ended without an answer ({name})"

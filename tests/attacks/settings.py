@@ -33,6 +33,7 @@ class Setting(NamedTuple):
 
 SETTINGS: Final = [Setting(level, user) for level in LEVELS for user in ("root", "ordinary user")]
 PORTABLE: Final = Setting("portable", "root" if os.geteuid() == 0 else "ordinary user")
+CALLS: Final = [*SETTINGS, PORTABLE]
 AHEAD: Final = [setting._replace(ahead=True) for setting in SETTINGS]
 _NOBODY: Final = "65534"
 

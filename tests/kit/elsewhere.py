@@ -1,8 +1,8 @@
 """Runs the command line as on a system that lacks parts of Linux: `python -m tests.kit.elsewhere functions list`.
 
-What is missing: `fcntl`, `termios`, `pwd`, `grp` and `resource`, `/proc`, `os.fork` and `os.O_PATH`, signals in a loop
-of events, names relative to an open folder. With `--import` it imports every module of the packages instead, and
-prints what fails.
+What is missing: `fcntl`, `termios`, `pwd`, `grp` and `resource`, `/proc`, `os.fork` and `os.O_PATH`, signals that
+Windows does not have, signals in a loop of events, names relative to an open folder. With `--import` it imports every
+module of the packages instead, and prints what fails.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import importlib.abc
 import io
 import os
 import pkgutil
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -19,8 +20,9 @@ from typing import Any, Final
 
 _MODULES: Final = frozenset({"fcntl", "termios", "pwd", "grp", "resource"})
 _TAKEN: Final = ("fork", "forkpty", "O_PATH", "pidfd_open")
-_PACKAGES: Final = ("agent_core", "knapper", "meta_functions", "sandbox.inside", "sandbox.wire")
-_OF_LINUX: Final = ("agent_core.functions.foreign.confined", "sandbox.inside.canaries")
+_SIGNALS: Final = ("SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGBUS")  # that no module of ours can have from the start
+_PACKAGES: Final = ("agent_core", "knapper", "meta_functions", "sandbox.inside", "sandbox.wire", "sandbox.portable")
+_OF_LINUX: Final = ("agent_core.functions.foreign.confined", "sandbox.inside.canaries", "sandbox.portable.guest")
 _ENDS: Final = ".__main__"
 
 
@@ -51,6 +53,8 @@ def leave_linux() -> None:
     sys.meta_path.insert(0, _Nowhere())
     for name in _TAKEN:
         delattr(os, name)
+    for name in _SIGNALS:
+        delattr(signal, name)
     for name in ("open", "stat", "lstat", "listdir", "scandir", "readlink", "access"):
         setattr(os, name, _without_proc(getattr(os, name)))
     os.supports_dir_fd.discard(os.open)
@@ -69,7 +73,7 @@ def _import_all() -> list[str]:
                     importlib.import_module(module.name)
                 except (ImportError, AttributeError) as error:
                     is_ours = not _importer(error).startswith((sys.prefix, sys.base_prefix))
-                    if is_ours and getattr(error, "name", "") in (*_MODULES, *_TAKEN):
+                    if is_ours and getattr(error, "name", "") in (*_MODULES, *_TAKEN, *_SIGNALS):
                         failed.append(f"{module.name}: {error}")
     return failed
 

@@ -1,11 +1,16 @@
 """Level `portable` itself, whatever level the other tests run at: its walls, its ends, and the code that it keeps."""
 
 import asyncio
+import gc
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,7 @@ from sandbox import (
     Limits,
     Outcome,
     Raised,
+    Refused,
     Returned,
     Sandbox,
     SandboxUnavailable,
@@ -27,7 +33,9 @@ from sandbox import (
 )
 from sandbox.job import DEFAULT
 from sandbox.portable.component import lacks
-from tests.kit.levels import STORE
+from tests.attacks.world import REPOSITORY
+from tests.kit.levels import IS_PORTABLE, STORE
+from tests.kit.terminal import Terminal
 from tests.sandbox.support import modules
 
 pytestmark = pytest.mark.skipif(bool(lacks()), reason="the extra `portable` is not installed")
@@ -230,6 +238,42 @@ async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_
     assert children() <= before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
+async def test_children_that_die_at_their_start_refuse_the_call() -> None:
+    before = children()
+
+    async def kill_all() -> None:
+        while True:
+            for pid in children() - before:
+                os.kill(pid, signal.SIGKILL)
+            await asyncio.sleep(0.01)
+
+    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
+        killing = asyncio.ensure_future(kill_all())
+        await asyncio.sleep(0.5)
+        outcomes = [await called(sandbox, "add", a=1, b=1) for _ in range(3)]
+        killing.cancel()
+        assert {type(outcome) for outcome in outcomes} <= {Refused, Killed}
+        assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
+
+
+async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(portable: Sandbox) -> None:
+    told: list[dict[str, Any]] = []  # Any: as asyncio has it
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _loop, context: told.append(context))
+    for busy_s in (0, 3):  # the host is, until a child has greeted and nobody has heard it
+        calls = [asyncio.ensure_future(called(portable, "nap")) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        time.sleep(busy_s)  # noqa: ASYNC251 - as said
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+    await asyncio.sleep(0.5)
+    gc.collect()
+    loop.set_exception_handler(None)
+    assert told == []
+
+
 def _copied(tmp_path: Path) -> Path:
     store = tmp_path / "store"
     store.mkdir(mode=0o700)
@@ -280,3 +324,44 @@ async def test_where_it_cannot_be_stored_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SandboxUnavailable, match="cannot be stored"):
         await Sandbox.start(level="portable", store=tmp_path / "file" / "store")
+
+
+def _behind_one_wall(data: Path, *command: str) -> dict[str, Any]:  # Any: what starts a program
+    """How to start a command of ours where neither Landlock nor namespaces can be had."""
+    around = [sys.executable, "-m", "tests.sandbox.lacking", "landlock", "namespaces", "--"]
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"], "XDG_DATA_HOME": str(data)}
+    return {"command": [*around, sys.executable, "-m", "agent_core", *command], "environment": environment}
+
+
+def _doctor(data: Path, cwd: Path) -> dict[str, Any]:  # Any: JSON
+    start = _behind_one_wall(data, "doctor", "--json")
+    done = subprocess.run(start["command"], env=start["environment"], cwd=cwd, capture_output=True, check=False)
+    report: dict[str, Any] = json.loads(done.stdout)["sandbox"]
+    return report
+
+
+@pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other wall away")
+@pytest.mark.parametrize(
+    ("answer", "level", "told"),
+    [pytest.param("y", "portable", "you agreed to one", id="yes"), pytest.param("n", "none", "said no", id="no")],
+)
+def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: str, level: str, told: str) -> None:
+    data = tmp_path / "data"
+    (data / "knapper").mkdir(mode=0o700, parents=True)
+    _copied(tmp_path).rename(data / "knapper" / "portable")
+    (tmp_path / "knapper.toml").touch()
+    before = _doctor(data, tmp_path)
+    assert before["level"] == "none"
+    assert "`knapper run` asks you once" in before["missing"][-1]
+    start = _behind_one_wall(data, "run", "--model", "tour")
+    for is_first in (True, False):
+        with closing(Terminal(**start, cwd=tmp_path, columns=110, rows=40)) as screen:
+            screen.wait_for("/help lists")
+            if is_first:
+                screen.wait_for("Run functions so on this machine?")
+                screen.line(answer)
+            screen.wait_for(f"sandbox {level}")
+            assert is_first or "Run functions so" not in screen.scrolled()
+    after = _doctor(data, tmp_path)
+    assert after["level"] == level
+    assert told in after["missing"][-1]

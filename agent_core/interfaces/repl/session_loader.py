@@ -8,6 +8,7 @@ from ..completion_values import offered
 from ..conversation import Conversation, opened
 from ..options import RunOptions
 from ..slash import command, during, take
+from ..spans import line
 from ..spending import short
 from .prompt import Prompt
 from .terminal import TerminalVoice
@@ -122,5 +123,8 @@ async def _remember(talk: Conversation, rests: asyncio.Event) -> None:
 
 
 async def _show_level(talk: Conversation, prompt: Prompt) -> None:
+    if question := await talk.workspace.one_wall():
+        talk.voice.lines([line(("warn", "! "), question)])
+        talk.workspace.answer_one_wall(agrees=await talk.voice.confirm("Run functions so on this machine?"))
     prompt.bar.sandbox = await talk.workspace.sandbox_level()
     prompt.app.invalidate()
