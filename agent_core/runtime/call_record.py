@@ -108,9 +108,9 @@ class CallRecord:
             self.heartbeat = style.take_heartbeat(arguments, parameters)
         return arguments
 
-    async def begin(self, version: str | None) -> None:
+    async def begin(self, version: str | None, *, reaches: bool = True) -> None:
         """Write that the call starts, with this version of its function, if that is not written yet; announce it. The
-        time until now does not count.
+        time until now does not count. One that `reaches` nothing can only compute.
         """
         if self.call.id not in self.turn.started:
             await self.turn.append([call_started(self.call, version)])

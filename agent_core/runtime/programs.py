@@ -44,7 +44,7 @@ from sandbox.wire.values import decode, read
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
 from .dispatch import Dispatcher, WorkspaceFunction
 from .helper_calls import ABOUT_HELPERS
-from .turn import BEGAN, INNER_CALL, INNER_RESULT, KEPT, Turn, assistant, facts_entry, unwrapped
+from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, facts_entry, unwrapped
 
 MOST_CALLS: Final = 1_000
 """Inner calls of one program."""
@@ -65,27 +65,15 @@ _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was
 
 @dataclass(frozen=True, slots=True)
 class InnerCall:
-    """One inner call as it was written ahead; `answer` is None if nobody saw its end."""
+    """One inner call as it was written ahead; `answer` is None if nobody saw its end.
+
+    One that `reaches` had a grant, or was given one while it ran, so that it may have had an effect.
+    """
 
     name: str
     arguments: str
+    reaches: bool
     answer: Mapping[str, Any] | None = None  # Any: what crosses: `value` or `failed`
-
-
-@dataclass(slots=True)
-class ProgramApprovals(Approvals):
-    """The questions of one program: what was approved for all of it, before it ran, is not asked again."""
-
-    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version
-    left: int = 0  # calls that it is approved for
-
-    async def ask(self, question: Question) -> Decision:
-        """Return a yes for this call if the program has it, else what the user answers."""
-        given = self.approved.get((question.function, question.version), NOTHING)
-        if not given.covers(question.missing) or self.left <= 0:
-            return await Approvals.ask(self, question)
-        self.left -= 1
-        return Decision("once", by="earlier")
 
 
 @dataclass(slots=True)
@@ -99,7 +87,8 @@ class ProgramRun:
     text: str  # the digest of its code
     began: float
     earlier: Mapping[int, InnerCall]
-    approvals: Approvals
+    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version, for all of it
+    left: int = 0  # calls that it is approved for
     calls: int = 0
     did: Receipt = field(default_factory=Receipt)
     told: list[str] = field(default_factory=list)
@@ -112,6 +101,37 @@ class ProgramRun:
     def turn(self) -> Turn:
         """The turn that it is part of."""
         return self.record.turn
+
+
+@dataclass(slots=True)
+class ProgramApprovals(Approvals):
+    """The questions of a program, or of one of its calls: of which was approved for all of it, none is asked again.
+
+    A question has the same id whenever the program runs, so that an answer finds it after its process is gone.
+    """
+
+    run: ProgramRun = field(kw_only=True)
+    number: int = 0  # of the call, if it is one
+
+    @classmethod
+    def of(cls, run: ProgramRun, number: int = 0) -> "ProgramApprovals":
+        """Return the questions of a program, or of the call of this number."""
+        base = run.record.approvals
+        return cls(base.queue, base.turn, base.noes, run=run, number=number)
+
+    async def ask(self, question: Question) -> Decision:
+        """Return a yes for this call if the program has it, else what the user answers."""
+        run, decision = self.run, Decision("once", by="earlier")
+        given = run.approved.get((question.function, question.version), NOTHING)
+        if self.number and run.left > 0 and given.covers(question.missing):
+            run.left -= 1
+        else:
+            what = [question.function, question.version, question.moment, question.missing.to_json(), question.folder]
+            id = _digest(json.dumps([run.key, self.number, run.text, *what]))[:32]
+            decision = await Approvals.ask(self, replace(question, id=id))
+        if self.number and decision.answer != "no":
+            await run.turn.append([Entry(INNER_GIVEN, {"program": run.key, "ordinal": self.number})])
+        return decision
 
 
 class InnerRecord(CallRecord):
@@ -130,13 +150,13 @@ class InnerRecord(CallRecord):
 
     @property
     def approvals(self) -> Approvals:
-        """The questions of the program, which may have been answered before it ran."""
-        return self._run.approvals
+        """The questions of the call, which may have been answered before its program ran."""
+        return ProgramApprovals.of(self._run, self._number)
 
-    async def begin(self, version: str | None) -> None:
+    async def begin(self, version: str | None, *, reaches: bool = True) -> None:
         """Write that the call starts. The time until now does not count."""
         where = {"id": self.call.id, "program": self._run.key, "ordinal": self._number}
-        what = {"name": self.call.name, "arguments": self.call.arguments, "version": version}
+        what = {"name": self.call.name, "arguments": self.call.arguments, "version": version, "reaches": reaches}
         await self.turn.append([Entry(INNER_CALL, {**where, **what})])
         self._began = self._clock.monotonic()
 
@@ -218,8 +238,6 @@ class Programs:
         if found := problems(program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begun(record, snapshot, functions, program)
-        if refusal := await self._approve(run, program):
-            return await record.close(Refused(refusal), refusal)
         work = ProgramJob(
             plan.code, {name: _parameters(function) for name, function in functions.items()}, kept, run.began
         )
@@ -229,9 +247,11 @@ class Programs:
         outcome: CallOutcome
         try:
             async with record.turn.interruption:
+                if refusal := await self._approve(run, program):
+                    return await record.close(Refused(refusal), refusal)
                 outcome = await self._cage.run(replace(job, on_output=record.tell_printed))
         except StopRequested:
-            outcome = InterruptedCall()
+            outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # then it goes on elsewhere
         return await self._close(run, outcome, kept)
 
     @property
@@ -262,10 +282,10 @@ class Programs:
         turn, text, form = record.turn, _digest(program.code), _digest(program.form())
         before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
         key = self._again.pop(record.call.id, "") or await _cut_before(turn, before, text)
-        rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_RESULT)) if key else []
+        rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT)) if key else []
         rows = [row for row in rows if row.payload.get("program") == key and not row.is_imported]
         began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
-        run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows), record.approvals)
+        run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows))
         run.sealed = next((row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", ""))
         run.form, run.is_like = form, not key and any(row.payload.get("form") == form for row in before)
         await turn.append([_beginning(run)])
@@ -273,7 +293,7 @@ class Programs:
 
     async def _approve(self, run: ProgramRun, program: ProgramText) -> str:
         """Ask once for all that the functions of a program lack, and return why it may not run; empty if it may."""
-        granting = self._workshop.granting.during(run.record.approvals)
+        granting = self._workshop.granting.during(ProgramApprovals.of(run))
         lacking: dict[tuple[str, str], Grants] = {}
         says: list[str] = []
         calls = 0
@@ -301,8 +321,8 @@ class Programs:
                 run.record.stood += granting.stood
             run.sealed = text, granting.book.sealer.seal("program", text)
             await run.turn.append([_beginning(run)])
-        base = run.record.approvals
-        run.approvals = ProgramApprovals(base.queue, base.turn, base.noes, lacking, calls - len(run.earlier))
+        names = {name for name, _ in lacking}
+        run.approved, run.left = lacking, calls - sum(call.name in names for call in run.earlier.values())
         return ""
 
     def _handler(self, run: ProgramRun) -> "_Requests":
@@ -339,7 +359,7 @@ class Programs:
             self._tell(run, number, name, text, dict(earlier.answer))
             return dict(earlier.answer)
         record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock)
-        if earlier is not None and not await self._only_computes(run, name):
+        if earlier is not None and earlier.reaches:
             await record.close(Unknown())
         else:
             await self._dispatcher.answer(record, run.snapshot)
@@ -514,7 +534,11 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
     for row in rows:
         payload = row.payload
         if row.kind == INNER_CALL:
-            calls[int(payload["ordinal"])] = InnerCall(str(payload["name"]), str(payload["arguments"]))
+            reaches = bool(payload.get("reaches", True))
+            calls[int(payload["ordinal"])] = InnerCall(str(payload["name"]), str(payload["arguments"]), reaches)
+        elif row.kind == INNER_GIVEN and int(payload["ordinal"]) in calls:
+            number = int(payload["ordinal"])
+            calls[number] = replace(calls[number], reaches=True)
         elif row.kind == INNER_RESULT and int(payload["ordinal"]) in calls:
             number = int(payload["ordinal"])
             calls[number] = replace(calls[number], answer=_stored(payload))

@@ -50,9 +50,13 @@ BEGAN: Final = "program"
 `text`, the time of day `at` which it first ran, and what the user approved, `sealed`.
 """
 INNER_CALL: Final = "inner_call"
-"""The kind of an entry that says that a program's call starts: `program`, `ordinal`, `name`, `arguments`, `version`."""
+"""The kind of an entry that says that a program's call starts: `program`, `ordinal`, `name`, `arguments`, `version`,
+and whether it `reaches` more than a value.
+"""
 INNER_RESULT: Final = "inner_result"
 """The kind of an entry with the answer to it."""
+INNER_GIVEN: Final = "inner_given"
+"""The kind of an entry that says that a call got what it did not have when it started: `program`, `ordinal`."""
 KEPT: Final = "kept"
 """The kind of an entry with the names that programs keep, and their `values` as JSON."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
