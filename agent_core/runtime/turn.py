@@ -6,7 +6,7 @@ Every entry is on disk before anybody is notified of it, and the history in memo
 import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -24,8 +24,8 @@ from agent_core.functions.debug import DebuggerSeat
 from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.request import FunctionShown
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.validation import NotJson, read_object
 from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
-from sandbox.wire.foreign import Malformed, read_json
 
 from . import identity
 from .account import Account
@@ -473,12 +473,15 @@ def unwrapped(call: Call) -> Call:
     if call.name != CALLER:
         return call
     try:
-        wanted = read_json(call.arguments)
-    except Malformed:
+        wanted = read_object(call.arguments)
+    except NotJson:
         return call
-    if not isinstance(wanted, dict) or not isinstance(name := wanted.get("name"), str) or name == CALLER:
+    if not isinstance(name := wanted.get("name"), str) or name == CALLER:
         return call
     arguments = wanted.get("arguments") or {}
+    if isinstance(arguments, str) and HEARTBEAT in wanted:
+        with suppress(NotJson):  # then the text says itself what is wrong with it
+            arguments = read_object(arguments)
     if isinstance(arguments, dict):
         if HEARTBEAT in wanted:
             arguments = {HEARTBEAT: wanted[HEARTBEAT], **arguments}
