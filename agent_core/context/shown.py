@@ -205,7 +205,8 @@ class Shown:
         """Return the last choice as this mode shows it in this many bytes; the same object as long as nothing changes.
 
         `line` is the choice as the agent's style writes it, which may take more room. A small model is shown few
-        functions of memory, and programs only if asked to; in a small room, what was used longest ago goes, one after another.
+        functions of memory, and no programs unless it is `with_programs`; in a small room, what was used longest ago
+        goes, one after another.
         """
         line = self.line if line is None else line
         key = (mode, room, with_programs)

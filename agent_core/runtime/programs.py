@@ -8,7 +8,9 @@ from that journal. One that takes another way than before is ended.
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeGuard
 
@@ -52,6 +54,7 @@ _TOLD: Final = 12  # inner calls that an error lists
 _SHORT: Final = 100  # characters of a value in such a list
 _TEXT: Final = 2_000  # characters of an inner answer whose value is kept next to it
 _ROOM: Final = 512 << 10  # bytes of a reply for what is kept
+_BEYOND: Final = {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
 _CHANGES: Final = ("PlannedChange", "PlannedProgram", "PlannedMessage")
 _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
 _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
@@ -238,12 +241,8 @@ class Programs:
         if found := problems(program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begun(record, snapshot, functions, program)
-        work = ProgramJob(
-            plan.code, {name: _parameters(function) for name, function in functions.items()}, kept, run.began
-        )
-        limits = replace(self._cage.limits, result=self._cage.limits.result + _ROOM)
-        seed = int(run.key[:12], 16)
-        job = Job({"program": _MODULE}, "program", work, limits, handler=self._handler(run), around=CallHooks(seed))
+        requests = ProgramRequests(functions, lambda name, rows: _whole(self.answers(run, name, rows), run.turn))
+        job = _job(self._cage, plan.code, requests, run.key, run.began, kept)
         outcome: CallOutcome
         try:
             async with record.turn.interruption:
@@ -325,9 +324,6 @@ class Programs:
         run.approved, run.left = lacking, calls - sum(call.name in names for call in run.earlier.values())
         return ""
 
-    def _handler(self, run: ProgramRun) -> "_Requests":
-        return _Requests(self, run)
-
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers to calls of one function, in order; what only computes runs side by side."""
         first, run.calls = run.calls + 1, run.calls + len(rows)
@@ -349,7 +345,7 @@ class Programs:
     async def _answer(self, run: ProgramRun, number: int, name: str, text: str) -> dict[str, Any]:
         """Return the answer to one inner call, from the journal if it has it."""
         if number > MOST_CALLS:
-            return {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
+            return _BEYOND
         earlier = run.earlier.get(number)
         if earlier is not None and (earlier.name, earlier.arguments) != (name, text):
             then, now = _shown(earlier.name, earlier.arguments), _shown(name, text)
@@ -368,8 +364,7 @@ class Programs:
 
     def _tell(self, run: ProgramRun, number: int, name: str, text: str, answer: Mapping[str, Any]) -> None:
         if len(run.told) < MOST_CALLS:
-            shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
-            run.told.append(f"{number}. {_shown(name, text)} → {one_line(shown, _SHORT)}")
+            run.told.append(_told(number, _shown(name, text), answer))
 
     async def _close(self, run: ProgramRun, outcome: CallOutcome, kept: Mapping[str, str]) -> Done:
         record, entries = run.record, list[Entry]()
@@ -381,12 +376,7 @@ class Programs:
             text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
             return await record.close(outcome, "\n".join(filter(None, [again, text, *self._facts(run)])))
         left = {str(name): str(value) for name, value in dict(outcome.value.get("kept", {})).items()}
-        value = outcome.value.get("value")
-        if outcome.value.get("is_shown"):
-            text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
-            text = answers.with_output(text, outcome.output)
-        else:
-            text = await aside(1, lambda: answers.answer(replace(outcome, value=value), MOST_CHARS))
+        value, text = outcome.value.get("value"), await aside(1, _value_text, outcome)
         seen = _noted(outcome.value.get("seen"))
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
@@ -405,19 +395,16 @@ class Programs:
         """Return what of a program that did not come to its end did happen."""
         outside = [phrase for fact, phrase in run.did.parts(_TOLD) if fact not in INSIDE]
         changed = f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
-        if not run.told:
-            return [f"It had made no calls. {changed}"]
-        more = [f"… and {len(run.told) - _TOLD} more"] if len(run.told) > _TOLD else []
-        head = f"It had made {len(run.told)} call{'' if len(run.told) == 1 else 's'}:"
-        return [head, *map(visible, run.told[:_TOLD]), *more, changed]
+        return [*_listed(run.told), changed]
 
 
 @dataclass(frozen=True, slots=True)
-class _Requests:
-    """The handler of a program's requests: it calls functions, and gets nothing else."""
+class ProgramRequests:
+    """The handler of a program's requests: it calls these functions, and gets nothing else."""
 
-    programs: Programs
-    run: ProgramRun
+    functions: Mapping[str, Function]
+    answers: Callable[[str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]]
+    """Answers calls of one function, a row of arguments each."""
 
     async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
         """Answer a request.
@@ -432,9 +419,66 @@ class _Requests:
             raise RequestRefused("the arguments of a call are given by their names")
         if len(rows) > MOST_CALLS:
             raise RequestRefused(f"a program may make {MOST_CALLS:,} calls, and these are {len(rows):,}")
-        if not isinstance(function, str) or function not in self.run.functions:
+        if not isinstance(function, str) or function not in self.functions:
             raise RequestRefused("the program does not name this function")
-        return Patient(_whole(self.programs.answers(self.run, function, rows), self.run.turn))
+        return Patient(self.answers(function, rows))
+
+
+async def run_apart(
+    cage: SandboxClient,
+    workshop: FunctionService,
+    code: str,
+    call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]],
+) -> tuple[str, bool]:
+    """Run a program outside of a turn, and return its answer, and whether it came to its end.
+
+    It has the workspace's functions, to which `call` returns the answers: `value` or `failed`. It is not asked for as a
+    whole, keeps nothing, and is not run again.
+    """
+    program, snapshot = ProgramText.of(code), workshop.registry.snapshot()
+    if not isinstance(program, ProgramText):
+        return _not_run([program]), False
+    functions = {name: snapshot.functions[name] for name in program.free if name in snapshot.functions}
+    if found := problems(program, functions, snapshot.functions, (), cage.settings.packages, ()):
+        return _not_run(found), False
+    told: list[str] = []
+
+    async def answer(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        if len(told) >= MOST_CALLS:
+            return _BEYOND
+        given = await call(name, row)
+        told.append(_told(len(told) + 1, _shown(name, arguments_text(dict(row))), given))
+        return given
+
+    async def answers_of(name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [await answer(name, row) for row in rows]
+
+    key = secrets.token_hex(16)
+    outcome = await cage.run(_job(cage, code, ProgramRequests(functions, answers_of), key, time.time(), {}))
+    if isinstance(outcome, Returned) and isinstance(outcome.value, dict):
+        return await aside(1, _value_text, outcome), True
+    text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
+    return "\n".join([text, *_listed(told)]), False
+
+
+def _job(
+    cage: SandboxClient, code: str, requests: ProgramRequests, key: str, began: float, kept: Mapping[str, str]
+) -> Job[ProgramJob]:
+    """Return the job of a program, whose randomness is that of its key."""
+    parameters = {name: [*function.parameters.get("properties", {})] for name, function in requests.functions.items()}
+    limits = replace(cage.limits, result=cage.limits.result + _ROOM)
+    work = ProgramJob(code, parameters, kept, began)
+    around = CallHooks(int(key[:12], 16))
+    return Job({"program": _MODULE}, "program", work, limits, handler=requests, around=around)
+
+
+def _value_text(outcome: Returned) -> str:
+    """Return what a program that came to its end says."""
+    value = outcome.value["value"]
+    if not outcome.value["is_shown"]:
+        return answers.answer(replace(outcome, value=value), MOST_CHARS)
+    text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
+    return answers.with_output(text, outcome.output)
 
 
 async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict[str, Any]]:
@@ -553,13 +597,21 @@ def _stored(payload: Mapping[str, Any]) -> dict[str, Any] | None:
     return None if payload["outcome"] == "interrupted" else {"failed": str(payload["text"])}
 
 
-def _parameters(function: Function) -> list[str]:
-    return list(function.parameters.get("properties", {}))
-
-
 def _shown(name: str, arguments: str) -> str:
     given = ", ".join(f"{name}={value!r}" for name, value in read_json(arguments).items())
     return f"{name}({one_line(given, _SHORT)})"
+
+
+def _told(number: int, call: str, answer: Mapping[str, Any]) -> str:
+    shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
+    return f"{number}. {call} → {one_line(shown, _SHORT)}"
+
+
+def _listed(calls: Sequence[str]) -> list[str]:
+    """Return the first of the calls that a program had made."""
+    head = f"It had made {len(calls) or 'no'} call{'' if len(calls) == 1 else 's'}{':' if calls else '.'}"
+    more = [f"… and {len(calls) - _TOLD} more"] if len(calls) > _TOLD else []
+    return [head, *map(visible, calls[:_TOLD]), *more]
 
 
 def _size(text: str) -> str:

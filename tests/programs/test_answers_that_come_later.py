@@ -19,12 +19,13 @@ from tests.kit.crash import Worker
 from .support import lay_out, lines
 
 BEFORE = "note('a')\nkey_of('x')"
-IN_THE_MIDDLE = "first = note('a')\nkept = [keep(f'out/{name}.txt', name) for name in ('x', 'y')]\n(first, kept, note('b'))"
+IN_THE_MIDDLE = "one = note('a')\nkept = [keep(f'out/{name}.txt', name) for name in ('x', 'y')]\n(one, kept, note('b'))"
 
 
 def take_turn(argument: str, reports: Connection) -> None:
     """One turn in a process of its own; who is asked there says yes, but to what the argument names never answers."""
-    asyncio.run(_take_turn(*json.loads(argument), reports))
+    root, base_url, message, silent = json.loads(argument)
+    asyncio.run(_take_turn(root, base_url, message, silent, reports))
 
 
 async def _take_turn(root: str, base_url: str, message: str, silent: str, reports: Connection) -> None:
@@ -55,7 +56,7 @@ def asked(reports: list[str]) -> list[str]:
 
 def answer_of(reports: list[str]) -> str:
     rows = [json.loads(row) for row in reports if row.startswith("{")]
-    return next(row["text"] for row in rows if row["type"] == "answer")
+    return next(str(row["text"]) for row in rows if row["type"] == "answer")
 
 
 def killed_while_it_asks(root: Path, model: ScriptedModel, moment: str) -> None:
@@ -123,7 +124,9 @@ async def test_a_call_that_was_given_something_and_killed_is_not_made_again(tmp_
     lay_out(tmp_path)
     waits = "import time\nkeep('out/x.txt', 'x')\nprint('there')\nnote('b')"
     text = (tmp_path / "functions" / "keeping.py").read_text("utf-8")
-    slow = text.replace("return file.write", "file.write(text); file.flush(); import time; time.sleep(60)\n        return file.write")
+    slow = text.replace(
+        "return file.write", "file.write(text); file.flush(); import time; time.sleep(60)\n        return file.write"
+    )
     (tmp_path / "functions" / "keeping.py").write_text(slow, "utf-8")
     with scripted(script(waits)) as model:
         worker = turn(tmp_path, model, "Go.")

@@ -91,7 +91,7 @@ def of_calls(entries: Sequence[Entry], kind: str) -> dict[int, dict[str, Any]]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", sampled(KILLS, 17))
 async def test_each_inner_call_is_made_once_and_each_that_was_answered_is_used(tmp_path: Path, seed: int) -> None:
-    """Killed within 15 ms of the start of the program or of the answer to one of its calls, each of them eight times."""
+    """Killed within 15 ms of the start of the program, or of the answer to one of its calls."""
     lay_out(tmp_path)
     chance, after = random.Random(seed), seed % (CALLS + 1)
     with scripted(program()) as model:
