@@ -35,10 +35,11 @@ from agent_core.functions.worker_api import arguments_text
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, TurnStore, Write
-from sandbox import CallEnded, Job, Patient, ProgramJob, Refused, RequestRefused, Returned
+from sandbox import CallEnded, Job, Killed, Outcome, Patient, ProgramJob, Refused, RequestRefused, Returned
 from sandbox.code import Code
+from sandbox.inside.programs import MOST_KEPT_ALL
 from sandbox.processes.debugging import CallHooks
-from sandbox.wire.foreign import read_json
+from sandbox.wire.foreign import Malformed, read_json
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import without_handler
 from sandbox.wire.values import decode, read
@@ -248,7 +249,7 @@ class Programs:
             async with record.turn.interruption:
                 if refusal := await self._approve(run, program):
                     return await record.close(Refused(refusal), refusal)
-                outcome = await self._cage.run(replace(job, on_output=record.tell_printed))
+                outcome = _sound(await self._cage.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
             outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # then it goes on elsewhere
         return await self._close(run, outcome, kept)
@@ -372,18 +373,17 @@ class Programs:
         if run.deviation:
             said = f"The program took another way than before it was cut off: {run.deviation}. It was ended there."
             return await record.close(outcome, "\n".join([said, *self._facts(run)]))
-        if not (isinstance(outcome, Returned) and isinstance(outcome.value, dict)):
+        if not isinstance(outcome, Returned):
             text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
             return await record.close(outcome, "\n".join(filter(None, [again, text, *self._facts(run)])))
-        left = {str(name): str(value) for name, value in dict(outcome.value.get("kept", {})).items()}
-        value, text = outcome.value.get("value"), await aside(1, _value_text, outcome)
-        seen = _noted(outcome.value.get("seen"))
+        value, left = outcome.value["value"], dict[str, str](outcome.value["kept"])
+        text, seen = await aside(1, _value_text, outcome), _noted(outcome.value["seen"])
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
         names = [f"{name} ({_size(left[name])})" if left[name][0] in "[{" else name for name in left]
         lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
         lines += [_LIKE] if run.is_like and run.calls > 1 else []
-        if dropped := [str(name) for name in outcome.value.get("dropped", ())]:
+        if dropped := outcome.value["dropped"]:
             lines.append(f"Not kept, as it is too large: {', '.join(dropped)}.")
         note = visible("\n".join(filter(None, [again, *lines])))
         text = record.noted(text, note) if note else text
@@ -454,8 +454,8 @@ async def run_apart(
         return [await answer(name, row) for row in rows]
 
     key = secrets.token_hex(16)
-    outcome = await cage.run(_job(cage, code, ProgramRequests(functions, answers_of), key, time.time(), {}))
-    if isinstance(outcome, Returned) and isinstance(outcome.value, dict):
+    outcome = _sound(await cage.run(_job(cage, code, ProgramRequests(functions, answers_of), key, time.time(), {})))
+    if isinstance(outcome, Returned):
         return await aside(1, _value_text, outcome), True
     text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
     return "\n".join([text, *_listed(told)]), False
@@ -470,6 +470,31 @@ def _job(
     work = ProgramJob(code, parameters, kept, began)
     around = CallHooks(int(key[:12], 16))
     return Job({"program": _MODULE}, "program", work, limits, handler=requests, around=around)
+
+
+def _sound(outcome: Outcome) -> Outcome:
+    """Return the outcome of a program, whose reply may be one that it wrote itself: then it has none."""
+    if isinstance(outcome, Returned) and not _is_reply(outcome.value):
+        reason = "its reply is none that a program gives"
+        return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
+    return outcome
+
+
+def _is_reply(value: object) -> bool:
+    match value:
+        case {"value": _, "is_shown": bool(), "kept": dict(kept), "dropped": list(dropped), "seen": dict()}:
+            texts = [*kept.values()]
+            are_texts = all(isinstance(text, str) for text in (*kept, *texts, *dropped))
+            return are_texts and sum(map(len, texts)) <= MOST_KEPT_ALL and all(map(_is_json, texts))
+    return False
+
+
+def _is_json(text: str) -> bool:
+    try:
+        read_json(text)
+    except Malformed:
+        return False
+    return True
 
 
 def _value_text(outcome: Returned) -> str:
@@ -559,7 +584,13 @@ def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
 def _noted(seen: object) -> dict[str, list[list[str]]]:
     """Return the calls that a worker says to have seen, as far as they have the known shape."""
     rows = seen.items() if isinstance(seen, dict) else ()
-    return {str(name): [[str(text) for text in call[:2]] for call in calls if len(call) == 2] for name, calls in rows}
+    noted: dict[str, list[list[str]]] = {}
+    for name, calls in rows:
+        for call in calls if isinstance(calls, list) else ():
+            match call:
+                case [str(), str()]:
+                    noted.setdefault(str(name), []).append(call)
+    return noted
 
 
 def _is_own(callee: object) -> TypeGuard[WorkspaceFunction]:
