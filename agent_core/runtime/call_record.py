@@ -74,7 +74,9 @@ class Done:
 
 
 class CallRecord:
-    """One call between its start and its answer."""
+    """One call between its start and its answer; `number` is that in its program, if one makes it."""
+
+    number = 0
 
     def __init__(self, call: Call, turn: Turn, clock: Clock, answer_chars: int) -> None:
         self._answer_chars = answer_chars

@@ -244,7 +244,7 @@ class WorkspaceFunction:
         function, snapshot, turn, workshop = self.function, self.snapshot, record.turn, self.room.workshop
         lacks, was_refused = "", False
         watch = self.room.cage.debugging.watch(seat=turn.seat)
-        watch.recording.turn = turn.id
+        watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.interruption:
                 decision = await workshop.granting.during(record.approvals).permit(function, snapshot)

@@ -144,22 +144,22 @@ class InnerRecord(CallRecord):
     def __init__(self, run: ProgramRun, number: int, call: Call, clock: Clock) -> None:
         super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
-        self._number = number
+        self.number = number
         self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: what crosses
 
     @property
     def key(self) -> str:
         """The name of this call, the same in each run of its program."""
-        return _digest(f"{self._run.key}:{self._number}")[:32]
+        return _digest(f"{self._run.key}:{self.number}")[:32]
 
     @property
     def approvals(self) -> Approvals:
         """The questions of the call, which may have been answered before its program ran."""
-        return ProgramApprovals.of(self._run, self._number)
+        return ProgramApprovals.of(self._run, self.number)
 
     async def begin(self, version: str | None, *, reaches: bool = True) -> None:
         """Write that the call starts. The time until now does not count."""
-        where = {"id": self.call.id, "program": self._run.key, "ordinal": self._number}
+        where = {"id": self.call.id, "program": self._run.key, "ordinal": self.number}
         what = {"name": self.call.name, "arguments": self.call.arguments, "version": version, "reaches": reaches}
         await self.turn.append([Entry(INNER_CALL, {**where, **what})])
         self._began = self._clock.monotonic()
@@ -181,7 +181,7 @@ class InnerRecord(CallRecord):
         done = Receipt()
         for receipt in filter(None, (self.did, did)):
             done.add(receipt)
-        where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self._number, "name": self.call.name}
+        where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self.number, "name": self.call.name}
         what = {"outcome": word, "text": beginning(text, _TEXT) if "value" in detail else text, "detail": detail}
         answer = Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)})
         await self.turn.append([*([facts_entry(done.to_json())] if done else []), answer, *entries], writes=writes)
@@ -194,7 +194,7 @@ class InnerRecord(CallRecord):
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
         """Report the call as progress of its program, which has the one answer."""
-        self._run.record.tell_progress(self._number, None, one_line(self.call.name, 60))
+        self._run.record.tell_progress(self.number, None, one_line(self.call.name, 60))
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report nothing: the program's own progress is shown."""
