@@ -27,6 +27,7 @@ from .plain_files import read_plain
 from .settings_models import KEY_VARIABLE
 from .settings_models import ModelSettings as ModelSettings
 from .settings_models import NamedModel as NamedModel
+from .settings_models import ProgramsOffer as ProgramsOffer
 from .settings_models import SettingsSection as SettingsSection
 from .workspace_folder import SETTINGS
 

@@ -1,11 +1,12 @@
 """The settings of a model, and of those that are named to switch between: `[model]` and `[models.NAME]`."""
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 KEY_VARIABLE: Final = r"^[A-Z][A-Z0-9_]*_API_KEY$"
 """What a variable with a key is called: no other variable is sent, whatever a file says."""
+ProgramsOffer: TypeAlias = Literal["auto", "on", "off"]
 
 
 class SettingsSection(BaseModel):
@@ -24,6 +25,10 @@ class ModelSettings(SettingsSection):
     mode: Literal["auto", "native", "constrained"] = Field(
         "auto",
         description="How calls are sent; `auto`: native, or constrained if the model is small, or does not make calls.",
+    )
+    programs: ProgramsOffer = Field(
+        "auto",
+        description="Whether the model is offered `run_program`; `auto`: if its calls are sent natively.",
     )
     api: Literal["auto", "chat", "responses"] = Field(
         "auto",
@@ -63,6 +68,7 @@ class NamedModel(SettingsSection):
         None, pattern=KEY_VARIABLE, description="Environment variable with its key: `…_API_KEY`."
     )
     mode: Literal["auto", "native", "constrained"] | None = Field(None, description="How calls are sent.")
+    programs: ProgramsOffer | None = Field(None, description="Whether the model is offered `run_program`.")
     api: Literal["auto", "chat", "responses"] | None = Field(None, description="API that its endpoint is asked by.")
     temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature.")
     context_tokens: int | None = Field(None, ge=512, description="Size of the window.")

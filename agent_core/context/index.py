@@ -12,7 +12,7 @@ from typing import Final
 from agent_core.registry.function import Function
 from agent_core.registry.synopsis import line_of
 
-_HEAD: Final = "Call these in a program or by call_function (no type: a str; in []: what it reaches):"
+_HEAD: Final = "Call these {}by call_function (no type: a str; in []: what it reaches):"
 _ALSO: Final = "And of the program (introspect_function shows how): "
 _MARKS: Final = ("*", "**", "***")
 _SHARED: Final = 3
@@ -34,8 +34,11 @@ class PromptIndex:
         room: int,
         ending: Callable[[Function], str],
         program: Sequence[Function] = (),
+        *,
+        has_programs: bool = True,
     ) -> "PromptIndex":
         """Return the index of functions in this many bytes: the first of `order` that fit, and the others by module.
+        It says whether the agent `has_programs`.
 
         Those of the `program` are listed by name, whatever the room.
         """
@@ -52,7 +55,8 @@ class PromptIndex:
         listed = sorted(lines, key=lambda name: (functions[name].module, name))
         others = Counter(function.module for name, function in functions.items() if name not in lines)
         legend = "".join(f"\n{mark}:{text}" for text, mark in marks.items())
-        parts = [_HEAD + legend, *(lines[name] for name in listed)] if lines or others else []
+        head = _HEAD.format("in a program or " if has_programs else "")
+        parts = [head + legend, *(lines[name] for name in listed)] if lines or others else []
         if others:
             many = ", ".join(f"{module} {count}" for module, count in others.most_common(_MOST_MODULES))
             rest = ", …" if len(others) > _MOST_MODULES else ""

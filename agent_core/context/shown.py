@@ -84,7 +84,7 @@ class Shown:
         self._uses = 0
         self._seen: object = None
         self._kept: frozenset[str] = frozenset()
-        self._withheld = (memory - FOR_SMALL_MODELS) | {CALLER, RUN_PROGRAM}
+        self._withheld = (memory - FOR_SMALL_MODELS) | {CALLER}
         self._fitted = _NOT_FITTED
         self._known: frozenset[str] | None = None
         self._is_filled = False
@@ -142,7 +142,14 @@ class Shown:
             return self._index
         tools = {tool.name for tool in self.tools}
         program = [place.function for name, place in self._pinned.items() if name not in tools]
-        index = PromptIndex.of(self._functions, self._by_use(self._functions), room, self._ending_of, program)
+        index = PromptIndex.of(
+            self._functions,
+            self._by_use(self._functions),
+            room,
+            self._ending_of,
+            program,
+            has_programs=RUN_PROGRAM in tools,
+        )
         self._index = index if is_kept else None
         return index
 
@@ -193,21 +200,26 @@ class Shown:
         return self.line
 
     def fitting(
-        self, mode: Mode, room: int, line: tuple[FunctionShown, ...] | None = None
+        self, mode: Mode, room: int, line: tuple[FunctionShown, ...] | None = None, *, with_programs: bool = False
     ) -> tuple[FunctionShown, ...]:
         """Return the last choice as this mode shows it in this many bytes; the same object as long as nothing changes.
 
         `line` is the choice as the agent's style writes it, which may take more room. A small model is shown few
-        functions of memory; in a small room, what was used longest ago goes, one after another.
+        functions of memory, and no programs unless it is `with_programs`; in a small room, what was used longest ago
+        goes, one after another.
         """
         line = self.line if line is None else line
-        if self._fitted[0] is not line or self._fitted[1] != (mode, room):
-            self._fitted = line, (mode, room), self._fit(mode, room, line)
+        key = (mode, room, with_programs)
+        if self._fitted[0] is not line or self._fitted[1] != key:
+            self._fitted = line, key, self._fit(mode, room, line, with_programs=with_programs)
         return self._fitted[2]
 
-    def _fit(self, mode: Mode, room: int, line: tuple[FunctionShown, ...]) -> tuple[FunctionShown, ...]:
+    def _fit(
+        self, mode: Mode, room: int, line: tuple[FunctionShown, ...], *, with_programs: bool
+    ) -> tuple[FunctionShown, ...]:
         if mode == "constrained":
             withheld = self._withheld if self.is_crowded else self._withheld | {"search_functions"}
+            withheld = withheld if with_programs else withheld | {RUN_PROGRAM}
             return tuple(function for function in line if function.name not in withheld)
         staying = {function.name: function.size for function in line}
         for name in self._leaving(staying, room):

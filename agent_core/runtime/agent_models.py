@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from agent_core.base.settings import ProgramsOffer
 from agent_core.model.reply import Mode, Model
 
 
@@ -15,6 +16,7 @@ class OpenedModel:
     table: str = ""
     endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
     """Asks its endpoint for the names of its models."""
+    programs: ProgramsOffer = "auto"
 
 
 OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
@@ -35,6 +37,7 @@ class AgentModels:
         self.window_warning = ""
         self.endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
         self.usual: Model | None = None
+        self.programs: ProgramsOffer = "auto"
         self._open = open_model
         self._release = release
         self._named = named
@@ -72,7 +75,7 @@ class AgentModels:
         await self.aclose()
         self.usual, self.line, self._opened_for = opened.model, opened.line, named
         self.window_warning = opened.model.window.warning(opened.model.name, opened.table)
-        self.endpoint_names = opened.endpoint_names
+        self.endpoint_names, self.programs = opened.endpoint_names, opened.programs
 
     async def other(self, name: str) -> Model:
         """Return the model that is asked alone, opened on first use.

@@ -74,7 +74,9 @@ class Done:
 
 
 class CallRecord:
-    """One call between its start and its answer."""
+    """One call between its start and its answer; `number` is that in its program, if one makes it."""
+
+    number = 0
 
     def __init__(self, call: Call, turn: Turn, clock: Clock, answer_chars: int) -> None:
         self._answer_chars = answer_chars
@@ -108,9 +110,9 @@ class CallRecord:
             self.heartbeat = style.take_heartbeat(arguments, parameters)
         return arguments
 
-    async def begin(self, version: str | None) -> None:
+    async def begin(self, version: str | None, *, reaches: bool = True) -> None:
         """Write that the call starts, with this version of its function, if that is not written yet; announce it. The
-        time until now does not count.
+        time until now does not count. One that `reaches` nothing can only compute.
         """
         if self.call.id not in self.turn.started:
             await self.turn.append([call_started(self.call, version)])

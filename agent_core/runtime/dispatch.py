@@ -244,7 +244,7 @@ class WorkspaceFunction:
         function, snapshot, turn, workshop = self.function, self.snapshot, record.turn, self.room.workshop
         lacks, was_refused = "", False
         watch = self.room.cage.debugging.watch(seat=turn.seat)
-        watch.recording.turn = turn.id
+        watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.interruption:
                 decision = await workshop.granting.during(record.approvals).permit(function, snapshot)
@@ -272,7 +272,7 @@ class WorkspaceFunction:
     ) -> tuple[CallOutcome, str, bool]:
         """Return the outcome of the call, what it may have lacked, and whether it was refused something."""
         turn, room = record.turn, self.room
-        await record.begin(self.version)
+        await record.begin(self.version, reaches=bool(permit.grants))
         record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
         granting = room.workshop.granting.during(record.approvals)
         requests = WorkerApi(

@@ -195,6 +195,10 @@ class ModelSession:
         """Choose the functions that the next step shows."""
         self._functions.choose(snapshot)
 
+    def withheld(self) -> frozenset[str]:
+        """Return the functions of the program that the agent does not have now."""
+        return self._functions.withheld()
+
     def offered(self, snapshot: Snapshot) -> Mapping[str, Function]:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
         return self._functions.offered(snapshot)

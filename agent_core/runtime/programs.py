@@ -8,7 +8,9 @@ from that journal. One that takes another way than before is ended.
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeGuard
 
@@ -33,10 +35,11 @@ from agent_core.functions.worker_api import arguments_text
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, TurnStore, Write
-from sandbox import CallEnded, Job, Patient, ProgramJob, Refused, RequestRefused, Returned
+from sandbox import CallEnded, Job, Killed, Outcome, Patient, ProgramJob, Refused, RequestRefused, Returned
 from sandbox.code import Code
+from sandbox.inside.programs import MOST_KEPT_ALL
 from sandbox.processes.debugging import CallHooks
-from sandbox.wire.foreign import read_json
+from sandbox.wire.foreign import Malformed, read_json
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import without_handler
 from sandbox.wire.values import decode, read
@@ -44,7 +47,7 @@ from sandbox.wire.values import decode, read
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
 from .dispatch import Dispatcher, WorkspaceFunction
 from .helper_calls import ABOUT_HELPERS
-from .turn import BEGAN, INNER_CALL, INNER_RESULT, KEPT, Turn, assistant, facts_entry, unwrapped
+from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, facts_entry, unwrapped
 
 MOST_CALLS: Final = 1_000
 """Inner calls of one program."""
@@ -52,6 +55,7 @@ _TOLD: Final = 12  # inner calls that an error lists
 _SHORT: Final = 100  # characters of a value in such a list
 _TEXT: Final = 2_000  # characters of an inner answer whose value is kept next to it
 _ROOM: Final = 512 << 10  # bytes of a reply for what is kept
+_BEYOND: Final = {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
 _CHANGES: Final = ("PlannedChange", "PlannedProgram", "PlannedMessage")
 _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
 _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
@@ -65,27 +69,15 @@ _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was
 
 @dataclass(frozen=True, slots=True)
 class InnerCall:
-    """One inner call as it was written ahead; `answer` is None if nobody saw its end."""
+    """One inner call as it was written ahead; `answer` is None if nobody saw its end.
+
+    One that `reaches` had a grant, or was given one while it ran, so that it may have had an effect.
+    """
 
     name: str
     arguments: str
+    reaches: bool
     answer: Mapping[str, Any] | None = None  # Any: what crosses: `value` or `failed`
-
-
-@dataclass(slots=True)
-class ProgramApprovals(Approvals):
-    """The questions of one program: what was approved for all of it, before it ran, is not asked again."""
-
-    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version
-    left: int = 0  # calls that it is approved for
-
-    async def ask(self, question: Question) -> Decision:
-        """Return a yes for this call if the program has it, else what the user answers."""
-        given = self.approved.get((question.function, question.version), NOTHING)
-        if not given.covers(question.missing) or self.left <= 0:
-            return await Approvals.ask(self, question)
-        self.left -= 1
-        return Decision("once", by="earlier")
 
 
 @dataclass(slots=True)
@@ -99,7 +91,8 @@ class ProgramRun:
     text: str  # the digest of its code
     began: float
     earlier: Mapping[int, InnerCall]
-    approvals: Approvals
+    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version, for all of it
+    left: int = 0  # calls that it is approved for
     calls: int = 0
     did: Receipt = field(default_factory=Receipt)
     told: list[str] = field(default_factory=list)
@@ -114,29 +107,60 @@ class ProgramRun:
         return self.record.turn
 
 
+@dataclass(slots=True)
+class ProgramApprovals(Approvals):
+    """The questions of a program, or of one of its calls: of which was approved for all of it, none is asked again.
+
+    A question has the same id whenever the program runs, so that an answer finds it after its process is gone.
+    """
+
+    run: ProgramRun = field(kw_only=True)
+    number: int = 0  # of the call, if it is one
+
+    @classmethod
+    def of(cls, run: ProgramRun, number: int = 0) -> "ProgramApprovals":
+        """Return the questions of a program, or of the call of this number."""
+        base = run.record.approvals
+        return cls(base.queue, base.turn, base.noes, run=run, number=number)
+
+    async def ask(self, question: Question) -> Decision:
+        """Return a yes for this call if the program has it, else what the user answers."""
+        run, decision = self.run, Decision("once", by="earlier")
+        given = run.approved.get((question.function, question.version), NOTHING)
+        if self.number and run.left > 0 and given.covers(question.missing):
+            run.left -= 1
+        else:
+            what = [question.function, question.version, question.moment, question.missing.to_json(), question.folder]
+            id = _digest(json.dumps([run.key, self.number, run.text, *what]))[:32]
+            decision = await Approvals.ask(self, replace(question, id=id))
+        if self.number and decision.answer != "no":
+            await run.turn.append([Entry(INNER_GIVEN, {"program": run.key, "ordinal": self.number})])
+        return decision
+
+
 class InnerRecord(CallRecord):
     """The record of one inner call: entries of the journal that are no part of the conversation."""
 
     def __init__(self, run: ProgramRun, number: int, call: Call, clock: Clock) -> None:
         super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
-        self._number = number
+        self.number = number
         self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: what crosses
 
     @property
     def key(self) -> str:
         """The name of this call, the same in each run of its program."""
-        return _digest(f"{self._run.key}:{self._number}")[:32]
+        return _digest(f"{self._run.key}:{self.number}")[:32]
 
     @property
     def approvals(self) -> Approvals:
-        """The questions of the program, which may have been answered before it ran."""
-        return self._run.approvals
+        """The questions of the call, which may have been answered before its program ran."""
+        return ProgramApprovals.of(self._run, self.number)
 
-    async def begin(self, version: str | None) -> None:
+    async def begin(self, version: str | None, *, reaches: bool = True) -> None:
         """Write that the call starts. The time until now does not count."""
-        where = {"id": self.call.id, "program": self._run.key, "ordinal": self._number}
-        what = {"name": self.call.name, "arguments": self.call.arguments, "version": version}
+        where = {"id": self.call.id, "program": self._run.key, "ordinal": self.number}
+        what = {"name": self.call.name, "arguments": self.call.arguments, "version": version, "reaches": reaches}
         await self.turn.append([Entry(INNER_CALL, {**where, **what})])
         self._began = self._clock.monotonic()
 
@@ -157,7 +181,7 @@ class InnerRecord(CallRecord):
         done = Receipt()
         for receipt in filter(None, (self.did, did)):
             done.add(receipt)
-        where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self._number, "name": self.call.name}
+        where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self.number, "name": self.call.name}
         what = {"outcome": word, "text": beginning(text, _TEXT) if "value" in detail else text, "detail": detail}
         answer = Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)})
         await self.turn.append([*([facts_entry(done.to_json())] if done else []), answer, *entries], writes=writes)
@@ -170,7 +194,7 @@ class InnerRecord(CallRecord):
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
         """Report the call as progress of its program, which has the one answer."""
-        self._run.record.tell_progress(self._number, None, one_line(self.call.name, 60))
+        self._run.record.tell_progress(self.number, None, one_line(self.call.name, 60))
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report nothing: the program's own progress is shown."""
@@ -218,20 +242,16 @@ class Programs:
         if found := problems(program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begun(record, snapshot, functions, program)
-        if refusal := await self._approve(run, program):
-            return await record.close(Refused(refusal), refusal)
-        work = ProgramJob(
-            plan.code, {name: _parameters(function) for name, function in functions.items()}, kept, run.began
-        )
-        limits = replace(self._cage.limits, result=self._cage.limits.result + _ROOM)
-        seed = int(run.key[:12], 16)
-        job = Job({"program": _MODULE}, "program", work, limits, handler=self._handler(run), around=CallHooks(seed))
+        requests = ProgramRequests(functions, lambda name, rows: _whole(self.answers(run, name, rows), run.turn))
+        job = _job(self._cage, plan.code, requests, run.key, run.began, kept)
         outcome: CallOutcome
         try:
             async with record.turn.interruption:
-                outcome = await self._cage.run(replace(job, on_output=record.tell_printed))
+                if refusal := await self._approve(run, program):
+                    return await record.close(Refused(refusal), refusal)
+                outcome = _sound(await self._cage.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
-            outcome = InterruptedCall()
+            outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # then it goes on elsewhere
         return await self._close(run, outcome, kept)
 
     @property
@@ -262,10 +282,10 @@ class Programs:
         turn, text, form = record.turn, _digest(program.code), _digest(program.form())
         before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
         key = self._again.pop(record.call.id, "") or await _cut_before(turn, before, text)
-        rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_RESULT)) if key else []
+        rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT)) if key else []
         rows = [row for row in rows if row.payload.get("program") == key and not row.is_imported]
         began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
-        run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows), record.approvals)
+        run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows))
         run.sealed = next((row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", ""))
         run.form, run.is_like = form, not key and any(row.payload.get("form") == form for row in before)
         await turn.append([_beginning(run)])
@@ -273,7 +293,7 @@ class Programs:
 
     async def _approve(self, run: ProgramRun, program: ProgramText) -> str:
         """Ask once for all that the functions of a program lack, and return why it may not run; empty if it may."""
-        granting = self._workshop.granting.during(run.record.approvals)
+        granting = self._workshop.granting.during(ProgramApprovals.of(run))
         lacking: dict[tuple[str, str], Grants] = {}
         says: list[str] = []
         calls = 0
@@ -301,12 +321,9 @@ class Programs:
                 run.record.stood += granting.stood
             run.sealed = text, granting.book.sealer.seal("program", text)
             await run.turn.append([_beginning(run)])
-        base = run.record.approvals
-        run.approvals = ProgramApprovals(base.queue, base.turn, base.noes, lacking, calls - len(run.earlier))
+        names = {name for name, _ in lacking}
+        run.approved, run.left = lacking, calls - sum(call.name in names for call in run.earlier.values())
         return ""
-
-    def _handler(self, run: ProgramRun) -> "_Requests":
-        return _Requests(self, run)
 
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers to calls of one function, in order; what only computes runs side by side."""
@@ -329,7 +346,7 @@ class Programs:
     async def _answer(self, run: ProgramRun, number: int, name: str, text: str) -> dict[str, Any]:
         """Return the answer to one inner call, from the journal if it has it."""
         if number > MOST_CALLS:
-            return {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
+            return _BEYOND
         earlier = run.earlier.get(number)
         if earlier is not None and (earlier.name, earlier.arguments) != (name, text):
             then, now = _shown(earlier.name, earlier.arguments), _shown(name, text)
@@ -339,7 +356,7 @@ class Programs:
             self._tell(run, number, name, text, dict(earlier.answer))
             return dict(earlier.answer)
         record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock)
-        if earlier is not None and not await self._only_computes(run, name):
+        if earlier is not None and earlier.reaches:
             await record.close(Unknown())
         else:
             await self._dispatcher.answer(record, run.snapshot)
@@ -348,8 +365,7 @@ class Programs:
 
     def _tell(self, run: ProgramRun, number: int, name: str, text: str, answer: Mapping[str, Any]) -> None:
         if len(run.told) < MOST_CALLS:
-            shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
-            run.told.append(f"{number}. {_shown(name, text)} → {one_line(shown, _SHORT)}")
+            run.told.append(_told(number, _shown(name, text), answer))
 
     async def _close(self, run: ProgramRun, outcome: CallOutcome, kept: Mapping[str, str]) -> Done:
         record, entries = run.record, list[Entry]()
@@ -357,23 +373,17 @@ class Programs:
         if run.deviation:
             said = f"The program took another way than before it was cut off: {run.deviation}. It was ended there."
             return await record.close(outcome, "\n".join([said, *self._facts(run)]))
-        if not (isinstance(outcome, Returned) and isinstance(outcome.value, dict)):
+        if not isinstance(outcome, Returned):
             text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
             return await record.close(outcome, "\n".join(filter(None, [again, text, *self._facts(run)])))
-        left = {str(name): str(value) for name, value in dict(outcome.value.get("kept", {})).items()}
-        value = outcome.value.get("value")
-        if outcome.value.get("is_shown"):
-            text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
-            text = answers.with_output(text, outcome.output)
-        else:
-            text = await aside(1, lambda: answers.answer(replace(outcome, value=value), MOST_CHARS))
-        seen = _noted(outcome.value.get("seen"))
+        value, left = outcome.value["value"], dict[str, str](outcome.value["kept"])
+        text, seen = await aside(1, _value_text, outcome), _noted(outcome.value["seen"])
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
         names = [f"{name} ({_size(left[name])})" if left[name][0] in "[{" else name for name in left]
         lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
         lines += [_LIKE] if run.is_like and run.calls > 1 else []
-        if dropped := [str(name) for name in outcome.value.get("dropped", ())]:
+        if dropped := outcome.value["dropped"]:
             lines.append(f"Not kept, as it is too large: {', '.join(dropped)}.")
         note = visible("\n".join(filter(None, [again, *lines])))
         text = record.noted(text, note) if note else text
@@ -385,19 +395,16 @@ class Programs:
         """Return what of a program that did not come to its end did happen."""
         outside = [phrase for fact, phrase in run.did.parts(_TOLD) if fact not in INSIDE]
         changed = f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
-        if not run.told:
-            return [f"It had made no calls. {changed}"]
-        more = [f"… and {len(run.told) - _TOLD} more"] if len(run.told) > _TOLD else []
-        head = f"It had made {len(run.told)} call{'' if len(run.told) == 1 else 's'}:"
-        return [head, *map(visible, run.told[:_TOLD]), *more, changed]
+        return [*_listed(run.told), changed]
 
 
 @dataclass(frozen=True, slots=True)
-class _Requests:
-    """The handler of a program's requests: it calls functions, and gets nothing else."""
+class ProgramRequests:
+    """The handler of a program's requests: it calls these functions, and gets nothing else."""
 
-    programs: Programs
-    run: ProgramRun
+    functions: Mapping[str, Function]
+    answers: Callable[[str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]]
+    """Answers calls of one function, a row of arguments each."""
 
     async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
         """Answer a request.
@@ -412,9 +419,91 @@ class _Requests:
             raise RequestRefused("the arguments of a call are given by their names")
         if len(rows) > MOST_CALLS:
             raise RequestRefused(f"a program may make {MOST_CALLS:,} calls, and these are {len(rows):,}")
-        if not isinstance(function, str) or function not in self.run.functions:
+        if not isinstance(function, str) or function not in self.functions:
             raise RequestRefused("the program does not name this function")
-        return Patient(_whole(self.programs.answers(self.run, function, rows), self.run.turn))
+        return Patient(self.answers(function, rows))
+
+
+async def run_apart(
+    cage: SandboxClient,
+    workshop: FunctionService,
+    code: str,
+    call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]],
+) -> tuple[str, bool]:
+    """Run a program outside of a turn, and return its answer, and whether it came to its end.
+
+    It has the workspace's functions, to which `call` returns the answers: `value` or `failed`. It is not asked for as a
+    whole, keeps nothing, and is not run again.
+    """
+    program, snapshot = ProgramText.of(code), workshop.registry.snapshot()
+    if not isinstance(program, ProgramText):
+        return _not_run([program]), False
+    functions = {name: snapshot.functions[name] for name in program.free if name in snapshot.functions}
+    if found := problems(program, functions, snapshot.functions, (), cage.settings.packages, ()):
+        return _not_run(found), False
+    told: list[str] = []
+
+    async def answer(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        if len(told) >= MOST_CALLS:
+            return _BEYOND
+        given = await call(name, row)
+        told.append(_told(len(told) + 1, _shown(name, arguments_text(dict(row))), given))
+        return given
+
+    async def answers_of(name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [await answer(name, row) for row in rows]
+
+    key = secrets.token_hex(16)
+    outcome = _sound(await cage.run(_job(cage, code, ProgramRequests(functions, answers_of), key, time.time(), {})))
+    if isinstance(outcome, Returned):
+        return await aside(1, _value_text, outcome), True
+    text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
+    return "\n".join([text, *_listed(told)]), False
+
+
+def _job(
+    cage: SandboxClient, code: str, requests: ProgramRequests, key: str, began: float, kept: Mapping[str, str]
+) -> Job[ProgramJob]:
+    """Return the job of a program, whose randomness is that of its key."""
+    parameters = {name: [*function.parameters.get("properties", {})] for name, function in requests.functions.items()}
+    limits = replace(cage.limits, result=cage.limits.result + _ROOM)
+    work = ProgramJob(code, parameters, kept, began)
+    around = CallHooks(int(key[:12], 16))
+    return Job({"program": _MODULE}, "program", work, limits, handler=requests, around=around)
+
+
+def _sound(outcome: Outcome) -> Outcome:
+    """Return the outcome of a program, whose reply may be one that it wrote itself: then it has none."""
+    if isinstance(outcome, Returned) and not _is_reply(outcome.value):
+        reason = "its reply is none that a program gives"
+        return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
+    return outcome
+
+
+def _is_reply(value: object) -> bool:
+    match value:
+        case {"value": _, "is_shown": bool(), "kept": dict(kept), "dropped": list(dropped), "seen": dict()}:
+            texts = [*kept.values()]
+            are_texts = all(isinstance(text, str) for text in (*kept, *texts, *dropped))
+            return are_texts and sum(map(len, texts)) <= MOST_KEPT_ALL and all(map(_is_json, texts))
+    return False
+
+
+def _is_json(text: str) -> bool:
+    try:
+        read_json(text)
+    except Malformed:
+        return False
+    return True
+
+
+def _value_text(outcome: Returned) -> str:
+    """Return what a program that came to its end says."""
+    value = outcome.value["value"]
+    if not outcome.value["is_shown"]:
+        return answers.answer(replace(outcome, value=value), MOST_CHARS)
+    text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
+    return answers.with_output(text, outcome.output)
 
 
 async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict[str, Any]]:
@@ -495,7 +584,13 @@ def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
 def _noted(seen: object) -> dict[str, list[list[str]]]:
     """Return the calls that a worker says to have seen, as far as they have the known shape."""
     rows = seen.items() if isinstance(seen, dict) else ()
-    return {str(name): [[str(text) for text in call[:2]] for call in calls if len(call) == 2] for name, calls in rows}
+    noted: dict[str, list[list[str]]] = {}
+    for name, calls in rows:
+        for call in calls if isinstance(calls, list) else ():
+            match call:
+                case [str(), str()]:
+                    noted.setdefault(str(name), []).append(call)
+    return noted
 
 
 def _is_own(callee: object) -> TypeGuard[WorkspaceFunction]:
@@ -514,7 +609,11 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
     for row in rows:
         payload = row.payload
         if row.kind == INNER_CALL:
-            calls[int(payload["ordinal"])] = InnerCall(str(payload["name"]), str(payload["arguments"]))
+            reaches = bool(payload.get("reaches", True))
+            calls[int(payload["ordinal"])] = InnerCall(str(payload["name"]), str(payload["arguments"]), reaches)
+        elif row.kind == INNER_GIVEN and int(payload["ordinal"]) in calls:
+            number = int(payload["ordinal"])
+            calls[number] = replace(calls[number], reaches=True)
         elif row.kind == INNER_RESULT and int(payload["ordinal"]) in calls:
             number = int(payload["ordinal"])
             calls[number] = replace(calls[number], answer=_stored(payload))
@@ -529,13 +628,21 @@ def _stored(payload: Mapping[str, Any]) -> dict[str, Any] | None:
     return None if payload["outcome"] == "interrupted" else {"failed": str(payload["text"])}
 
 
-def _parameters(function: Function) -> list[str]:
-    return list(function.parameters.get("properties", {}))
-
-
 def _shown(name: str, arguments: str) -> str:
     given = ", ".join(f"{name}={value!r}" for name, value in read_json(arguments).items())
     return f"{name}({one_line(given, _SHORT)})"
+
+
+def _told(number: int, call: str, answer: Mapping[str, Any]) -> str:
+    shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
+    return f"{number}. {call} → {one_line(shown, _SHORT)}"
+
+
+def _listed(calls: Sequence[str]) -> list[str]:
+    """Return the first of the calls that a program had made."""
+    head = f"It had made {len(calls) or 'no'} call{'' if len(calls) == 1 else 's'}{':' if calls else '.'}"
+    more = [f"… and {len(calls) - _TOLD} more"] if len(calls) > _TOLD else []
+    return [head, *map(visible, calls[:_TOLD]), *more]
 
 
 def _size(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agent_core.base.settings import Settings
-from agent_core.context import BYTES_PER_TOKEN, INSTRUCTIONS, Shown, function_room, size_of
+from agent_core.context import BYTES_PER_TOKEN, INSTRUCTIONS, RUN_PROGRAM, Shown, function_room, size_of
 from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.model.reply import Mode
 from agent_core.model.request import FunctionShown
@@ -49,8 +49,13 @@ class StepFunctions:
     def choose(self, snapshot: Snapshot) -> None:
         """Choose the functions that the next step shows."""
         own = self._own_set.names if self._own_set else frozenset[str]()
-        self.shown.withhold(self._colleagues.withheld() if self._colleagues else frozenset())
+        self.shown.withhold(self.withheld())
         self.shown.choose(self.offered(snapshot), own | self._offers.kept(snapshot) if self._offers else own)
+
+    def withheld(self) -> frozenset[str]:
+        """Return the functions of the program that the agent does not have now."""
+        withheld = self._colleagues.withheld() if self._colleagues else frozenset[str]()
+        return withheld | {RUN_PROGRAM} if self._models.programs == "off" else withheld
 
     def offered(self, snapshot: Snapshot) -> Mapping[str, Function]:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
@@ -112,7 +117,7 @@ class StepFunctions:
             return self._style.shown(self.shown.line, mode)
         room = self._whole_room() - size_of(self._lent)
         line = self._style.shown(self.shown.line, mode)
-        shown = self.shown.fitting(mode, room, line)
+        shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
         if self._sized[0] is not shown:
             self._sized = shown, size_of(shown)
         # Where not even those fit that always stay, the model hears of all, and changes to the mode that needs few.

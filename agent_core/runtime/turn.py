@@ -6,7 +6,7 @@ Every entry is on disk before anybody is notified of it, and the history in memo
 import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -24,8 +24,8 @@ from agent_core.functions.debug import DebuggerSeat
 from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.request import FunctionShown
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.validation import NotJson, read_object
 from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
-from sandbox.wire.foreign import Malformed, read_json
 
 from . import identity
 from .account import Account
@@ -50,9 +50,13 @@ BEGAN: Final = "program"
 `text`, the time of day `at` which it first ran, and what the user approved, `sealed`.
 """
 INNER_CALL: Final = "inner_call"
-"""The kind of an entry that says that a program's call starts: `program`, `ordinal`, `name`, `arguments`, `version`."""
+"""The kind of an entry that says that a program's call starts: `program`, `ordinal`, `name`, `arguments`, `version`,
+and whether it `reaches` more than a value.
+"""
 INNER_RESULT: Final = "inner_result"
 """The kind of an entry with the answer to it."""
+INNER_GIVEN: Final = "inner_given"
+"""The kind of an entry that says that a call got what it did not have when it started: `program`, `ordinal`."""
 KEPT: Final = "kept"
 """The kind of an entry with the names that programs keep, and their `values` as JSON."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
@@ -469,12 +473,15 @@ def unwrapped(call: Call) -> Call:
     if call.name != CALLER:
         return call
     try:
-        wanted = read_json(call.arguments)
-    except Malformed:
+        wanted = read_object(call.arguments)
+    except NotJson:
         return call
-    if not isinstance(wanted, dict) or not isinstance(name := wanted.get("name"), str) or name == CALLER:
+    if not isinstance(name := wanted.get("name"), str) or name == CALLER:
         return call
     arguments = wanted.get("arguments") or {}
+    if isinstance(arguments, str) and HEARTBEAT in wanted:
+        with suppress(NotJson):  # then the text says itself what is wrong with it
+            arguments = read_object(arguments)
     if isinstance(arguments, dict):
         if HEARTBEAT in wanted:
             arguments = {HEARTBEAT: wanted[HEARTBEAT], **arguments}

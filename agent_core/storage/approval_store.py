@@ -57,7 +57,7 @@ class ApprovalStore(Subject, Protocol):
     """The approvals of a user, and the questions to them. The first answer to a question counts, whoever gives it."""
 
     async def ask_user(self, row: QuestionRow) -> None:
-        """Store a question, with the time of now."""
+        """Store a question, with the time of now. One of this id that a person has answered keeps its answer."""
 
     async def pending_questions(self) -> list[QuestionRow]:
         """Return the questions that nobody has answered, oldest first."""

@@ -186,11 +186,11 @@ class _AgentParts:
         """Return the foreign functions that the agent may call."""
         return ForeignSelection(self.deps.foreign, lambda: self.colleagues.profile.functions)
 
-    def dispatcher(self, host: Mapping[str, HostFunction], programs: Programs) -> Dispatcher:
+    def dispatcher(self, host: Mapping[str, HostFunction], asker: ModelSession, programs: Programs) -> Dispatcher:
         """Return what runs the calls of a turn, those of `programs` too."""
         deps, turn = self.deps, self.deps.settings.turn
         sources = (
-            HostFunctions(host, deps.workshop, self.colleagues.withheld, programs),
+            HostFunctions(host, deps.workshop, asker.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(memory_of, deps)).run),
             WorkspaceFunctions(deps.cage, deps.workshop, turn.parallel, self.memory.blocks, self.name),
             ForeignFunctions(self.foreign()),
@@ -208,7 +208,7 @@ class _AgentParts:
         sees = FunctionSight(lambda: self.colleagues.profile.functions, lambda: self.session.own_set.names).of
         most_steps = self.deps.settings.turn.max_steps
         programs = Programs(self.deps.cage, workshop, self.deps.clock)
-        dispatcher = self.dispatcher(host, programs)
+        dispatcher = self.dispatcher(host, asker, programs)
         return AgentLoop(asker, dispatcher, workshop, most_steps, self.memory, sees=sees, programs=programs)
 
 

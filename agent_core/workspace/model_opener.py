@@ -64,7 +64,7 @@ class ModelOpener:
         table = name if name and (name in usual.models or name != usual.model.name) else ""
         model = await open_model(chosen, settings.model, found_out=found_out)
         names = partial(endpoint_names, chosen) if chosen.kind == "endpoint" else None
-        return OpenedModel(model, chosen.why, table, names)
+        return OpenedModel(model, chosen.why, table, names, settings.model.programs)
 
     async def choose(self, settings: ModelSettings) -> DiscoveredModel:
         """Return the model that these settings mean here."""

@@ -5,7 +5,7 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext, suppress
 from functools import partial
@@ -39,6 +39,7 @@ from agent_core.registry.watch import Watcher
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.helper_calls import PREFIX
+from agent_core.runtime.programs import run_apart
 from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, DropAgent, Store, prepare_state_dir
 from sandbox import OneWall, Sandbox
 
@@ -372,6 +373,12 @@ class Workspace:
         """
         if not await self._store.answer_question(question, decision.to_json()):
             raise UsageError(f"No question {question} is pending: it was answered, or its turn has ended.")
+
+    async def run_program(
+        self, code: str, call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+    ) -> tuple[str, bool]:
+        """Run a program that is part of no conversation; see `run_apart`."""
+        return await run_apart(self._cage, self.workshop, code, call)
 
     @staticmethod
     async def answered_by_id(question: Question) -> Decision:

@@ -1,6 +1,7 @@
 """One setting's run of every row, or of some: `python -m tests.attacks.session full [rows]` prints what each reached.
 
-With `--ahead` the rows run while a package is imported ahead (`ahead.py`), and not in a call.
+With `--ahead` the rows run while a package is imported ahead (`ahead.py`), with `--programs` each as a program that a
+model wrote, and not in a call.
 
 Whoever starts it is the user it runs as. Each row has a world of its own, so several run at once.
 """
@@ -17,12 +18,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sandbox import Code, FunctionCall, Job, Limits, Outcome, Raised, Returned, Sandbox, SandboxUnavailable, TimedOut
+from sandbox import (
+    Code,
+    FunctionCall,
+    Job,
+    Limits,
+    Outcome,
+    ProgramJob,
+    Raised,
+    Returned,
+    Sandbox,
+    SandboxUnavailable,
+    TimedOut,
+)
 from sandbox.confine.plan import ZygotePlan
+from sandbox.processes.debugging import CallHooks
 from sandbox.processes.pool import Pool
 from sandbox.processes.startup import LEVELS, Level, StartedLevel, plan_at, plan_for, try_level, without_root
 from tests.attacks import ahead
-from tests.attacks.rows import MISTAKES, Row, code, modules, rows
+from tests.attacks.rows import FAMILIES, MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
 
 # Enough for an honest call; what never returns is stopped much earlier.
@@ -31,6 +45,27 @@ _SHORT: Final = replace(LIMITS, wall_s=0.4)
 _ALONE: Final = ("disk", "memory")  # what others would have to wait for
 _AT_ONCE: Final = 4
 _AFTER: Final = "from functions.hand import state\n\ndef after() -> dict:\n    return state()\n"
+_ASKED: Final = {"look": ["at", "has"], "touch": [], "progress": []}  # what a program may call, as a row calls it
+_PROGRAM: Final = """
+import json, sys, types
+sys.modules["functions"] = functions = types.ModuleType("functions")
+functions.__path__ = []
+sys.modules["functions.hand"] = hand = types.ModuleType("functions.hand")
+exec({hand!r}, vars(hand))
+
+class Context:
+    _channel = look._channel
+
+    def call(self, name, **arguments):
+        return {{"look": look, "touch": touch, "progress": progress}}[name](**arguments)
+
+    def progress(self, *_arguments):
+        progress()
+
+asked = types.ModuleType("asked")
+exec({family!r}, vars(asked))
+vars(asked)[{name!r}](Context(), json.loads({world!r}))
+"""
 _NOT_THERE: Final = ("AttributeError", "NameError", "TypeError")
 _NEIGHBOUR: Final = """
 import time
@@ -94,17 +129,39 @@ async def sandbox_without(*layers: str) -> AsyncIterator[tuple[Sandbox, Pool]]:
 
 async def attack(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS) -> dict[str, str]:
     """What one row reached; a host that falls over is the worst of it."""
+    work = FunctionCall(row.name, {"world": there.told})
+    return await _reached(sandbox, there, row, Job(modules(), row.family, work, limits=limits, handler=there.ask))
+
+
+async def attack_by_program(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS) -> dict[str, str]:
+    """What one row reached as a program. What its value is as text, because it is no JSON, is no answer."""
+    texts = {name: (FAMILIES / f"{name}.py").read_text() for name in ("hand", row.family)}
+    text = _PROGRAM.format(hand=texts["hand"], family=texts[row.family], name=row.name, world=json.dumps(there.told))
+
+    async def ask(name: str, arguments: dict[str, Any], /) -> Any:
+        if name != "inner":
+            return await there.ask(name, arguments)
+        function, given = str(arguments.get("function")), [*arguments.get("rows", ())]
+        for values in given:
+            await there.ask("call", {"function": function, "arguments": values})
+        return [{"value": None} for _ in given]
+
+    work = ProgramJob(text, _ASKED, {}, 1e9)
+    empty, around = {"program": code("program", "")}, CallHooks(1)
+    return await _reached(sandbox, there, row, Job(empty, "program", work, limits=limits, handler=ask, around=around))
+
+
+async def _reached(sandbox: Sandbox, there: World, row: Row, job: "Job[Any]") -> dict[str, str]:
     neighbour = asyncio.ensure_future(_keep(sandbox, there, row))
     await asyncio.sleep(0.3 if "neighbours" in row.remark else 0)
     try:
-        outcome = await sandbox.run(
-            Job(modules(), row.family, FunctionCall(row.name, {"world": there.told}), limits=limits, handler=there.ask)
-        )
+        outcome = await sandbox.run(job)
     except Exception as error:  # noqa: BLE001 - what else a host does with a hostile call is what is looked for
         return {row.seen: f"the host fell over: {error!r}"}
     finally:
         await neighbour
-    return there.breaches(outcome) | _by_outcome(row, outcome, there)
+    is_text = isinstance(outcome, Returned) and "'is_shown': True" in repr(outcome.value)
+    return there.breaches(outcome) | ({} if is_text else _by_outcome(row, outcome, there))
 
 
 async def _keep(sandbox: Sandbox, there: World, row: Row) -> None:
@@ -140,10 +197,11 @@ async def state_after(sandbox: Sandbox) -> Any:
     return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
 
-async def run(level: Level, labels: Collection[str], *, while_importing: bool = False) -> dict[str, dict[str, str]]:
-    """The breaches of these rows, or of all, in calls or while a package is imported."""
+async def run(level: Level, labels: Collection[str], carrier: str = "") -> dict[str, dict[str, str]]:
+    """The breaches of these rows, or of all, in calls, while a package is imported (`ahead`) or in `programs`."""
+    act = {"": attack, "ahead": ahead.strike, "programs": attack_by_program}[carrier]
     wanted = [row for row in rows() if not labels or row.label in labels]
-    wanted = [row for row in wanted if not (while_importing and row.not_ahead)]
+    wanted = [row for row in wanted if not (carrier == "ahead" and row.not_ahead)]
     async with sandbox_at(level) as found:
         if isinstance(found, str):
             return {"": {"missing": found}}
@@ -154,7 +212,6 @@ async def run(level: Level, labels: Collection[str], *, while_importing: bool = 
         async def one(row: Row) -> dict[str, str]:
             async with room:
                 with world(level, pool, starts=row.seen == "process") as there:
-                    act = ahead.strike if while_importing else attack
                     reached = await act(sandbox, there, row, limits_of(row))
             after = await state_after(sandbox)
             return reached if after == fresh else reached | {"next": f"the next call finds {after}"[:600]}
@@ -178,4 +235,5 @@ if __name__ == "__main__":
     heed_signals()
     level: Level = next(each for each in (*LEVELS, "portable") if each == sys.argv[1])
     labels = [word for word in sys.argv[2:] if not word.startswith("-")]
-    print(json.dumps(asyncio.run(run(level, labels, while_importing="--ahead" in sys.argv))))
+    carrier = next((word[2:] for word in sys.argv if word in ("--ahead", "--programs")), "")
+    print(json.dumps(asyncio.run(run(level, labels, carrier))))

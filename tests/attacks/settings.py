@@ -17,11 +17,12 @@ Results = dict[str, dict[str, str]]
 
 
 class Setting(NamedTuple):
-    """Where rows run: in calls, or ahead of them while a package is imported."""
+    """Where rows run: in calls, ahead of them while a package is imported, or as programs."""
 
     level: str
     user: str
     ahead: bool = False
+    programs: bool = False
 
     def rows(self) -> list[Row]:
         """The rows that run there."""
@@ -35,6 +36,7 @@ SETTINGS: Final = [Setting(level, user) for level in LEVELS for user in ("root",
 PORTABLE: Final = Setting("portable", "root" if os.geteuid() == 0 else "ordinary user")
 CALLS: Final = [*SETTINGS, PORTABLE]
 AHEAD: Final = [setting._replace(ahead=True) for setting in SETTINGS]
+PROGRAMS: Final = [setting._replace(programs=True) for setting in CALLS]
 _NOBODY: Final = "65534"
 
 
@@ -47,7 +49,7 @@ def results(setting: Setting, *labels: str) -> Results:
     as_whom = _as_ordinary_user() if setting.user != "root" else [sys.executable]
     if setting.user == "root" and os.geteuid() != 0:
         raise Unable("the tests do not run as root")
-    when = ["--ahead"] if setting.ahead else []
+    when = ["--ahead"] if setting.ahead else ["--programs"] if setting.programs else []
     done = subprocess.run(
         [*as_whom, "-B", "-m", "tests.attacks.session", setting.level, *when, *labels],
         capture_output=True,

@@ -1,4 +1,6 @@
-"""Every row at both levels, as root and as an ordinary user, in calls and at import time; and without its layers."""
+"""Every row at both levels, as root and as an ordinary user, in calls, in programs and at import time; and without its
+layers.
+"""
 
 import os
 from collections import Counter
@@ -7,7 +9,7 @@ import pytest
 
 from tests.attacks.control import in_jail
 from tests.attacks.rows import APART, HOST, KINDS, SANDBOX, Row, rows
-from tests.attacks.settings import AHEAD, CALLS, Setting, Unable, leaks, results
+from tests.attacks.settings import AHEAD, CALLS, PROGRAMS, Setting, Unable, leaks, results
 from tests.attacks.table import counts_in_the_page, counts_of_the_rows
 from tests.kit.levels import NO_LEVEL, require_landlock, require_namespaces
 
@@ -16,7 +18,8 @@ SAMPLE = [row.label for row in PROVABLE[:: len(PROVABLE) // 24]]
 
 
 def _named(setting: Setting) -> str:
-    return f"{setting.level}-{setting.user}{'-at-import-time' if setting.ahead else ''}"
+    carrier = "-at-import-time" if setting.ahead else "-in-programs" if setting.programs else ""
+    return f"{setting.level}-{setting.user}{carrier}"
 
 
 WHOEVER = "root" if os.geteuid() == 0 else "ordinary user"
@@ -28,16 +31,17 @@ _NOT_THERE = {"channel.forge_ones_own_result"}  # at level `portable`, where no 
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("setting", [*CALLS, *AHEAD], ids=_named)
+@pytest.mark.parametrize("setting", [*CALLS, *AHEAD, *PROGRAMS], ids=_named)
 def test_nothing_gets_out_but_what_is_named(setting: Setting) -> None:
-    at, step = (AHEAD.index(setting), SPARSE_AHEAD) if setting.ahead else (CALLS.index(setting), SPARSE)
+    calls = [*CALLS, *PROGRAMS]
+    at, step = (AHEAD.index(setting), SPARSE_AHEAD) if setting.ahead else (calls.index(setting), SPARSE)
     step = USUAL if setting == Setting("full", WHOEVER) else step
     _assert_contained(setting, [row.label for row in setting.rows()[at::step]])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("setting", [*CALLS, *AHEAD], ids=_named)
+@pytest.mark.parametrize("setting", [*CALLS, *AHEAD, *PROGRAMS], ids=_named)
 def test_nothing_gets_out_in_any_setting_but_what_is_named(setting: Setting) -> None:
     _assert_contained(setting, [])
 

@@ -43,7 +43,7 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
     assert told.endswith("Nothing was changed outside.")
     assert lines(desk.workspace.root) == []
     names = desk.workspace.workshop.names()
-    assert {*names} == {"count_vowels", "note", "key_of"}
+    assert {*names} == {"count_vowels", "note", "key_of", "keep"}
     records = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call",))
     assert {row.payload["name"] for row in records} == {"count_vowels"}
 
@@ -69,3 +69,27 @@ async def test_a_yes_to_one_text_is_no_yes_to_another(at_desk: OpenDesk, tmp_pat
     _, desk = await ran(at_desk, "note('x')", "note('x')\nnote('y')", person=person)
     assert len(person.asked) == 2
     assert lines(desk.workspace.root) == ["x", "x", "y"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "42",
+        "[1]",
+        "{'kept': 1}",
+        "{'value': 1, 'is_shown': False, 'kept': {'rows': ''}, 'dropped': [], 'seen': {}}",
+        "{'value': 1, 'is_shown': False, 'kept': {'rows': '[1'}, 'dropped': [], 'seen': {}}",
+        "{'value': 1, 'is_shown': False, 'kept': {'rows': '[1]'}, 'dropped': 3, 'seen': {}}",
+        "{'value': 1, 'is_shown': False, 'kept': {'rows': '1' * 300_000}, 'dropped': [], 'seen': {}}",
+        "{'is_shown': False, 'kept': {}, 'dropped': [], 'seen': {}}",
+    ],
+)
+async def test_a_forged_reply_is_no_answer_and_keeps_nothing(at_desk: OpenDesk, forged: str) -> None:
+    code = "import sys\nreal = sys.modules['sandbox.inside.programs']\ntrue = real.encode\n"
+    code += (
+        f"real.encode = lambda value, *more: true({forged}, *more) if 'seen' in str(value) else true(value, *more)\n1"
+    )
+    told, desk = await ran(at_desk, code, "count_vowels('aha')")
+    assert "its reply is none that a program gives" in told[0]
+    assert told[1] == "2"
+    assert await desk.workspace.store.history(desk.agent.name, kinds=("kept",)) == []

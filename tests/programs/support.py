@@ -29,7 +29,18 @@ def key_of(self, text: str) -> str:
     """
     return self.call_key
 '''
-FILES = {"letters.py": VOWELS, "notes.py": NOTES, "keys.py": KEYS}
+KEEP = '''\
+def keep(path: str, text: str) -> int:
+    """Add a line to a file, and say how many characters it has.
+
+    Args:
+        path: The file.
+        text: The line.
+    """
+    with open(path, "a") as file:
+        return file.write(text + "\\n")
+'''
+FILES = {"letters.py": VOWELS, "notes.py": NOTES, "keys.py": KEYS, "keeping.py": KEEP}
 
 
 @dataclass
@@ -70,7 +81,7 @@ async def ran(at_desk: OpenDesk, *programs: str, person: Approver | None = None)
     return told, desk
 
 
-def lines(root: Path) -> list[str]:
-    """The lines that `note` has written."""
-    file = root / "out" / "notes.txt"
+def lines(root: Path, name: str = "notes.txt") -> list[str]:
+    """The lines that `note` has written, or those of another file."""
+    file = root / "out" / name
     return file.read_text("utf-8").splitlines() if file.exists() else []

@@ -1,10 +1,15 @@
 """A program calls functions by name: its value, what it printed, what is wrong with it, and what it leaves behind."""
 
+import json
+
 import pytest
 
+from agent_core.base.events import Event
 from tests.conftest import OpenDesk
+from tests.kit.desk import answers, ended
+from tests.kit.program import knapper
 
-from .support import Person, lines, ran
+from .support import Person, lines, ran, ready
 
 
 @pytest.mark.parametrize(
@@ -57,7 +62,7 @@ async def test_all_that_is_wrong_is_told_before_anything_runs(at_desk: OpenDesk,
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        pytest.param("import os\nwhile True:\n    os.fork()", "Operation not permitted", id="forks"),
+        pytest.param("import os\nwhile True:\n    os.fork()", "in <module>: `os.fork()`", id="forks"),
         pytest.param("def f():\n    f()\nf()", "RecursionError", id="calls-itself"),
         pytest.param(
             "for i in range(1_001):\n    r = count_vowels('a')", "1,000 calls, and this is one more", id="many"
@@ -101,3 +106,56 @@ async def test_inner_calls_are_recorded_and_count_for_standing(at_desk: OpenDesk
         ("inner_call", 2),
         ("inner_result", 2),
     ]
+
+
+async def test_calls_show_says_which_call_of_its_program_one_was(at_desk: OpenDesk) -> None:
+    _, desk = await ran(at_desk, "count_vowels('aha')\ncount_vowels('queue')")
+    root = desk.workspace.root
+    shown = [knapper("calls", "show", str(number), cwd=root).stdout for number in (1, 2)]
+    assert [f"call {number} of a program" in text for number, text in zip((1, 2), shown, strict=True)] == [True, True]
+    listed = json.loads(knapper("calls", "list", "count_vowels", "--json", cwd=root).stdout)
+    assert sorted(row["number_in_program"] for row in listed) == [1, 2]
+
+
+async def test_names_are_gone_with_a_new_conversation(at_desk: OpenDesk) -> None:
+    desk = await ready(at_desk, "rows = [1, 2]", "rows")
+    await desk.say("Go.")
+    await desk.agent.begin_anew()
+    (told,) = answers(await desk.say("Go."))
+    assert "there is no `rows`" in told
+
+
+async def test_what_is_forgotten_is_in_no_name_and_no_record_of_a_program(at_desk: OpenDesk) -> None:
+    secret = "Zanzibarquist"
+    desk = await ready(at_desk, f"friend = 'Anna {secret}'\nrows = [count_vowels(friend), 2]", "[friend, rows]")
+    await desk.say("Go.")
+    root = desk.workspace.root
+    await desk.agent.aclose()
+    assert knapper("memory", "forget", secret, "-y", cwd=root).returncode == 0
+    agent = await desk.workspace.agent()
+    events = [event async for event in agent.turn("Go.")]
+    assert '"Anna [forgotten]"' in answers(events)[0]
+    files = [path for path in (root / ".knapper").rglob("*") if path.is_file()]
+    assert [path.name for path in files if secret.encode() in path.read_bytes()] == []
+
+
+async def test_a_program_that_never_ends_is_stopped_and_says_what_it_had_called(at_desk: OpenDesk) -> None:
+    desk = await ready(at_desk, "count_vowels('aha')\nwhile True:\n    pass")
+    (told,) = answers(await desk.say("Go."))
+    assert "Stopped after" in told
+    assert "1. count_vowels(text='aha') → 2" in told
+
+
+async def test_a_program_that_is_interrupted_is_over_and_says_so(at_desk: OpenDesk) -> None:
+    desk = await ready(at_desk, "note('a')\nimport time\ntime.sleep(600)\nnote('b')", person=Person())
+    events = list[Event]()
+    async for event in desk.agent.turn("Go."):
+        events.append(event)
+        if event.type == "progress":
+            await desk.agent.interrupt()
+    assert ended(events).reason == "interrupted"
+    (told,) = answers(events)
+    assert ended(await desk.say("Go on.")).reply == "Done."
+    assert "stopped this call" in told
+    assert "1. note(text='a') → 1" in told
+    assert lines(desk.workspace.root) == ["a"]

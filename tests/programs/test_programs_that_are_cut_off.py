@@ -3,21 +3,37 @@
 import asyncio
 import json
 import random
+from collections import Counter
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_core import Decision, Question
+from agent_core.base.clock import Clock
 from agent_core.runtime.session import GO_ON
+from agent_core.storage import Entry, open_store
 from agent_core.workspace.workspace import Workspace
+from sandbox.wire.values import read
 from tests.kit import Ask, Repeat, Say, Script, ScriptedModel, Wanted, scripted
 from tests.kit.crash import Worker, kill_after
+from tests.kit.drawing import sampled
 
 from .support import lay_out, lines
 
-TEXTS = [f"t{number}" for number in range(12)]
-CODE = f"seen = [(note(text), count_vowels(text)) for text in {TEXTS}]\nseen[-1][0]"
+TEXTS = [f"t{number}" for number in range(6)]
+CODE = f"""
+import random, time
+seen = []
+for text in {TEXTS}:
+    line = f"{{text}} {{random.random()}} {{time.time()}}"
+    seen.append([note(line), each(count_vowels, [text, 'a' + text]), key_of(text)])
+seen
+"""
+CALLS = 4 * len(TEXTS)
+KILLS = range(200)
 
 
 def take_turn(argument: str, reports: Connection) -> None:
@@ -55,20 +71,58 @@ def program() -> Script:
     return [Ask(Wanted("run_program", {"code": CODE})), Repeat(Say("Done."))]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_every_inner_call_is_made_once_and_every_answer_is_used(tmp_path: Path, seed: int) -> None:
+async def journal(root: Path) -> list[Entry]:
+    """What the agent of a workspace has on disk of its programs."""
+    async with open_store(str(root / ".knapper" / "state.db"), clock=Clock()) as store:
+        return await store.history("main", kinds=("inner_call", "inner_result", "result"), with_removed=True)
+
+
+def of_calls(entries: Sequence[Entry], kind: str) -> dict[int, dict[str, Any]]:
+    """The entries of one kind, by the number of their call; it is there once, or it only computes."""
+    rows: dict[int, dict[str, Any]] = {}
+    for entry in entries:
+        if entry.kind == kind:
+            number = entry.payload["ordinal"]
+            assert number not in rows or entry.payload["name"] != "note", entry.payload
+            rows[number] = entry.payload
+    return rows
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", sampled(KILLS, 17))
+async def test_each_inner_call_is_made_once_and_each_that_was_answered_is_used(tmp_path: Path, seed: int) -> None:
+    """Killed within 15 ms of the start of the program, or of the answer to one of its calls."""
     lay_out(tmp_path)
-    chance = random.Random(seed)
+    chance, after = random.Random(seed), seed % (CALLS + 1)
     with scripted(program()) as model:
         first = turn(tmp_path, model, "Go.")
         while '"type": "call"' not in first.next_report():
             pass
-        kill_after(first, chance.uniform(0.0, 0.4))
+        for _ in range(after):
+            while '"type": "progress"' not in first.next_report():
+                pass
+        kill_after(first, chance.uniform(0.0, 0.015))
+        before = await journal(tmp_path)
         told = ended(turn(tmp_path, model, GO_ON))
+        entries = await journal(tmp_path)
+    begun, answered = of_calls(before, "inner_call"), of_calls(before, "inner_result")
+    lost = [number for number, call in begun.items() if number not in answered and call["reaches"]]
+    results = of_calls(entries, "inner_result")
+    assert {number: results[number] for number in answered} == answered
+    made = Counter(entry.payload["ordinal"] for entry in entries if entry.kind == "inner_call")
+    assert [number for number in answered if made[number] != 1] == []
     written = lines(tmp_path)
-    assert len(written) == len(set(written))
-    assert written == TEXTS[: len(written)]
-    assert not told or "12" in told[0] or "whether it took effect is unknown" in told[0], told
+    notes = [call["arguments"] for call in of_calls(entries, "inner_call").values() if call["name"] == "note"]
+    assert written == [json.loads(text)["text"] for text in notes][: len(written)]
+    assert len(notes) - len(written) <= len(lost)
+    if any(entry.kind == "result" for entry in before):  # it had come to its end
+        assert told == []
+    elif lost:
+        assert "whether it took effect is unknown" in told[0], told
+    else:
+        assert [len(written), len(results)] == [len(TEXTS), CALLS], told
+        keys = [results[number]["detail"]["value"] for number in range(4, CALLS + 1, 4)]
+        assert [key for key in keys if json.dumps(read(key)) not in told[0]] == []
 
 
 async def test_what_takes_another_way_than_before_is_ended_and_says_where(tmp_path: Path) -> None:

@@ -146,8 +146,9 @@ async def test_a_call_by_call_function_keeps_the_functions_own_argument(
     assert ended(events).steps == steps
 
 
-async def test_a_call_by_call_function_asks_for_another_step(at_desk: OpenDesk) -> None:
-    wrapped = {"name": "list_functions", "arguments": {}, "request_heartbeat": True}
+@pytest.mark.parametrize("arguments", [{}, "{}", '{"pattern": "a*"}', "```json\n{}\n```"])
+async def test_a_call_by_call_function_asks_for_another_step(at_desk: OpenDesk, arguments: object) -> None:
+    wrapped = {"name": "list_functions", "arguments": arguments, "request_heartbeat": True}
     desk = await memgpt(at_desk, [Ask(Wanted("call_function", wrapped)), send("These.")])
     events = await desk.say("Go.")
     assert (ended(events).steps, ended(events).reply) == (2, "These.")

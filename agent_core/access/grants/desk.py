@@ -109,6 +109,8 @@ class Approvals:
         try:
             if rows is not None:
                 await rows.ask_user(QuestionRow(question.id, agent, asker, question.to_json()))
+                if (before := await rows.decision(question.id)) is not None:  # to a process that is gone
+                    return Decision.from_json(before)
             if turn is not None:
                 turn.emit(asking(question, turn.id, turn.step))
             async with limit:

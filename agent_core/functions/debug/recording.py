@@ -92,6 +92,7 @@ class Recording:
     def __init__(self, seed: int, zone_then: str | None = None) -> None:
         self.seed = seed
         self.turn = ""
+        self.number = 0  # of the call in its program, if one made it
         self.zone_then = zone_then  # at a replay: the time zone of the call
         self.zone = os.environ.get("TZ", "") if zone_then is None else zone_then
         self.heard: list[Row] = []
@@ -155,6 +156,7 @@ def kept_call(
         "heard": recording.heard,
         "lacking": first_few([*recording.lacking, *unrecorded(function, snapshot)]),
         "outcome": RecordedOutcome.of(report).to_json(),
+        **({"number_in_program": recording.number} if recording.number else {}),
     }
     return [SaveRecorded(function.name, report.outcome, recording.turn, data)]
 

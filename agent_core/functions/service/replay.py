@@ -38,7 +38,10 @@ _ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A recorded call: how it ended, in a word and in a line, and what is missing to replay it."""
+    """A recorded call: how it ended, in a word and in a line, and what is missing to replay it.
+
+    A call of a program has its number in it; for any other it is 0.
+    """
 
     call: int
     function: str
@@ -48,6 +51,7 @@ class RecordedCall:
     at: float
     turn: str
     lacking: tuple[str, ...]
+    number_in_program: int = 0
 
     @classmethod
     def of(cls, row: RecordedRow) -> "RecordedCall":
@@ -55,7 +59,17 @@ class RecordedCall:
         data = row.data
         ended = visible(_ended(RecordedOutcome.from_json(data["outcome"])))[:MOST_SHOWN]
         lacking = tuple(data["lacking"])
-        return cls(row.n, row.function, data["arguments"], row.outcome, ended, row.at, row.turn, lacking)
+        return cls(
+            row.n,
+            row.function,
+            data["arguments"],
+            row.outcome,
+            ended,
+            row.at,
+            row.turn,
+            lacking,
+            int(data.get("number_in_program", 0)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

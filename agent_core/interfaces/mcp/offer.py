@@ -27,10 +27,21 @@ from agent_core.registry.function import Function, reach_words
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.validation import validator_for
 from agent_core.workspace.workspace import Workspace
-from sandbox.wire.values import decode
+from sandbox.wire.values import decode, read
 
 from ..server.identity import Identity, Scope
-from .tools import CALL, DESCRIBE, FIND, GROWING, LONGEST_DESCRIPTION, LOOKING, Tool, function_tool, result_schema
+from .tools import (
+    CALL,
+    DESCRIBE,
+    FIND,
+    GROWING,
+    LONGEST_DESCRIPTION,
+    LOOKING,
+    PROGRAM,
+    Tool,
+    function_tool,
+    result_schema,
+)
 from .waiting_questions import WaitingQuestions
 
 _MOST_TEXT: Final = 100_000
@@ -74,6 +85,7 @@ class Offer:
         self._loaded = asyncio.Event()
         self._handlers: dict[str, Handler] = {FIND: self._find, DESCRIBE: self._describe, CALL: self._call}
         self._handlers |= {"create_function": self._create, "edit_function": self._edit, "test_function": self._test}
+        self._handlers[PROGRAM] = self._run
 
     @property
     def shop(self) -> FunctionService:
@@ -192,19 +204,46 @@ class Offer:
         report = await self.shop.test(arguments["function_name"], arguments.get("arguments"), Author("agent"))
         return ToolAnswer(presentation.tested(report))
 
+    async def _run(self, arguments: dict[str, Any], identity: Identity, _: object) -> ToolAnswer:
+        async def call(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+            try:
+                report = await self._report(await self._function(name), given, identity, None)
+            except KnapperError as error:
+                return {"failed": f"{error.message} {error.fix}".strip()}
+            return {"value": read(report.value)} if report.outcome == "returned" else {"failed": _failure(report)}
+
+        text, is_whole = await self._workspace.run_program(arguments["code"], call)
+        return ToolAnswer(shorten(visible(text), _MOST_TEXT), is_error=not is_whole)
+
     async def _called(
         self, name: str, arguments: str | Mapping[str, Any], identity: Identity, on_progress: OnProgress | None
     ) -> ToolAnswer:
         function = await self._function(name)
+        report = await self._report(function, arguments, identity, on_progress)
+        return await aside(bulk(report.value), _answer, function, report)
+
+    async def _report(
+        self,
+        function: Function,
+        arguments: str | Mapping[str, Any],
+        identity: Identity,
+        on_progress: OnProgress | None,
+    ) -> CallReport:
+        """Return how a call ended.
+
+        Raises:
+            UsageError: it is not made.
+        """
+        name = function.name
         if self.shop.quarantine.holds(function):
             owners = identity.agents or None  # their conversations, which it may read, too, have doors of their own
-            return ToolAnswer(await self.shop.quarantine.refusal(function, owners), is_error=True)
+            raise UsageError(await self.shop.quarantine.refusal(function, owners))
         report = await self.shop.call(name, arguments, on_progress, self._caller())
         if report.outcome != "refused":
             await self.questions.settle(name)
         if report.quarantined is not None:
             self._chosen.snapshot = None
-        return await aside(bulk(report.value), _answer, function, report)
+        return report
 
     def _caller(self) -> Author | None:
         """Return who a call is made for: its questions wait, unless the file of grants decides alone."""

@@ -1,4 +1,4 @@
-"""Tools as clients see them: three that are always there, three for clients that may grow, and one for a function.
+"""Tools as clients see them: three that are always there, four for clients that may grow, and one for a function.
 
 A client checks each result against its JSON Schema, so there is one only where an annotation says exactly which JSON
 comes back. `float` has none: it may be infinite, which JSON cannot say.
@@ -19,6 +19,7 @@ Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 FIND: Final = "find_functions"
 DESCRIBE: Final = "describe_function"
 CALL: Final = "call_function"
+PROGRAM: Final = "run_program"
 LONGEST_DESCRIPTION: Final = 2_000  # characters
 _PLAIN: Final = {"str": "string", "int": "integer", "bool": "boolean"}
 _DEEPEST: Final = 8  # levels of an annotation
@@ -105,6 +106,12 @@ GROWING: Final[Mapping[str, Tool]] = {
                 new_text=_text("The text in its place."),
                 reason=_REASON,
             ),
+        ),
+        Tool(
+            PROGRAM,
+            "Run Python that calls functions of this workspace by name: many calls, loops, sums in one step."
+            " Its last value is returned; each(f, rows) calls f for each row.",
+            _object(("code",), code=_text("Lines of Python.")),
         ),
         Tool(
             "test_function",

@@ -41,6 +41,8 @@ def call_lines(record: "RecordedDetails") -> list[Line]:
     requests = [one_line(f"{row['name']} {row['arguments']}", 200) for row in record.data["heard"]]
     lines = [line(("strong", f"[{call.call}] {call.function}"), ("dim", "  "), (outcome_role(word), word))]
     lines += [line(("dim", "arguments  "), one_line(str(call.arguments), 2_000))]
+    where = f"call {call.number_in_program} of a program, in turn {call.turn}"
+    lines += [line(("dim", "made as  "), where)] if call.number_in_program else []
     lines += indented([line(("dim", "asked  "), request) for request in requests[:_MOST_ASKED]])
     more = len(requests) - _MOST_ASKED
     lines += [line(("dim", f"  … and {more} more"))] if more > 0 else []

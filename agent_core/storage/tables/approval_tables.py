@@ -19,7 +19,11 @@ class ApprovalTables(Tables):
 
     @change
     def ask_user(self, session: SqlSession, row: QuestionRow) -> None:
-        """Store a question, with the time of now."""
+        """Store a question, with the time of now, unless a person has answered one of its id."""
+        known = session.one("select decision, answer_seal from question where id = ?", row.id)
+        if known is not None and _is_answered(session, row.id, *known) and parse_row(known[0], _DECISION) != _ENDED:
+            return
+        session.all("delete from question where id = ?", row.id)
         values = (row.id, row.agent, row.turn, dump(row.question))
         session.all(
             "insert into question (id, agent, turn, question, asked_at, seal) values (?, ?, ?, ?, ?, ?)",

@@ -1,0 +1,69 @@
+"""Which models are offered programs: by the mode of their calls, or as the settings of each model say."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_core.runtime.message_protocol import HEARTBEAT
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Step, Wanted
+from tests.kit.desk import Desk, answers
+
+from .support import lay_out
+
+CODE = "sum(each(count_vowels, ['aha', 'queue']))"
+CALL = {"name": "run_program", "arguments": {"code": CODE}}
+NATIVE, SMALL = "native", "constrained"
+
+
+def asks(mode: str, style: str) -> Step:
+    """A reply in a mode that asks for a program."""
+    if mode == SMALL:
+        return Say(json.dumps({"thought": "", "call": CALL}))
+    more = {HEARTBEAT: True} if style == "memgpt" else {}
+    return Ask(Wanted("run_program", {"code": CODE, **more}))
+
+
+def offered(desk: Desk) -> bool:
+    """Whether the first request offers programs, to be called or to be chosen under its schema."""
+    body: dict[str, Any] = desk.model.requests[0].body
+    return '"run_program"' in json.dumps({**body, "messages": []})
+
+
+async def tried(at_desk: OpenDesk, mode: str, style: str, programs: str) -> tuple[Desk, list[str]]:
+    """A desk after a turn in which the model asked for a program, and the answers in it."""
+    end = Say('{"thought": "", "reply": "Done."}' if mode == SMALL else "Done.")
+    flags = {"model__mode": mode, "model__programs": programs, "model__context_tokens": 16_384}
+    desk = await at_desk([asks(mode, style), Repeat(end)], memory__preset=style, **flags)
+    desk.agent.talk.verify = False
+    lay_out(desk.workspace.root)
+    await desk.workspace.workshop.reload()
+    return desk, answers(await desk.say("Go."))
+
+
+@pytest.mark.parametrize("style", ["direct", "memgpt"])
+@pytest.mark.parametrize(
+    ("mode", "programs", "is_offered"),
+    [(NATIVE, "auto", True), (NATIVE, "on", True), (NATIVE, "off", False), (SMALL, "auto", False), (SMALL, "on", True)],
+)
+async def test_a_model_is_offered_programs_as_its_settings_say(
+    at_desk: OpenDesk, style: str, mode: str, programs: str, *, is_offered: bool
+) -> None:
+    desk, told = await tried(at_desk, mode, style, programs)
+    assert offered(desk) == is_offered
+    assert is_offered == ("in a program or by call_function" in desk.model.requests[0].text) or mode == SMALL
+    if is_offered:
+        assert told[0].splitlines()[0] == "6"
+    elif programs == "off":
+        assert "There is no function `run_program`" in told[0]
+
+
+async def test_another_model_has_what_its_own_table_says(at_desk: OpenDesk) -> None:
+    models = {"small": {"name": "scripted", "programs": "off"}}
+    desk = await at_desk([Repeat(Say("Done."))], models=models)
+    await desk.say("Go.")
+    await desk.agent.set_model("small")
+    await desk.say("Go.")
+    shown = [[tool["function"]["name"] for tool in request.body["tools"]] for request in desk.model.requests]
+    assert [set(names) - set(shown[1]) for names in shown] == [{"run_program"}, set()]
