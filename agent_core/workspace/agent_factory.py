@@ -158,6 +158,7 @@ class _AgentParts:
             frozenset(name for name in host if name in named),
             int(turn.function_tokens * BYTES_PER_TOKEN),
             self.deps.workshop.ending,
+            lambda: [block.label for block in self.memory.blocks.memory.blocks if not block.read_only],
         )
         shown.withhold(self.colleagues.withheld())
         return ModelSession(
