@@ -251,19 +251,29 @@ async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Scripted | Rea
         yield Real(workspace, trace=arguments.trace)
 
 
+def played(kept: Path | None) -> list[Came]:
+    """The results that an earlier run left in its file."""
+    lines = kept.read_text("utf-8").splitlines() if kept and kept.exists() else []
+    return [Came(**json.loads(line)) for line in lines]
+
+
+def keep(kept: Path | None, one: Came) -> None:
+    """Leave a result in the file for a later run."""
+    if kept:
+        with kept.open("a", encoding="utf-8") as file:
+            print(json.dumps(asdict(one)), file=file)
+
+
 async def run(arguments: argparse.Namespace) -> list[Came]:
     """Every case, one after another."""
-    kept: Path | None = arguments.kept
-    came = [Came(**json.loads(line)) for line in kept.read_text().splitlines()] if kept and kept.exists() else []
+    came = played(arguments.kept)
     done = {one.id for one in came}
     async with _opened(arguments) as one:
         for number, case in enumerate(cases(arguments.path, arguments.limit), 1):
             if case.id in done:
                 continue
             came.append(await one.play(case))
-            if kept:
-                with kept.open("a") as file:
-                    print(json.dumps(asdict(came[-1])), file=file)
+            keep(arguments.kept, came[-1])
             if arguments.model or not came[-1].is_right:
                 print(number, came[-1], file=sys.stderr, flush=True)
     return came
@@ -294,7 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.model is None and (given.threads is not None or given.trace or given.unshown or given.kept):
         parser.error("--threads, --trace, --unshown and --kept are for a real model: name one with --model")
     if given.unshown:
-        setattr(Blocks, "_near", _nothing_near)
+        Blocks._near = _nothing_near
     figures = total(ran_with(given.model or "The script", run(given)))
     if not figures:
         parser.error(f"{given.path} holds no case")

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agent_core.memory.evidence import weights
+from agent_core.memory.search_query import weights
 
 from .measure import ran_with
 from .recall_data import MODELS, checked, load, model_named, reading

@@ -9,9 +9,8 @@ from agent_core.storage import Counts, SectionRow, Store
 from .archival import Archival
 from .block import Sections
 from .blocks import Blocks
-from .journal_messages import KINDS, read_messages
 from .planned_edit import EditAuthor, PlannedEdit, refused
-from .recall import Recall
+from .recall import KINDS, Recall, read_messages
 from .source_catalog import Sources
 from .tidying import NEARLY_FULL, AsksModel, ask_for_plan
 

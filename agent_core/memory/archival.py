@@ -13,9 +13,9 @@ from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassag
 
 from . import search_query, words
 from .embedding import Embedder
-from .evidence import pool, weights
 from .planned_edit import PlannedEdit
 from .results import FoundItem, ResultPage, bounded, page_of, remarks
+from .search_query import pool, weights
 from .vectors import ShelfVectors
 
 PAGE: Final = 5

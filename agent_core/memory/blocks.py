@@ -29,7 +29,6 @@ from .planned_edit import (
     PlannedEdit,
     StoredMemory,
     adding,
-    called,
     changed_since,
     commit,
     opened,
@@ -104,8 +103,8 @@ class Blocks:
         function = next((candidate for candidate in self.functions() if candidate.name == today), None)
         if function is None:
             return refused(f"The memory has no function `{name}`.", author.by)
-        renamed_arguments = renamed(name, arguments, function.parameters["properties"])
-        return await self._plan(called(today, renamed_arguments), author, today)
+        given = renamed(name, arguments, function.parameters["properties"])
+        return await self._plan(lambda memory: getattr(memory, today)(**given), author, today)
 
     def request(self, deed: Deed, author: EditAuthor, action: str, held: Sequence[BlockDifference] = ()) -> EditRequest:
         """Return the request for an edit of any kind, by someone who knows the blocks with these differences."""
@@ -132,7 +131,7 @@ class Blocks:
             return ""
         lines = [after[number] for number in others]
         vectors = await self._vectors_of([*lines, *written])
-        from .nearest import MOST, nearest  # noqa: PLC0415 - numpy is loaded with the first edit
+        from .lexicon import MOST, nearest  # noqa: PLC0415 - numpy is loaded with the first edit
 
         found = list[list[int]]()
         for line in written:

@@ -169,7 +169,7 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
         return Edited(list(lines), f"{ALREADY}, line {place + 1}: {shown(lines[place])}")
     if not lines:
         raise EditRefused("The block is empty. To add a line, call core_memory_append.")
-    from .nearest import nearest  # noqa: PLC0415 - numpy is loaded with the first line that is looked for
+    from .lexicon import nearest  # noqa: PLC0415 - numpy is loaded with the first line that is looked for
 
     close = nearest(lines, old) or [*range(min(len(lines), 5))]
     # A small model asked only for the exact text sends it as the new text too: it is given the call whole.

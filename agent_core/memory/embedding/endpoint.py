@@ -8,8 +8,8 @@ from typing import Any, Final
 from agent_core.base.errors import ModelError
 from agent_core.model.connection import Connection
 
-from .embedder import EmbeddingUnavailable
-from .static import wordllama
+from .local import EmbeddingUnavailable
+from .models import wordllama
 
 _BATCH: Final = 64
 _TIMEOUT_S: Final = 60.0
