@@ -30,6 +30,7 @@ from agent_core.memory.archival import Piece
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.edits import normalized
+from agent_core.memory.planned_edit import BlockDifference
 from agent_core.model.local.server import open_local
 from tests.kit import scripted
 from tests.kit.steps import Repeat
@@ -196,7 +197,7 @@ class Real:
         return Came(case.id, case.task, {"the end is reached": case.answer in reply})
 
 
-async def _nothing_near(*_: object) -> str:
+async def _nothing_near(_: Blocks, _change: BlockDifference) -> str:
     return ""
 
 
@@ -304,7 +305,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.model is None and (given.threads is not None or given.trace or given.unshown or given.kept):
         parser.error("--threads, --trace, --unshown and --kept are for a real model: name one with --model")
     if given.unshown:
-        Blocks._near = _nothing_near
+        Blocks._near = _nothing_near  # type: ignore[method-assign,assignment] # the product has no setting for it
     figures = total(ran_with(given.model or "The script", run(given)))
     if not figures:
         parser.error(f"{given.path} holds no case")
