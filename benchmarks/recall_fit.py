@@ -86,7 +86,7 @@ async def measured(path: Path, embedding: Any) -> list[Case]:  # Any: a model's 
         async with reading(one, model) as read:
             for question in read.questions:
                 evidence, _ = await read.shelf.gather(question.text)
-                signals = await read.shelf.weighing.signals(evidence)
+                signals = await read.shelf.signals(evidence)
                 answers = np.array([row.utterance.seq in question.gold for row in evidence.rows])
                 cases.append(Case(number, question.category, signals, answers, len(question.gold)))
             checked(read.shelf.vectors)

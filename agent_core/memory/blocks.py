@@ -17,7 +17,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
 from agent_core.storage import AGENT, AttachBlock, BlockChange, BlockRow, DetachBlock, LimitBlock, MemoryStore
 
-from .block import Block, from_row
+from .block import Block, from_row, value_lines
 from .classes import Memory, UnknownBlock, methods_of
 from .edits import beginning, shown
 from .embedding import Embedder
@@ -26,6 +26,7 @@ from .planned_edit import (
     Deed,
     EditAuthor,
     EditRequest,
+    NamedAuthor,
     PlannedEdit,
     StoredMemory,
     adding,
@@ -43,15 +44,6 @@ _MOST_EMBEDDED = 500  # characters of a line
 _MOST_VECTORS = 2_000
 _SHOWN_BYTES = 72  # of each line: some 20 tokens in most languages
 _WAIT_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Class:
-    """The author of the blocks that a memory class begins with."""
-
-    by: str = "class"
-    agent: str = ""
-    turn: str = ""
 
 
 class Blocks:
@@ -86,7 +78,7 @@ class Blocks:
         ever = {*(await self._store.block_ids(self._agent)).values()}
         missing = [block for block in self._first.blocks if block.label not in ever]
         if missing:
-            await self.commit(await self._plan(adding(missing), _Class(), "created"))
+            await self.commit(await self._plan(adding(missing), NamedAuthor(by="class"), "created"))
         self._told = {row.id: row for row in self.rows}
 
     async def reload(self) -> None:
@@ -171,17 +163,8 @@ class Blocks:
         """
         if version is not None and (behind := await self._behind(label, version)):
             return refused(behind, author.by)
-
-        def put(memory: Memory) -> None:
-            block = memory[label]
-            if isinstance(block.value, str) and isinstance(value, list):
-                block.value = "\n".join(value)
-            elif isinstance(block.value, list) and isinstance(value, str):
-                block.value = value.split("\n") if value else []
-            else:
-                block.value = value
-
-        return await self._plan(put, author, action)
+        lines = value_lines(tuple(value) if isinstance(value, list) else value)
+        return await self._plan(lambda memory: memory[label].put(lines), author, action)
 
     async def add(self, block: Block, author: EditAuthor) -> PlannedEdit:
         """Plan to add a block."""
@@ -292,13 +275,13 @@ class Blocks:
         return await self._plan(drop, author, "detach")
 
     async def _plan(self, deed: Deed, author: EditAuthor, action: str) -> PlannedEdit:
-        return await self._planned(EditRequest(deed, author, action, self._now))
+        return await self._planned(self.request(deed, author, action))
 
     async def _planned(self, order: EditRequest) -> PlannedEdit:
         edit = await self.plan(order)
-        return (
-            replace(edit, replan=partial(self._again, order), done=partial(self.applied, edit)) if edit.writes else edit
-        )
+        if not edit.writes:
+            return edit
+        return replace(edit, replan=partial(self._again, order), done=partial(self.applied, edit))
 
     async def _again(self, order: EditRequest) -> PlannedEdit:
         await self.reload()

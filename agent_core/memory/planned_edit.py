@@ -142,6 +142,15 @@ class EditAuthor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class NamedAuthor:
+    """An author of an edit by name; `by` as in `EditAuthor`, or `class` for the blocks that a class begins with."""
+
+    agent: str = ""
+    turn: str = ""
+    by: str = "agent"
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedEdit:
     """The result of an edit: the answer, and the writes; `replan` plans the same edit on the state at that time.
 

@@ -102,35 +102,6 @@ def _row(agent: str, line: JournalMessage, last: RecallMessage | None, gap_s: fl
     )
 
 
-class Weighing:
-    """A ranker that sums the signals of rows, weighted for the model that made the vectors."""
-
-    def __init__(self, embedder: Embedder | None) -> None:
-        self._words = embedder.lexicon if embedder else None
-        self._lexicon: Lexicon | None = None
-
-    async def order(self, evidence: RecallEvidence, recipe: str) -> list[int]:
-        """Return the positions of the rows, best first; among equal rows the newest first."""
-        counts = weights("recall", recipe)
-        from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
-
-        scores = summed(await self.signals(evidence), counts, len(evidence.rows))
-        return sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
-
-    async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
-        """Return every signal by name, with one number per row."""
-        from .lexicon import Lexicon  # noqa: PLC0415 - as above
-        from .signals import measure  # noqa: PLC0415 - as above
-
-        likeness = None
-        if self._words is not None:
-            self._lexicon = self._lexicon or Lexicon(self._words)
-            likeness = await self._lexicon.likeness(
-                evidence.question.words, {row.utterance.seq: row.words for row in evidence.rows}
-            )
-        return measure(evidence, likeness)
-
-
 PAGE: Final = 10
 _CACHED: Final = 20_000
 _MESSAGES: Final = "messages"
@@ -166,7 +137,8 @@ class Recall:
         gap_minutes: float = 60,
     ) -> None:
         self.vectors = ShelfVectors(store, "recall", embedder)
-        self.weighing = Weighing(embedder)
+        self._words = embedder.lexicon if embedder else None
+        self._lexicon: Lexicon | None = None
         self._store = store
         self._agent = agent
         self._clock = clock
@@ -220,10 +192,24 @@ class Recall:
         return await self.between(min(start[0], end[0]), max(start[1], end[1]), page, count)
 
     async def rank(self, query: str) -> Ranking:
-        """Return every row that may match, ordered by the weighted sum of its signals."""
+        """Return every row that may match, by the weighted sum of its signals; among equal rows the newest first."""
         evidence, hits = await self.gather(query)
-        order = await self.weighing.order(evidence, self.vectors.recipe)
+        from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
+
+        scores = summed(await self.signals(evidence), weights("recall", self.vectors.recipe), len(evidence.rows))
+        order = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
         return Ranking(evidence.question, [evidence.rows[place].utterance for place in order], len(hits))
+
+    async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
+        """Return every signal by name, with one number per row."""
+        from .lexicon import Lexicon  # noqa: PLC0415 - as above
+        from .signals import measure  # noqa: PLC0415 - as above
+
+        if self._words is None:
+            return measure(evidence)
+        self._lexicon = self._lexicon or Lexicon(self._words)
+        words = {row.utterance.seq: row.words for row in evidence.rows}
+        return measure(evidence, await self._lexicon.likeness(evidence.question.words, words))
 
     async def gather(self, query: str) -> tuple[RecallEvidence, set[int]]:
         """Return the rows to weigh, and which of them a search found."""
