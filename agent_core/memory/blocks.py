@@ -38,6 +38,8 @@ from .planned_edit import (
     undo_of,
 )
 
+NEAREST = "Nearest to what was written: "
+"""What the lines begin with that stand near to an edit."""
 _MOST_COMPARED = 400  # lines of a block, the newest
 _MOST_WRITTEN = 3  # more lines at once are a block written anew, which its writer has just read
 _MOST_EMBEDDED = 500  # characters of a line
@@ -131,7 +133,7 @@ class Blocks:
             found.append(await aside(sum(map(len, lines)), nearest, lines, line, of_both))
         ranked = dict.fromkeys(places[rank] for rank in range(MOST) for places in found if rank < len(places))
         shown_lines = (f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in [*ranked][:MOST])
-        return f"Nearest to what was written: {'; '.join(shown_lines)}" if ranked else ""
+        return f"{NEAREST}{'; '.join(shown_lines)}" if ranked else ""
 
     async def _vectors_of(self, texts: Sequence[str]) -> dict[str, bytes]:
         """Return a vector for each text, or nothing if the model cannot be had soon: then words alone decide."""
