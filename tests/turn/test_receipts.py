@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.interfaces.support import flags
-from tests.kit import Say, ScriptedModel, Stall, scripted
+from tests.kit import Say, Script, ScriptedModel, Stall, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_D, terminal
 
@@ -93,7 +93,7 @@ def test_the_prompt_has_the_receipt_of_each_turn_in_its_last_line(place: str, tm
 
 
 def test_a_message_that_is_sent_again_has_a_receipt_of_what_was_done_then_alone(place: str, tmp_path: Path) -> None:
-    script = [reporting(place), Say("Written."), growing(), Say("Two."), Say("Nothing.")]
+    script: Script = [reporting(place), Say("Written."), growing(), Say("Two."), Say("Nothing.")]
     with scripted(script) as model, terminal("run", *flags(model), cwd=tmp_path, columns=200, rows=50) as screen:
         screen.wait_for("sandbox")
         screen.line("Go.")
