@@ -5,7 +5,10 @@ fact and none of those that it makes untrue, before the model as the question co
 followed by searches. Without `--model`, a script makes the right edits; with one, the facts are there already
 and the share is what it is: a fact counts as there when three quarters of its words are.
 
-    python -m benchmarks.memory_edits PATH [--model local] [--limit 40] [--trace] [--json]
+Without a PATH they are the contradictions of `benchmarks.nearest`, in their blocks; `--unshown` leaves out the lines
+that stand nearest, which the answer of an edit shows. A long run goes on where it ended by `--kept FILE`.
+
+    python -m benchmarks.memory_edits [PATH] [--model local] [--limit 40] [--unshown] [--kept FILE] [--trace] [--json]
 """
 
 import argparse
@@ -13,9 +16,9 @@ import json
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +27,10 @@ from agent_core.base.events import CallAnswered, TurnEnded
 from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.memory import words
 from agent_core.memory.archival import Piece
+from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.edits import normalized
+from agent_core.memory.planned_edit import BlockDifference
 from agent_core.model.local.server import open_local
 from tests.kit import scripted
 from tests.kit.steps import Repeat
@@ -33,8 +38,10 @@ from tests.kit.steps import Repeat
 from .local_requests import MODEL
 from .measure import ran_with
 from .memory_edits_script import Player, corrected, followed, pair, said, told
+from .nearest import blocks_of, rows
 
 _ENOUGH: Final = 0.75
+_LIMIT: Final = 10_000
 _LOOK: Final = (
     "Your archival memory holds pairs, each as `key = value`. Search there for the key {key}. If its value is itself "
     "a key, search for that, and so on. Answer with the last value, which is no key."
@@ -69,17 +76,23 @@ class Came:
         return all(self.held.values())
 
 
-def cases(path: Path, limit: int | None) -> list[Case]:
+def cases(path: Path | None, limit: int | None) -> list[Case]:
     """The cases of a file, of each task so many, evenly spread."""
     by_task: dict[str, list[Case]] = defaultdict(list)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        case = _case(json.loads(line))
+    lines = path.read_text(encoding="utf-8").splitlines() if path else []
+    for case in map(_case, map(json.loads, lines)) if path else _contradictions():
         by_task[case.task].append(case)
     return [case for found in by_task.values() for case in _spread(found, limit)]
 
 
 def _spread(found: list[Case], limit: int | None) -> list[Case]:
     return found[:: max(1, len(found) // limit)][:limit] if limit else found
+
+
+def _contradictions() -> Iterator[Case]:
+    for number, (row, block) in enumerate(blocks_of(rows())):
+        id = f"{row['language']}/{number}"
+        yield Case(id, "contradiction", "", "Noted.", tuple(block), row["fact"], (row["line"],))
 
 
 def _case(row: dict[str, Any]) -> Case:  # Any: one line of the file
@@ -100,7 +113,9 @@ class Scripted:
 
     async def play(self, case: Case) -> Came:
         """One case, with an agent of its own."""
-        agent = await self._workspace.agent(case.id.replace("/", "-"))
+        memory = ChatMemory()
+        memory["human"].limit = _LIMIT
+        agent = await self._workspace.agent(case.id.replace("/", "-"), memory=memory)
         try:
             return await (self._chain(agent, case) if case.records else self._edits(agent, case))
         finally:
@@ -113,7 +128,7 @@ class Scripted:
             self._player.perform(corrected(case.update, case.superseded))
             await _turn(agent, case.update)
         self._player.perform(said(case.answer))
-        await _turn(agent, case.question)
+        await _turn(agent, case.question or "What do you know?")
         lines = agent.memory.blocks.memory["human"].lines
         assert self._player.seen is not None
         before = str(self._player.seen.messages[0]["content"])
@@ -145,7 +160,9 @@ class Real:
 
     async def play(self, case: Case) -> Came:
         """One case, with an agent of its own."""
-        memory = ChatMemory(human="\n".join(case.facts))
+        memory = ChatMemory()
+        memory["human"].limit = _LIMIT
+        memory["human"].value = "\n".join(case.facts)
         agent = await self._workspace.agent(case.id.replace("/", "-"), memory=memory)
         try:
             return await (self._chain(agent, case) if case.records else self._edits(agent, case))
@@ -154,6 +171,8 @@ class Real:
 
     async def _edits(self, agent: Agent, case: Case) -> Came:
         held = {}
+        if not case.question:
+            return Came(case.id, case.task, await self._told(agent, case))
         if case.update:
             await _turn(agent, f"Correction, please update your memory: {case.update}", trace=self._trace)
             lines = agent.memory.blocks.memory["human"].lines
@@ -162,10 +181,24 @@ class Real:
         reply = await _turn(agent, case.question, trace=self._trace)
         return Came(case.id, case.task, {**held, "the reply says it": _holds([reply], case.answer)})
 
+    async def _told(self, agent: Agent, case: Case) -> dict[str, bool]:
+        """Tell a fact without a word on what it ends."""
+        await _turn(agent, f"Please remember: {case.update}", trace=self._trace)
+        now = {*agent.memory.blocks.memory["human"].lines}
+        return {
+            "something is written": not now <= {*case.facts},
+            "the untrue line stands no more as it was": not now & {*case.superseded},
+            "every other line stands": {*case.facts} - {*case.superseded} <= now,
+        }
+
     async def _chain(self, agent: Agent, case: Case) -> Came:
         await _put_aside(agent, case)
         reply = await _turn(agent, _LOOK.format(key=case.question), trace=self._trace)
         return Came(case.id, case.task, {"the end is reached": case.answer in reply})
+
+
+async def _nothing_near(_: Blocks, _change: BlockDifference) -> str:
+    return ""
 
 
 async def _put_aside(agent: Agent, case: Case) -> None:
@@ -219,12 +252,29 @@ async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Scripted | Rea
         yield Real(workspace, trace=arguments.trace)
 
 
+def played(kept: Path | None) -> list[Came]:
+    """The results that an earlier run left in its file."""
+    lines = kept.read_text("utf-8").splitlines() if kept and kept.exists() else []
+    return [Came(**json.loads(line)) for line in lines]
+
+
+def keep(kept: Path | None, one: Came) -> None:
+    """Leave a result in the file for a later run."""
+    if kept:
+        with kept.open("a", encoding="utf-8") as file:
+            print(json.dumps(asdict(one)), file=file)
+
+
 async def run(arguments: argparse.Namespace) -> list[Came]:
     """Every case, one after another."""
-    came = []
+    came = played(arguments.kept)
+    done = {one.id for one in came}
     async with _opened(arguments) as one:
         for number, case in enumerate(cases(arguments.path, arguments.limit), 1):
+            if case.id in done:
+                continue
             came.append(await one.play(case))
+            keep(arguments.kept, came[-1])
             if arguments.model or not came[-1].is_right:
                 print(number, came[-1], file=sys.stderr, flush=True)
     return came
@@ -243,15 +293,19 @@ def total(came: Sequence[Came]) -> dict[str, Any]:  # Any: JSON
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is asked for; 1 where a script did not come out right."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path, help="a file like memory_dev.jsonl or nested_kv_dev.jsonl")
+    parser.add_argument("path", type=Path, nargs="?", help="a file like memory_dev.jsonl or nested_kv_dev.jsonl")
     parser.add_argument("--model", help="a real model, such as `local`; without it, a script")
     parser.add_argument("--limit", type=int, help="so many cases of each task, evenly spread")
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--unshown", action="store_true", help="no answer of an edit shows the nearest lines")
+    parser.add_argument("--kept", type=Path, help="a file for each result, from which a later run goes on")
     parser.add_argument("--trace", action="store_true", help="show what is said on standard error")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
-    if given.model is None and (given.threads is not None or given.trace):
-        parser.error("--threads and --trace are for a real model: name one with --model")
+    if given.model is None and (given.threads is not None or given.trace or given.unshown or given.kept):
+        parser.error("--threads, --trace, --unshown and --kept are for a real model: name one with --model")
+    if given.unshown:
+        Blocks._near = _nothing_near  # type: ignore[method-assign,assignment] # the product has no setting for it
     figures = total(ran_with(given.model or "The script", run(given)))
     if not figures:
         parser.error(f"{given.path} holds no case")

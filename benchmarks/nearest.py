@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from agent_core.base.clock import Clock
-from agent_core.memory.agent_memory import KeptFor
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.embedding import Embedder
+from agent_core.memory.planned_edit import NamedAuthor
 from agent_core.storage import open_store
 
 from .measure import ran_with
@@ -93,9 +93,9 @@ async def measured(embedding: Any) -> list[Shown]:  # Any: a name of a model
             blocks = Blocks(store, "reader", memory, Clock(), model)
             await blocks.load()
             for case, block in blocks_of(rows()):
-                await blocks.commit(await blocks.write("human", "\n".join(block), KeptFor("reader", by="human")))
+                await blocks.commit(await blocks.write("human", "\n".join(block), NamedAuthor("reader", by="human")))
                 call = {"name": "human", "content": case["fact"]}
-                edit = await blocks.call("core_memory_append", call, KeptFor("reader"))
+                edit = await blocks.call("core_memory_append", call, NamedAuthor("reader"))
                 match = _NEAREST.search(edit.text)
                 text = match[1] if match else ""
                 numbers = [int(number) for number in re.findall(r"(?:^|; )line (\d+): ", text)]

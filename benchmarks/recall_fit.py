@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agent_core.memory.evidence import weights
+from agent_core.memory.search_query import weights
 
 from .measure import ran_with
 from .recall_data import MODELS, checked, load, model_named, reading
@@ -86,7 +86,7 @@ async def measured(path: Path, embedding: Any) -> list[Case]:  # Any: a model's 
         async with reading(one, model) as read:
             for question in read.questions:
                 evidence, _ = await read.shelf.gather(question.text)
-                signals = await read.shelf.weighing.signals(evidence)
+                signals = await read.shelf.signals(evidence)
                 answers = np.array([row.utterance.seq in question.gold for row in evidence.rows])
                 cases.append(Case(number, question.category, signals, answers, len(question.gold)))
             checked(read.shelf.vectors)

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from agent_core.base.clock import Clock
 from agent_core.memory.archival import Archival, Piece
-from agent_core.memory.journal_messages import JournalMessage, derive
-from agent_core.memory.recall import Recall
+from agent_core.memory.recall import JournalMessage, Recall, derive
 from agent_core.storage import SaveSaid, Store, open_store
 from benchmarks.measure import Row, line, ran_with
 from benchmarks.passages import PATHS, Taken

@@ -16,7 +16,8 @@ from agent_core.registry.function import Function
 
 from .index import PromptIndex
 
-FOR_SMALL_MODELS: Final = frozenset({"core_memory_append", "core_memory_replace", "conversation_search"})
+_OF_BLOCKS: Final = frozenset({"core_memory_append", "core_memory_replace"})
+FOR_SMALL_MODELS: Final = _OF_BLOCKS | {"conversation_search"}
 """Of the functions of memory, those that a model under a schema is shown: each costs it attention."""
 
 CALLER: Final = "call_function"
@@ -65,13 +66,15 @@ class Shown:
         memory: frozenset[str] = frozenset(),
         room: int = sys.maxsize,
         ending: Callable[[Function], str] = lambda _function: "",
+        labels: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """Create the selection; `memory` names the pinned functions that are about memory.
+        """Create the selection; `memory` names the pinned functions that are about memory, `labels` its blocks.
 
         Functions of the workspace take `room` bytes at most, however many there are; their descriptions end in what
         `ending` says.
         """
         self._ending = ending
+        self._labels = labels
         self._of_host = {function.name: _Place.of_host(function) for function in pinned}
         self._pinned = self._of_host
         self._limit = limit
@@ -209,18 +212,24 @@ class Shown:
         goes, one after another.
         """
         line = self.line if line is None else line
-        key = (mode, room, with_programs)
-        if self._fitted[0] is not line or self._fitted[1] != key:
-            self._fitted = line, key, self._fit(mode, room, line, with_programs=with_programs)
+        terms = mode, room, with_programs, (*self._labels(),)
+        if self._fitted[0] is not line or self._fitted[1] != terms:
+            self._fitted = line, terms, self._fit(mode, room, line, terms[-1], with_programs=with_programs)
         return self._fitted[2]
 
     def _fit(
-        self, mode: Mode, room: int, line: tuple[FunctionShown, ...], *, with_programs: bool
+        self,
+        mode: Mode,
+        room: int,
+        line: tuple[FunctionShown, ...],
+        labels: Sequence[str],
+        *,
+        with_programs: bool,
     ) -> tuple[FunctionShown, ...]:
         if mode == "constrained":
             withheld = self._withheld if self.is_crowded else self._withheld | {"search_functions"}
             withheld = withheld if with_programs else withheld | {RUN_PROGRAM}
-            return tuple(function for function in line if function.name not in withheld)
+            return tuple(_with_labels(function, labels) for function in line if function.name not in withheld)
         staying = {function.name: function.size for function in line}
         for name in self._leaving(staying, room):
             del staying[name]
@@ -307,6 +316,15 @@ def _lean(function: FunctionShown) -> FunctionShown:
     if required := parameters.get("required"):
         lean["required"] = required
     return FunctionShown(function.name, function.description, lean)
+
+
+def _with_labels(function: FunctionShown, labels: Sequence[str]) -> FunctionShown:
+    """Return a function that edits a block with the blocks there are as choices: a small model names a person else."""
+    if not labels or function.name not in _OF_BLOCKS:
+        return function
+    properties = function.parameters["properties"]
+    chosen = {**properties, "name": {**properties["name"], "enum": [*labels]}} if "name" in properties else properties
+    return FunctionShown(function.name, function.description, {**function.parameters, "properties": chosen})
 
 
 def size_of(functions: Iterable[FunctionShown]) -> int:

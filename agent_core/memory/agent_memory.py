@@ -9,9 +9,8 @@ from agent_core.storage import Counts, SectionRow, Store
 from .archival import Archival
 from .block import Sections
 from .blocks import Blocks
-from .journal_messages import KINDS, read_messages
-from .planned_edit import EditAuthor, PlannedEdit, refused
-from .recall import Recall
+from .planned_edit import EditAuthor, NamedAuthor, PlannedEdit, refused
+from .recall import KINDS, Recall, read_messages
 from .source_catalog import Sources
 from .tidying import NEARLY_FULL, AsksModel, ask_for_plan
 
@@ -20,15 +19,6 @@ _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or
 
 KEPT_IN: Final = "human"
 """The block about the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptFor:
-    """The author of an edit that keeps what an agent's model chose."""
-
-    agent: str
-    turn: str = ""
-    by: str = "agent"
 
 
 async def counts_of(store: Store, agent: str) -> Counts:
@@ -91,7 +81,7 @@ class AgentMemory:
         if not lines or KEPT_IN not in {row.label for row in self.blocks.rows}:
             return ()
         text = "\n".join(filter(None, [self.blocks.memory[KEPT_IN].text, *lines]))
-        edit = await self.blocks.commit(await self.blocks.write(KEPT_IN, text, KeptFor(self.agent, turn)))
+        edit = await self.blocks.commit(await self.blocks.write(KEPT_IN, text, NamedAuthor(self.agent, turn)))
         return tuple(lines) if edit.outcome == "returned" else ()
 
     def full_blocks(self) -> list[str]:

@@ -13,9 +13,9 @@ from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassag
 
 from . import search_query, words
 from .embedding import Embedder
-from .evidence import pool, weights
 from .planned_edit import PlannedEdit
 from .results import FoundItem, ResultPage, bounded, page_of, remarks
+from .search_query import pool, weights
 from .vectors import ShelfVectors
 
 PAGE: Final = 5
@@ -56,7 +56,8 @@ class Archival:
             raise UsageError("`content` is empty, so there is nothing to keep.")
         passage = self._passage(Piece(text, "", tags=_tags(tags)))
         total = (await self._store.memory_counts(self._agent)).passages + 1
-        message = f"Kept as {passage.id[:_SHOWN_ID]}; archival memory now holds {total} {_plural(total)}."
+        many = f"{total} passage{'s' * (total != 1)}"
+        message = f"Kept as {passage.id[:_SHOWN_ID]}; archival memory now holds {many}."
         return PlannedEdit(message, (SavePassages((passage,)),))
 
     async def add_passages(self, pieces: Sequence[Piece]) -> None:
@@ -132,10 +133,6 @@ class Archival:
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag.strip().lower() for tag in tags if tag.strip()))
-
-
-def _plural(count: int) -> str:
-    return _PASSAGES.removesuffix("s") if count == 1 else _PASSAGES
 
 
 def _items(rows: Iterable[PassageRow]) -> tuple[FoundItem, ...]:

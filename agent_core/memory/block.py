@@ -124,6 +124,11 @@ def from_row(row: BlockRow) -> Block:
         raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", fix=FIX) from error
 
 
+def value_lines(value: Value) -> list[str]:
+    """Return the lines of a stored value; an empty list for an empty one."""
+    return [] if not value else value.split("\n") if isinstance(value, str) else [*value]
+
+
 def kept_value(block: Block) -> Value:
     """Return the value in its stored form."""
     return block.value if isinstance(block.value, str) else tuple(block.value)

@@ -17,7 +17,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
 from agent_core.storage import AGENT, AttachBlock, BlockChange, BlockRow, DetachBlock, LimitBlock, MemoryStore
 
-from .block import Block, from_row
+from .block import Block, from_row, value_lines
 from .classes import Memory, UnknownBlock, methods_of
 from .edits import beginning, shown
 from .embedding import Embedder
@@ -26,10 +26,10 @@ from .planned_edit import (
     Deed,
     EditAuthor,
     EditRequest,
+    NamedAuthor,
     PlannedEdit,
     StoredMemory,
     adding,
-    called,
     changed_since,
     commit,
     opened,
@@ -38,21 +38,14 @@ from .planned_edit import (
     undo_of,
 )
 
+NEAREST = "Nearest to what was written: "
+"""What the lines begin with that stand near to an edit."""
 _MOST_COMPARED = 400  # lines of a block, the newest
 _MOST_WRITTEN = 3  # more lines at once are a block written anew, which its writer has just read
 _MOST_EMBEDDED = 500  # characters of a line
 _MOST_VECTORS = 2_000
 _SHOWN_BYTES = 72  # of each line: some 20 tokens in most languages
 _WAIT_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Class:
-    """The author of the blocks that a memory class begins with."""
-
-    by: str = "class"
-    agent: str = ""
-    turn: str = ""
 
 
 class Blocks:
@@ -87,7 +80,7 @@ class Blocks:
         ever = {*(await self._store.block_ids(self._agent)).values()}
         missing = [block for block in self._first.blocks if block.label not in ever]
         if missing:
-            await self.commit(await self._plan(adding(missing), _Class(), "created"))
+            await self.commit(await self._plan(adding(missing), NamedAuthor(by="class"), "created"))
         self._told = {row.id: row for row in self.rows}
 
     async def reload(self) -> None:
@@ -104,8 +97,8 @@ class Blocks:
         function = next((candidate for candidate in self.functions() if candidate.name == today), None)
         if function is None:
             return refused(f"The memory has no function `{name}`.", author.by)
-        renamed_arguments = renamed(name, arguments, function.parameters["properties"])
-        return await self._plan(called(today, renamed_arguments), author, today)
+        given = renamed(name, arguments, function.parameters["properties"])
+        return await self._plan(lambda memory: getattr(memory, today)(**given), author, today)
 
     def request(self, deed: Deed, author: EditAuthor, action: str, held: Sequence[BlockDifference] = ()) -> EditRequest:
         """Return the request for an edit of any kind, by someone who knows the blocks with these differences."""
@@ -132,7 +125,7 @@ class Blocks:
             return ""
         lines = [after[number] for number in others]
         vectors = await self._vectors_of([*lines, *written])
-        from .nearest import MOST, nearest  # noqa: PLC0415 - numpy is loaded with the first edit
+        from .lexicon import MOST, nearest  # noqa: PLC0415 - numpy is loaded with the first edit
 
         found = list[list[int]]()
         for line in written:
@@ -140,7 +133,7 @@ class Blocks:
             found.append(await aside(sum(map(len, lines)), nearest, lines, line, of_both))
         ranked = dict.fromkeys(places[rank] for rank in range(MOST) for places in found if rank < len(places))
         shown_lines = (f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in [*ranked][:MOST])
-        return f"Nearest to what was written: {'; '.join(shown_lines)}" if ranked else ""
+        return f"{NEAREST}{'; '.join(shown_lines)}" if ranked else ""
 
     async def _vectors_of(self, texts: Sequence[str]) -> dict[str, bytes]:
         """Return a vector for each text, or nothing if the model cannot be had soon: then words alone decide."""
@@ -172,17 +165,8 @@ class Blocks:
         """
         if version is not None and (behind := await self._behind(label, version)):
             return refused(behind, author.by)
-
-        def put(memory: Memory) -> None:
-            block = memory[label]
-            if isinstance(block.value, str) and isinstance(value, list):
-                block.value = "\n".join(value)
-            elif isinstance(block.value, list) and isinstance(value, str):
-                block.value = value.split("\n") if value else []
-            else:
-                block.value = value
-
-        return await self._plan(put, author, action)
+        lines = value_lines(tuple(value) if isinstance(value, list) else value)
+        return await self._plan(lambda memory: memory[label].put(lines), author, action)
 
     async def add(self, block: Block, author: EditAuthor) -> PlannedEdit:
         """Plan to add a block."""
@@ -293,13 +277,13 @@ class Blocks:
         return await self._plan(drop, author, "detach")
 
     async def _plan(self, deed: Deed, author: EditAuthor, action: str) -> PlannedEdit:
-        return await self._planned(EditRequest(deed, author, action, self._now))
+        return await self._planned(self.request(deed, author, action))
 
     async def _planned(self, order: EditRequest) -> PlannedEdit:
         edit = await self.plan(order)
-        return (
-            replace(edit, replan=partial(self._again, order), done=partial(self.applied, edit)) if edit.writes else edit
-        )
+        if not edit.writes:
+            return edit
+        return replace(edit, replan=partial(self._again, order), done=partial(self.applied, edit))
 
     async def _again(self, order: EditRequest) -> PlannedEdit:
         await self.reload()

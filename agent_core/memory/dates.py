@@ -47,15 +47,10 @@ def _month(day: datetime) -> Days:
     return start, (start + timedelta(days=32)).replace(day=1)
 
 
-def _week(day: datetime) -> Days:
-    start = day - timedelta(days=day.weekday())
-    return start, start + timedelta(days=7)
-
-
 _SPANS: Final[dict[str, Callable[[datetime], Days]]] = {
     "year": lambda day: (datetime(day.year, 1, 1), datetime(day.year + 1, 1, 1)),
     "month": _month,
-    "week": _week,
+    "week": lambda day: (day - timedelta(day.weekday()), day + timedelta(7 - day.weekday())),
 }
 
 

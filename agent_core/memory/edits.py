@@ -5,7 +5,7 @@ What is there already is not added again; what cannot be found is answered with 
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
@@ -17,7 +17,6 @@ _LIST_MARK = re.compile(r"^[-*•–] ")
 _NUMBERED = re.compile(r"line (\d{1,5})", re.IGNORECASE)
 _SHOWN = 160
 _MOST_SUMMARIES = 20  # of the lines of one edit
-_MOST_TRIES = 1_000  # at places where a text stands, but within a word
 _PIECE = 500  # marks over one letter are sorted by exchanging neighbors, so a text is normalized by pieces
 _Span = tuple[int, int]
 
@@ -94,65 +93,24 @@ def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
     whole = _lines_where(lines, [line.strip() == old.strip() for line in lines])
     if whole:
         return whole[:1]
-    if spans := _whole_words(text, old) or [*_stretches(text, old)] or _same_words(text, old):
-        return spans
+    letters = re.escape(old)
+    for pattern in (rf"(?<!\w){letters}(?!\w)", letters):
+        if spans := [match.span() for match in re.finditer(pattern, text)]:
+            return spans
     number = int(match[1]) if (match := _NUMBERED.fullmatch(old.strip())) else 0
-    return _lines_where(lines, [place == number for place in range(1, len(lines) + 1)])
-
-
-def _stretches(text: str, sought: str) -> Iterator[_Span]:
-    """Yield the occurrences of a text in another, without overlaps."""
-    start = text.find(sought)
-    while start >= 0:
-        yield start, start + len(sought)
-        start = text.find(sought, start + len(sought))
-
-
-def _whole_words(text: str, sought: str) -> list[_Span]:
-    """Return the occurrences that begin and end at word boundaries."""
-    spans, start = list[_Span](), text.find(sought)
-    for _ in range(_MOST_TRIES):
-        if start < 0:
-            break
-        end = start + len(sought)
-        is_whole = not _is_letter(text[start - 1 : start]) and not _is_letter(text[end : end + 1])
-        spans += [(start, end)] if is_whole else []
-        start = text.find(sought, end if is_whole else start + 1)
-    return spans
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return _same_words(text, old) or _lines_where(lines, [place == number for place in range(1, len(lines) + 1)])
 
 
 def _same_words(text: str, sought: str) -> list[_Span]:
-    """Return where the same words occur in order, ignoring what is between them, in one pass (Knuth, Morris, Pratt)."""
-    words = [word.casefold() for word in _WORD.findall(sought)]
-    spans: list[_Span] = []
-    if not words:
-        return spans
-    back, places, done = _back(words), list[int](), 0
-    for place in _WORD.finditer(text):
-        word = place[0].casefold()
-        while done and words[done] != word:
-            done = back[done - 1]
-        done = done + 1 if words[done] == word else 0
-        places.append(place.start())
-        if done == len(words):
-            spans.append((places[-done], place.end()))
-            done = 0
+    """Return where the same words occur in order, ignoring what is between them."""
+    words, places = [*_WORD.finditer(sought)], [*_WORD.finditer(text)]
+    joined, wanted = ("".join(f"\n{word[0].casefold()}\t" for word in each) for each in (places, words))
+    spans, start, first = list[_Span](), 0, 0
+    while words and (found := joined.find(wanted, start)) >= 0:
+        first += joined.count("\n", start, found)
+        spans.append((places[first].start(), places[first + len(words) - 1].end()))
+        start, first = found + len(wanted), first + len(words)
     return spans
-
-
-def _back(words: Sequence[str]) -> list[int]:
-    """Return, for each prefix of the words, how many of its last words are also its first."""
-    back, done = [0] * len(words), 0
-    for place in range(1, len(words)):
-        while done and words[done] != words[place]:
-            done = back[done - 1]
-        done += words[done] == words[place]
-        back[place] = done
-    return back
 
 
 def _lines_where(lines: Sequence[str], mask: Sequence[bool]) -> list[_Span]:
@@ -173,16 +131,12 @@ def _replaced(text: str, span: _Span, new: str) -> Edited:
     new_lines = touched.split("\n") if new else _tidied(touched)
     number = len(before) + 1
     if old == "\n".join(new_lines) or _reads_so(text, span, new):
-        return _unchanged(text.split("\n"), number, old)
+        hint = "What is to change in it has to be in new_content."
+        return Edited(text.split("\n"), f"Line {number} reads so already: {shown(old)}. {hint}")
     others = [*before, *after]
     known = _places(others)
     fresh = [line for line in new_lines if normalized(line) not in known]
     return Edited([*before, *fresh, *after], _change_summary(number, old, new_lines, fresh))
-
-
-def _unchanged(lines: list[str], number: int, old: str) -> Edited:
-    hint = "What is to change in it has to be in new_content."
-    return Edited(lines, f"Line {number} reads so already: {shown(old)}. {hint}")
 
 
 def _reads_so(text: str, span: _Span, new: str) -> bool:
@@ -215,7 +169,7 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
         return Edited(list(lines), f"{ALREADY}, line {place + 1}: {shown(lines[place])}")
     if not lines:
         raise EditRefused("The block is empty. To add a line, call core_memory_append.")
-    from .nearest import nearest  # noqa: PLC0415 - numpy is loaded with the first line that is looked for
+    from .lexicon import nearest  # noqa: PLC0415 - numpy is loaded with the first line that is looked for
 
     close = nearest(lines, old) or [*range(min(len(lines), 5))]
     # A small model asked only for the exact text sends it as the new text too: it is given the call whole.

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from . import edits
 from .blocks import Blocks
 from .classes import Memory, check_given
-from .planned_edit import EditRequest, PlannedEdit
+from .planned_edit import EditRequest, NamedAuthor, PlannedEdit
 
 _MOST_EDITS = 100
 _MOST_CHARS = 1_000_000  # of all blocks that the edits of one call leave
@@ -17,15 +17,6 @@ _MOST_CHARS = 1_000_000  # of all blocks that the edits of one call leave
 
 class MemoryAccessRefused(Exception):
     """Raised if an access is refused; the message is for the function's author."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Function:
-    """A function as the author of an edit, for the history."""
-
-    agent: str
-    turn: str
-    by: Literal["function"] = "function"
 
 
 class FunctionMemoryApi:
@@ -36,7 +27,7 @@ class FunctionMemoryApi:
 
     def __init__(self, blocks: Blocks, agent: str, turn: str) -> None:
         self._blocks = blocks
-        self._author = _Function(agent, turn)
+        self._author = NamedAuthor(agent, turn, "function")
         self._requests: list[tuple[str, EditRequest]] = []  # with the label of the block
         self._chars = 0
         self._one_at_a_time = asyncio.Lock()

@@ -19,8 +19,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.matching.differences import diff_lines
 from agent_core.storage import BlockChange, BlockRow, DetachBlock, ManifestConflict, SaveBlock, Write
 
-from .blame import lines_of
-from .block import Block, from_row, kept_value, reasons
+from .block import Block, from_row, kept_value, reasons, value_lines
 from .classes import Memory
 from .edits import EditRefused, difference, listed
 
@@ -143,6 +142,15 @@ class EditAuthor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class NamedAuthor:
+    """An author of an edit by name; `by` as in `EditAuthor`, or `class` for the blocks that a class begins with."""
+
+    agent: str = ""
+    turn: str = ""
+    by: str = "agent"
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedEdit:
     """The result of an edit: the answer, and the writes; `replan` plans the same edit on the state at that time.
 
@@ -210,7 +218,8 @@ async def plan(order: EditRequest, now: StoredMemory, agent: str, clock: Clock) 
     """Return the edit applied to what is stored now."""
     after = now.memory.model_copy(deep=True)
     try:
-        result = await asyncio.to_thread(order.deed, after) if _is_large(after) else order.deed(after)
+        is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing its lines would hold up the loop
+        result = await asyncio.to_thread(order.deed, after) if is_large else order.deed(after)
         result = await result if inspect.isawaitable(result) else result
         changed = [_stamped(change, clock) for change in differences(now, after)]
         _check(order, changed)
@@ -221,16 +230,11 @@ async def plan(order: EditRequest, now: StoredMemory, agent: str, clock: Clock) 
         return refused(str(error) if own else f"{type(error).__name__}: {error}", order.author.by)
     if lost_lines := lost(order.seen, now, after):
         return refused(_overtaken(lost_lines, order.seen, now), order.author.by)
-    messages = [_spoken(result), *(_became(change, after[change.after.label]) for change in changed if change.after)]
+    messages = [_spoken(result), *(_reads_now(after[each.after.label], each.before) for each in changed if each.after)]
     writes = tuple(_write(change, order, agent) for change in changed)
     return PlannedEdit(
         "\n".join(filter(None, messages)) or "Nothing was changed.", writes, by=order.author.by, changed=tuple(changed)
     )
-
-
-def _is_large(memory: Memory) -> bool:
-    """Check whether comparing its lines may block the event loop for too long."""
-    return any(len(block.text) > _LARGE for block in memory.blocks)
 
 
 def adding(blocks: Sequence[Block]) -> Deed:
@@ -241,11 +245,6 @@ def adding(blocks: Sequence[Block]) -> Deed:
         return ""
 
     return add
-
-
-def called(name: str, arguments: Mapping[str, Any]) -> Deed:  # Any: JSON
-    """Return the deed that calls a method of the memory's class."""
-    return lambda memory: getattr(memory, name)(**arguments)
 
 
 def _stamped(change: BlockDifference, clock: Clock) -> BlockDifference:
@@ -267,15 +266,9 @@ def _write(change: BlockDifference, order: EditRequest, agent: str) -> Write:
     if change.after is None:
         assert change.before is not None
         return DetachBlock(agent, change.before.id)
-    summary = difference(_lines(change.before), _lines(change.after))
+    summary = difference(*(value_lines(row.value) if row else [] for row in (change.before, change.after)))
     action = f"{order.action}: {summary}" if summary and not order.is_plain else order.action
     return SaveBlock(change.after, agent, action, order.author.by, order.author.turn)
-
-
-def _lines(row: BlockRow | None) -> list[str]:
-    if row is None or not row.value:
-        return []
-    return row.value.split("\n") if isinstance(row.value, str) else [*row.value]
 
 
 def _spoken(result: Any) -> str:  # Any: what a human's method returned
@@ -284,16 +277,11 @@ def _spoken(result: Any) -> str:  # Any: what a human's method returned
     return json.dumps(result, ensure_ascii=False, default=str)
 
 
-def _became(change: BlockDifference, block: Block) -> str:
+def _reads_now(block: Block, before: BlockRow | None = None) -> str:
     """Return how a block reads that was changed, be it in its text or in its limit and the like."""
-    was_empty = change.before is not None and not change.before.value
-    return f"`{block.label}` is still empty." if was_empty and not block.text else _reads_now(block)
-
-
-def _reads_now(block: Block) -> str:
     size = f"{len(block.text):,} of {block.limit:,} characters"
     if not block.text:
-        return f"`{block.label}` is empty now."
+        return f"`{block.label}` is {'still empty' if before is not None and not before.value else 'empty now'}."
     if len(block.text) > _SHOWN:
         return f"`{block.label}` has {len(block.lines):,} lines now, {size}."
     return f"`{block.label}` reads now ({size}):\n{block.text}"
@@ -310,4 +298,4 @@ def _overtaken(lost_lines: Mapping[str, Sequence[str]], seen: StoredMemory, now:
 def changed_since(seen: BlockRow, now: BlockRow) -> list[str]:
     """Return how a block differs from the version that somebody knows, as lines of a diff."""
     names = (f"{now.label}, version {seen.version}", f"{now.label}, version {now.version}")
-    return diff_lines(lines_of(seen.value), lines_of(now.value), names, 0)
+    return diff_lines(value_lines(seen.value), value_lines(now.value), names, 0)

@@ -3,6 +3,9 @@
 The journal is the source of truth; the word index and the vectors follow it before a search, and in the background
 after a turn. A search gathers a few hundred rows and ranks them by the weighted sum of their signals; the numeric
 code is loaded with the first search.
+
+Of the journal, the messages of the user and the assistant count. Notices, calls and the answers of functions are left
+out: they are the program's words, repeat what files and functions hold, and outweigh what people said.
 """
 
 import asyncio
@@ -12,46 +15,91 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.clock import Clock
 from agent_core.base.offload import aside, one_at_a_time
-from agent_core.storage import RecallMessage, SaveSaid, Store
+from agent_core.storage import Entry, RecallMessage, SaveSaid, Store
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from . import dates, search_query, words
 from .embedding import Embedder
-from .evidence import CountedMessage, RecallEvidence, pool, row, weights
-from .journal_messages import KINDS, derive, read_messages
 from .results import FoundItem, ResultPage, bounded, page_of, remarks
+from .search_query import CountedMessage, RecallEvidence, pool, row, weights
 from .vectors import BATCH, ShelfVectors
 
 if TYPE_CHECKING:
     from .lexicon import Lexicon
 
 
-class Weighing:
-    """A ranker that sums the signals of rows, weighted for the model that made the vectors."""
+KINDS: Final = ("user", "assistant")
+SENDING: Final = frozenset({"send_message"})
+_MINUTE: Final = 60.0
+_PER_ENTRY: Final = 40  # what one costs to read, in characters of `base/offload.py`
 
-    def __init__(self, embedder: Embedder | None) -> None:
-        self._words = embedder.lexicon if embedder else None
-        self._lexicon: Lexicon | None = None
 
-    async def order(self, evidence: RecallEvidence, recipe: str) -> list[int]:
-        """Return the positions of the rows, best first; among equal rows the newest first."""
-        counts = weights("recall", recipe)
-        from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
+@dataclass(frozen=True, slots=True)
+class JournalMessage:
+    """A message in the journal; `seq` is that of its entry."""
 
-        scores = summed(await self.signals(evidence), counts, len(evidence.rows))
-        return sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
+    seq: int
+    speaker: str
+    text: str
+    at: float
+    turn: str = ""
 
-    async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
-        """Return every signal by name, with one number per row."""
-        from .lexicon import Lexicon  # noqa: PLC0415 - as above
-        from .signals import measure  # noqa: PLC0415 - as above
 
-        likeness = None
-        if self._words is not None:
-            self._lexicon = self._lexicon or Lexicon(self._words)
-            likeness = await self._lexicon.likeness(
-                evidence.question.words, {row.utterance.seq: row.words for row in evidence.rows}
-            )
-        return measure(evidence, likeness)
+async def read_messages(entries: Sequence[Entry]) -> list[JournalMessage]:
+    """Return the messages among entries, as `lines` does, without holding up the event loop."""
+    return await aside(len(entries) * _PER_ENTRY, lines, entries)
+
+
+def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
+    """Return the messages among entries. A user's may name its speaker; of a reply that sends, what it sends counts."""
+    return [
+        JournalMessage(entry.seq, str(entry.payload.get("speaker") or entry.kind), text, entry.at, entry.turn)
+        for entry in entries
+        if entry.kind in KINDS and (text := _text(entry.payload).strip())
+    ]
+
+
+def _text(payload: dict[str, Any]) -> str:  # Any: JSON
+    sent = [_sent(call.get("arguments", "")) for call in payload.get("calls", ()) if call.get("name") in SENDING]
+    return "\n".join(filter(None, sent)) or str(payload.get("text", ""))
+
+
+def _sent(arguments: str) -> str:
+    try:
+        data = read_json(arguments, LOOSE)
+    except Malformed:
+        return ""
+    return str(data.get("message", "")) if isinstance(data, dict) else ""
+
+
+def derive(
+    agent: str, messages: Sequence[JournalMessage], last: RecallMessage | None, gap_minutes: float
+) -> list[RecallMessage]:
+    """Return the rows for these messages, which follow `last`. A silence longer than the gap begins a session."""
+    rows = []
+    for line in messages:
+        row = _row(agent, line, last, gap_minutes * _MINUTE)
+        rows.append(row)
+        last = row
+    return rows
+
+
+def _row(agent: str, line: JournalMessage, last: RecallMessage | None, gap_s: float) -> RecallMessage:
+    begins = last is not None and line.at - last.at > gap_s
+    return RecallMessage(
+        seq=line.seq,
+        agent=agent,
+        n=last.n + 1 if last else 0,
+        text=line.text,
+        words=words.indexed(line.text, line.at),
+        at=line.at,
+        speaker=line.speaker,
+        session=last.session + begins if last else 0,
+        length=len(words.content(line.text)),
+        asks=words.asks(line.text),
+        timed=words.timed(line.text),
+        turn=line.turn,
+    )
 
 
 PAGE: Final = 10
@@ -89,7 +137,8 @@ class Recall:
         gap_minutes: float = 60,
     ) -> None:
         self.vectors = ShelfVectors(store, "recall", embedder)
-        self.weighing = Weighing(embedder)
+        self._words = embedder.lexicon if embedder else None
+        self._lexicon: Lexicon | None = None
         self._store = store
         self._agent = agent
         self._clock = clock
@@ -143,10 +192,24 @@ class Recall:
         return await self.between(min(start[0], end[0]), max(start[1], end[1]), page, count)
 
     async def rank(self, query: str) -> Ranking:
-        """Return every row that may match, ordered by the weighted sum of its signals."""
+        """Return every row that may match, by the weighted sum of its signals; among equal rows the newest first."""
         evidence, hits = await self.gather(query)
-        order = await self.weighing.order(evidence, self.vectors.recipe)
+        from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
+
+        scores = summed(await self.signals(evidence), weights("recall", self.vectors.recipe), len(evidence.rows))
+        order = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
         return Ranking(evidence.question, [evidence.rows[place].utterance for place in order], len(hits))
+
+    async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
+        """Return every signal by name, with one number per row."""
+        from .lexicon import Lexicon  # noqa: PLC0415 - as above
+        from .signals import measure  # noqa: PLC0415 - as above
+
+        if self._words is None:
+            return measure(evidence)
+        self._lexicon = self._lexicon or Lexicon(self._words)
+        words = {row.utterance.seq: row.words for row in evidence.rows}
+        return measure(evidence, await self._lexicon.likeness(evidence.question.words, words))
 
     async def gather(self, query: str) -> tuple[RecallEvidence, set[int]]:
         """Return the rows to weigh, and which of them a search found."""

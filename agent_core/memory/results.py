@@ -111,21 +111,18 @@ _READ_FOR_HINTS: Final = 20_000  # characters of each result
 _SHOWN: Final = 4
 
 
-def hints(question: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[str, ...]:
-    """Return sentences to go under a page of results; none if the results contain everything that was asked for."""
-    notes = []
-    if trouble:
-        notes.append(f"Searched by words alone: {trouble}")
-    if not texts:
-        return (*notes, "Try other words, or fewer.")
-    if missing := _lacking(question, texts):
-        notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
-    return tuple(notes)
-
-
 def remarks(question: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Return what a page says of its search: `notes`, `missing` and `trouble`."""
-    return hints(question, texts, trouble), tuple(_lacking(question, texts)), trouble
+    """Return what a page says of its search: `notes`, `missing` and `trouble`.
+
+    The notes go under the results; there are none if these contain everything that was asked for.
+    """
+    missing = _lacking(question, texts)
+    notes = [f"Searched by words alone: {trouble}"] if trouble else []
+    if not texts:
+        notes.append("Try other words, or fewer.")
+    elif missing:
+        notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
+    return tuple(notes), tuple(missing), trouble
 
 
 def coverage(text: str, terms: Collection[str]) -> int:

@@ -1,15 +1,22 @@
-"""The parts of a search query: its words, the speakers and times it names, and its clauses. Pure values."""
+"""A search query with its words, speakers and times, and what is weighed for it: rows, cosines, weights. Pure values.
+
+The weights and their origin are in `weights.toml`.
+"""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from importlib.resources import files
+from typing import Final, TypeAlias
 
 from agent_core.base.language import stem
 from agent_core.base.offload import one_at_a_time
+from agent_core.storage import RecallMessage
+from sandbox.wire.foreign import read_toml
 
 from . import dates
-from .words import STOP, content, forms, split
+from .words import STOP, content, counted_stems, forms, split
 
 _WHEN: Final = re.compile(
     r"\s*(when\b|what (date|year|month|day|time)\b|how long\b|which (year|month|day|date)\b|since when|how many "
@@ -78,3 +85,56 @@ def _without(text: str, names: Collection[str]) -> str:
     """Return a text without names, which would dominate a vector that is an average."""
     remaining = [word for word in _KEPT.findall(text) if word.lower().removesuffix("'s") not in names]
     return " ".join(remaining) or text
+
+
+@dataclass(frozen=True, slots=True)
+class CountedMessage:
+    """A message with its words and counted stems."""
+
+    utterance: RecallMessage
+    words: tuple[str, ...]
+    counts: Mapping[str, int]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecallEvidence:
+    """The evidence for a question: rows in the order of `n`, those that contain its words, cosines, and the total of
+    rows.
+    """
+
+    question: ParsedQuery
+    rows: Sequence[CountedMessage]
+    worded: frozenset[int]
+    cosines: Mapping[int, float]
+    total: int
+
+
+def row(utterance: RecallMessage) -> CountedMessage:
+    """Return a message prepared for scoring."""
+    words = utterance.words.split()
+    counts = counted_stems(utterance.words)
+    return CountedMessage(utterance, tuple(dict.fromkeys(words)), counts, len(words))
+
+
+Weights: TypeAlias = Mapping[str, float]
+
+
+@cache
+def weights(shelf: str, recipe: str) -> Weights:
+    """Return the weights for a shelf and an embedding model; a model without its own gets those of the words alone."""
+    tables = _tables()[shelf]
+    return tables.get(recipe, tables["none"])
+
+
+@cache
+def pool(shelf: str) -> Mapping[str, int]:
+    """Return how many rows a search collects: by words, by vector, and how many positions `around` the best `beside` of
+    each.
+    """
+    return {name: int(value) for name, value in _tables()["pool"][shelf].items()}
+
+
+@cache
+def _tables() -> dict[str, dict[str, Weights]]:
+    return read_toml(files(__package__).joinpath("weights.toml").read_text("utf-8"))

@@ -13,9 +13,8 @@ import numpy as np
 
 from agent_core.storage import PassageRow
 
-from .evidence import RecallEvidence
 from .lexicon import Array, bm25, counted, rarity, top
-from .search_query import ParsedQuery
+from .search_query import ParsedQuery, RecallEvidence
 from .words import counted_stems
 
 Signals: TypeAlias = dict[str, Array]

@@ -19,7 +19,7 @@ from agent_core.context import beginning, first_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, Skipped
 from agent_core.functions.service import PlannedChange
-from agent_core.memory.blame import lines_of
+from agent_core.memory.block import value_lines
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
@@ -302,7 +302,7 @@ def _remembered(edit: PlannedEdit) -> Receipt:
     """Return which blocks an edit changes, and how many lines it writes."""
     receipt = Receipt()
     for change in edit.changed:
-        before, after = (Counter(lines_of(row.value) if row else []) for row in (change.before, change.after))
+        before, after = (Counter(value_lines(row.value) if row else []) for row in (change.before, change.after))
         for row in filter(None, (change.after or change.before,)):
             receipt.note("remembered", row.label)
             if lines := (after - before).total():

@@ -20,7 +20,7 @@ from agent_core.base.receipt import Receipt
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
-from agent_core.memory.blocks import Blocks
+from agent_core.memory.blocks import NEAREST, Blocks
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
 from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
@@ -200,9 +200,13 @@ def _with_settled(blocks: Blocks, name: str, edit: PlannedEdit) -> PlannedEdit:
 
 
 def _settled(blocks: Blocks, name: str, edit: PlannedEdit) -> frozenset[str]:
-    """Return the edits to hide from the next step, since the block now says so. An addition may deny another line."""
-    is_done = name != _ADDS if edit.writes else edit.text.startswith(ALREADY)
-    return frozenset(function.name for function in blocks.functions()) if is_done else frozenset()
+    """Return the edits to hide from the next step: all once the block says so, and what changes lines after an addition
+    near which nothing stands, for it makes nothing untrue.
+    """
+    names = frozenset(function.name for function in blocks.functions())
+    if name != _ADDS if edit.writes else edit.text.startswith(ALREADY):
+        return names
+    return names - {_ADDS} if edit.writes and NEAREST not in edit.text else frozenset()
 
 
 @cache

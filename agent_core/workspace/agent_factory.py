@@ -158,6 +158,8 @@ class _AgentParts:
             frozenset(name for name in host if name in named),
             int(turn.function_tokens * BYTES_PER_TOKEN),
             self.deps.workshop.ending,
+            # A small model takes the first choice where it does not know: the block about itself comes last.
+            lambda: [block.label for block in reversed(self.memory.blocks.memory.blocks) if not block.read_only],
         )
         shown.withhold(self.colleagues.withheld())
         return ModelSession(

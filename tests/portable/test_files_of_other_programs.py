@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.memory.journal_messages import lines
+from agent_core.memory.recall import lines
 from agent_core.storage import Entry, Store
 from agent_core.workspace.portable import AgentFileError, AgentReport, ImportOptions
 from agent_core.workspace.portable.messages import ImportedCall, ImportedMessage, Turns

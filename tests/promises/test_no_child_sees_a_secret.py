@@ -52,7 +52,7 @@ def test_reading_a_source_gives_its_process_none(launched: Launched, folder: Pat
     (folder / "notes.md").write_text("# Notes\n\nThe cat sat on the mat.\n")
     done = launched.run("sources", "add", "notes.md", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert any("sources.child" in note for note in launched.notes)
+    assert any("sources.kinds" in note for note in launched.notes)
     assert launched.leaks == []
 
 

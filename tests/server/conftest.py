@@ -85,10 +85,11 @@ class Served:
         return frames
 
     async def said(self, text: str, agent: str = "main", turns: int = 1) -> Frames:
-        """The events of a turn that a message begins."""
+        """The events of a turn that a message begins; where it is empty, the last message, sent again."""
         before = await self.last(agent)
         heard = asyncio.create_task(self.frames(ends(turns), before, agent))
-        answer = await self.client.post(f"/api/v1/agents/{agent}/messages", json={"text": text})
+        verb, body = ("messages", {"text": text}) if text else ("retry", {})
+        answer = await self.client.post(f"/api/v1/agents/{agent}/{verb}", json=body)
         assert answer.status_code == 202, answer.text
         return await heard
 

@@ -14,6 +14,7 @@ from tests.turn.receipt_work import (
     REFUSED,
     by_helper,
     conversation,
+    growing,
     killed,
     prepared_place,
     reported,
@@ -64,6 +65,16 @@ async def test_a_turn_that_was_killed_has_its_receipt_there_too(place: str, tmp_
     cut, after = await receipts(server)
     assert cut["made"] == {**reported(place), "asked": [ASKED]}
     assert after["made"] == {}
+
+
+async def test_a_message_that_is_sent_again_over_http_has_the_receipt_of_its_new_turn(
+    place: str, served: Serve
+) -> None:
+    server = await served([reporting(place), Say("Written."), growing(), Say("Two.")], grants__ask="never")
+    first = end_of(await server.said("Go."))
+    again = end_of(await server.said(""))
+    assert [end["made"] for end in (first, again)] == [reported(place), GROWN]
+    assert [row["receipt"] for row in await receipts(server)] == ["created vowels_of, vowels_in"]
 
 
 async def test_clients_of_chat_completions_get_it_in_the_field_of_the_vendor(place: str, served: Serve) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.base.untrusted import UNSEEN
+from agent_core.memory.sources.cutting import LONGEST, Cut
 from agent_core.memory.sources.kinds import read
-from agent_core.memory.sources.parts import LONGEST, Cut
 
 _WORD = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30).map(
     lambda word: re.sub(f"[{UNSEEN}]", "x", word)  # which is no part of a word that can be seen

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.memory.sources import SourceReader, Unreadable
-from agent_core.memory.sources.parts import LONGEST
+from agent_core.memory.sources.cutting import LONGEST
 from tests.kit.drawing import sampled
 
 from .support import desk, pdf

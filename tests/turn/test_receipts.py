@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.interfaces.support import flags
-from tests.kit import Say, ScriptedModel, Stall, scripted
+from tests.kit import Say, Script, ScriptedModel, Stall, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_D, terminal
 
@@ -90,6 +90,40 @@ def test_the_prompt_has_the_receipt_of_each_turn_in_its_last_line(place: str, tm
     assert did.startswith(beyond)
     assert did.endswith(" · called report")
     assert helped.startswith(beyond)
+
+
+def test_a_message_that_is_sent_again_has_a_receipt_of_what_was_done_then_alone(place: str, tmp_path: Path) -> None:
+    script: Script = [reporting(place), Say("Written."), growing(), Say("Two."), Say("Nothing.")]
+    with scripted(script) as model, terminal("run", *flags(model), cwd=tmp_path, columns=200, rows=50) as screen:
+        screen.wait_for("sandbox")
+        screen.line("Go.")
+        screen.wait_for("asks to")
+        screen.line("n")
+        for number in range(1, 4):
+            screen.wait(lambda: len(last_lines(screen.scrolled())) == number, "the end of the turn")  # noqa: B023
+            screen.line("/retry" if number < 3 else "")
+        did, grown, nothing = last_lines(screen.scrolled())
+        screen.type(CTRL_D)
+    assert did.startswith("∙ wrote out/report.txt · ")
+    assert grown.startswith("∙ created vowels_of, vowels_in · 2 steps, ")
+    assert nothing.endswith(f" · {NOTHING}")
+    log = knapper("log", "--all", cwd=tmp_path).stdout
+    assert f"reached {place} ×2; was refused {REFUSED}" in log
+    assert "created vowels_of, vowels_in" in log
+
+
+def test_the_prompt_tells_what_a_killed_turn_did_and_sends_its_message_again(place: str, tmp_path: Path) -> None:
+    killed(tmp_path, [reporting(place), Stall(60)])
+    with (
+        scripted([Say("Well.")]) as model,
+        terminal("run", *flags(model), cwd=tmp_path, columns=200, rows=50) as screen,
+    ):
+        screen.wait_for(f"reached {place} ×2")
+        screen.line("/retry")
+        screen.wait(lambda: len(last_lines(screen.scrolled())) == 1, "the end of the turn")
+        (nothing,) = last_lines(screen.scrolled())
+        screen.type(CTRL_D)
+    assert nothing.endswith(f" · {NOTHING}")
 
 
 def last_lines(text: str) -> list[str]:

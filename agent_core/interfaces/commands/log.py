@@ -18,10 +18,12 @@ from .verb import Door, Opens, Result, verb
 @click.option("--all", "with_removed", is_flag=True, help="Also what /new and /pop removed from the context.")
 @click.option("--output", "-o", "file", default="", metavar="FILE", help="Write it to FILE, which must not exist.")
 async def log(door: Door, agent: str, file: str, **options: Any) -> Result:  # Any: the options above
-    """Show a conversation as Markdown. What was summarized for the model is there in full, and so is what came of a
-    reply that is cut off. Needs no lock.
+    """Show a conversation as Markdown, each turn with its receipt. What was summarized for the model is there in
+    full, and so is what came of a reply that is cut off. Needs no lock.
     """
     from agent_core.memory import dates
+    from agent_core.runtime.turn import RECEIPT
+    from agent_core.storage.turn_store import SAID
     from agent_core.workspace.portable import NoAgent, write_file
 
     from ..render.transcript import transcript, transcript_document, turns_of
@@ -32,7 +34,8 @@ async def log(door: Door, agent: str, file: str, **options: Any) -> Result:  # A
             raise NoAgent(agent, names)
         since = dates.read(options["since"], await state.store.now())[0] if options["since"] else 0.0
         store = state.store
-        entries = [*await store.history(name, with_removed=options["with_removed"]), *await store.streamed(name)]
+        said = await store.history(name, kinds=(*SAID, RECEIPT), with_removed=options["with_removed"])
+        entries = [*said, *await store.streamed(name)]
     turns = turns_of(entries, since, options["last"])
     if not turns:
         return Result({"agent": name, "turns": []}, hint=_nothing(name, [other for other in names if other != name]))

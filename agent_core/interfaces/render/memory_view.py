@@ -2,13 +2,15 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
+from agent_core.base.matching.differences import ComparisonBudget, compare
 from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import counts_of
-from agent_core.memory.blame import BlockLine, blame
+from agent_core.memory.block import value_lines
 from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.memory.results import FoundItem, ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
@@ -32,6 +34,32 @@ _HANDS = {
     "function": "a function of the agent {}",
     "class": "from the memory class",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLine:
+    """A line of a block as it is now, and the change that wrote it."""
+
+    text: str
+    by: BlockChange
+
+
+def blame(changes: Sequence[BlockChange]) -> list[BlockLine]:
+    """Return the lines of a block after its last change, each with the change that brought it in; oldest change first.
+
+    A line that was taken out and came back is whoever's brought it back.
+    """
+    blamed: list[BlockLine] = []
+    allowance = ComparisonBudget()
+    for change in changes:
+        lines = value_lines(change.value)
+        opcodes = compare([line.text for line in blamed], lines, allowance).opcodes
+        blamed = [
+            line
+            for kind, i1, i2, j1, j2 in opcodes
+            for line in (blamed[i1:i2] if kind == "equal" else [BlockLine(text, change) for text in lines[j1:j2]])
+        ]
+    return blamed
 
 
 async def memory_document(store: Store, agent: str, label: str = "") -> Json:

@@ -1,4 +1,4 @@
-"""A conversation as Markdown: a head for each turn, what was said, and each call on a line with its result."""
+"""A conversation as Markdown: a head for each turn, what was said, each call with its result, and the receipt."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -7,6 +7,7 @@ from typing import Any
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
 from agent_core.base.untrusted import fence
+from agent_core.runtime.turn import RECEIPT, receipt_in
 from agent_core.storage import STREAMED, SUMMARY, Entry
 from sandbox.wire.foreign import LOOSE, read_json
 from sandbox.wire.lines import bare_lines
@@ -60,6 +61,8 @@ def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
                 yield "> The reply is cut off here: the program was stopped, or the rest is still coming."
             case kind if kind == SUMMARY:
                 yield "> What was said before this was summarized for the model."
+            case kind if kind == RECEIPT:
+                yield f"> This turn: {fence(receipt_in([entry]).text, _LONGEST)}"
             case _:
                 pass
 

@@ -4,7 +4,7 @@ A model is loaded when the first text is embedded, in a thread, and nothing is e
 of different models cannot be compared: whatever stores them stores `space` too.
 """
 
-from .choose import embedder
-from .embedder import Embedder, EmbeddingUnavailable
+from .local import Embedder, EmbeddingUnavailable
+from .models import embedder
 
 __all__ = ["Embedder", "EmbeddingUnavailable", "embedder"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from agent_core.base.errors import ModelError
 from agent_core.model.connection import Connection
 
-from .embedder import EmbeddingUnavailable
+from .local import EmbeddingUnavailable
 from .static import wordllama
 
 _BATCH: Final = 64

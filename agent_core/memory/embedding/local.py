@@ -1,18 +1,49 @@
-"""A model in this process: loaded once, at the first text, in a thread, and run there too."""
+"""An embedding model for those who search with it; one in this process is loaded at the first text, in a thread.
+
+It runs in a thread, too.
+"""
 
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from agent_core.base.errors import IntegrityError
+from agent_core.base.errors import IntegrityError, KnapperError
 from agent_core.base.offload import LARGE
 from agent_core.base.own_installation import add_extra
 from agent_core.base.untrusted import whole_characters
 
-from .embedder import Embedder, EmbeddingUnavailable
+
+class EmbeddingUnavailable(KnapperError):
+    """The model is unavailable: a package or file is missing or wrong, or an endpoint refuses."""
+
+    code = "embedding"
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one space."""
+
+    @property
+    def space(self) -> str:
+        """Model and size, as stored with the vectors: another name is another space."""
+
+    @property
+    def recipe(self) -> str:
+        """The name of the weights that fit the model's cosines: a table of `memory/weights.toml`."""
+
+    @property
+    def lexicon(self) -> "Embedder | None":
+        """A fast model for single words, possibly this one; None if there is none."""
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return a vector for each text: little-endian float32 of length 1.
+
+        Raises:
+            EmbeddingUnavailable: the model cannot be had.
+        """
+
 
 Encode: TypeAlias = Callable[[list[str]], Any]
 """Texts to a numpy matrix with a row of length 1 for each; Any because numpy is loaded late."""

@@ -14,8 +14,7 @@ from typing import Any, Final
 from agent_core.base.own_installation import reinstall_program
 from sandbox.wire.foreign import LOOSE, read_json
 
-from .embedder import EmbeddingUnavailable
-from .local import Encode, LocalEmbedder
+from .local import EmbeddingUnavailable, Encode, LocalEmbedder
 
 DIMS = 256
 _FOLDER: Final = Path(__file__).with_name("wordllama")

@@ -1,16 +1,74 @@
-"""The cutting of parts into chunks: at paragraphs, lines, sentences and words, in this order; small parts are joined.
+"""Parts of a text, as readers find them, and their cutting into chunks, where small parts are joined.
 
-The same parts give the same chunks, always: a source that was half kept goes on where it stopped.
+A part is cut at paragraphs, lines, sentences and words, in this order. The same parts give the same chunks, always: a
+source that was half kept goes on where it stopped.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
+from agent_core.base.errors import KnapperError
 from agent_core.base.untrusted import CONTROLS, UNSEEN
 
-from .parts import GOAL, LONGEST, Chunk, SourcePart, SourceParts
+
+class Unreadable(KnapperError):
+    """Error raised when a source is missing, is not text, is too large, or cannot be read as what it claims to be."""
+
+    code = "unreadable-source"
+
+
+Unit: TypeAlias = Literal["", "line", "page", "row", "record"]
+
+LONGEST: Final = 1_200
+"""Characters of a chunk at most."""
+GOAL: Final = 1_000
+"""Characters that a chunk has where the text leaves a choice."""
+SMALL: Final = 240
+"""A part below this is joined to the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """A piece of a text that belongs together: a section, a function, a page, a row.
+
+    `title` is where it stands, such as the path of its headings. `number` counts in `unit`s: its first line, or the
+    page, row or record that it is. `lead` begins each chunk that it is cut into, where the text does not itself.
+    """
+
+    text: str
+    title: str = ""
+    unit: Unit = ""
+    number: int = 0
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The raw form of a passage: a text, and its position in the source as an answer cites it."""
+
+    text: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A source as chunks: the kind it was read as, and notes about it."""
+
+    kind: str
+    chunks: tuple[Chunk, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceParts:
+    """A source as parts; those below `fill` characters are joined to the next one."""
+
+    parts: tuple[SourcePart, ...]
+    fill: int = SMALL
+    notes: tuple[str, ...] = ()
+
 
 _OVERLAP: Final = 160
 _EARLIEST: Final = 0.7

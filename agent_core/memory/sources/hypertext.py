@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Final
 
-from .parts import SourcePart, SourceParts
+from .cutting import SourcePart, SourceParts
 
 _BLOCKS: Final = """
 address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form head

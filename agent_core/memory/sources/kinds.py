@@ -1,17 +1,20 @@
 """The kind of a source: by what a server says of it, by its name, and by how it begins. Data in, data out.
 
 Decoding of bytes: by their byte order mark, by the declared encoding, as UTF-8, and at last as Windows' Latin-1.
+
+As a program it is the process that reads sources: limited in memory, without a key, network access or writable files.
 """
 
 import codecs
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
-from . import cutting
+from agent_core.base.reader_process import serve
+
+from .cutting import Cut, SourceParts, Unreadable, cut
 from .hypertext import hypertext
-from .parts import Cut, SourceParts, Unreadable
 from .prose import markdown, plain, python, split_blocks
 from .records import lines, records, tabbed, table
 
@@ -151,7 +154,7 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
     """
     kind = kind_of(name, data, content_type)
     parts, notes = _paged(data) if kind == "pdf" else _text(kind, data, content_type)
-    chunks = tuple(cutting.cut(parts))
+    chunks = tuple(cut(parts))
     if not chunks:
         raise Unreadable("It contains no text.")
     return Cut(kind, chunks, (*notes, *parts.notes))
@@ -172,3 +175,24 @@ def _text(kind: str, data: bytes, content_type: str) -> tuple[SourceParts, tuple
     match = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
     text, notes = decode(data, match[1] if match else charset_of_html(data) if kind == "html" else "")
     return _READERS[kind](text), notes
+
+
+_MEMORY: Final = 1 << 30
+
+
+def _answer(order: dict[str, Any], data: bytes) -> Iterator[dict[str, Any]]:  # Any: JSON
+    try:
+        found = read(order["name"], data, order["content_type"])
+    except Unreadable as error:
+        yield {"error": error.message, "fix": error.fix}
+        return
+    yield from ({"chunk": [_whole(chunk.text), _whole(chunk.place)]} for chunk in found.chunks)
+    yield {"kind": found.kind, "notes": [_whole(note) for note in found.notes]}
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+if __name__ == "__main__":
+    serve(_answer, _MEMORY)

@@ -1,4 +1,4 @@
-"""PDF, page by page, with pypdf. Only in the process of `child.py`: the input may be malicious."""
+"""PDF, page by page, with pypdf. Only in the process of `kinds.py`: the input may be malicious."""
 
 import io
 import logging
@@ -7,7 +7,7 @@ from typing import Final
 import pypdf
 from pypdf.errors import DependencyError, PyPdfError
 
-from .parts import SourcePart, SourceParts, Unreadable
+from .cutting import SourcePart, SourceParts, Unreadable
 
 _MOST_TEXT: Final = 64 << 20
 _MOST_PAGES: Final = 20_000

@@ -14,7 +14,7 @@ from agent_core.base import machine, old_name
 from agent_core.base.user_folders import expanded
 from agent_core.base.workspace_folder import SETTINGS
 
-from .parts import Unreadable
+from .cutting import Unreadable
 
 MOST_BYTES: Final = 64 << 20
 """Of one source."""

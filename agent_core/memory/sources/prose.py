@@ -10,7 +10,7 @@ from typing import Final
 from agent_core.base import syntax
 from sandbox.wire.lines import bare_lines
 
-from .parts import GOAL, LONGEST, SourcePart, SourceParts
+from .cutting import GOAL, LONGEST, SourcePart, SourceParts
 
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.{0,300}?)[ \t]*#*[ \t]*")
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*")

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from agent_core.base.reader_process import NotRead, ReaderProcess, pieces
 
-from .parts import LONGEST, Chunk, Cut, Unreadable
+from .cutting import LONGEST, Chunk, Cut, Unreadable
 
 _MOST_CHUNKS: Final = 400_000
 _MOST_BYTES: Final = 4 << 30
@@ -19,7 +19,7 @@ class SourceReader:
     """A process that reads sources; it is started by the first source and ends with the block."""
 
     def __init__(self, within_s: float = 60.0) -> None:
-        self._process = ReaderProcess(f"{__package__}.child", within_s)
+        self._process = ReaderProcess(f"{__package__}.kinds", within_s)
 
     @property
     def pid(self) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sandbox.wire.foreign import DEEPEST_ROW, Malformed, Strictness, read_json
 
-from .parts import GOAL, SourcePart, SourceParts, Unit
+from .cutting import GOAL, SourcePart, SourceParts, Unit
 from .prose import plain
 
 _DEEPEST: Final = 64

@@ -14,7 +14,7 @@ from agent_core.access.broker.target import Target, as_address, read
 from agent_core.base.untrusted import fence, one_line
 from sandbox import RequestRefused
 
-from .parts import Unreadable
+from .cutting import Unreadable
 from .places import Material
 
 _BY: Final = "sources"

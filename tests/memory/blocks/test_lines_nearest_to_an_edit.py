@@ -1,11 +1,14 @@
 """The answer of an edit shows the lines that stand nearest to what was written, in any language."""
 
+import json
+
 import pytest
 
 from agent_core.base.events import CallAnswered
 from agent_core.memory.classes import ChatMemory
 from benchmarks.nearest import measured
 from tests.conftest import OpenDesk
+from tests.context.long_talk import in_json
 from tests.kit.desk import of
 from tests.kit.steps import Ask, Expect, Say, Wanted, contains
 
@@ -56,3 +59,18 @@ async def test_contradicted_lines_of_five_languages_are_among_the_three(embeddin
     assert len(shown) == 640
     assert sum(case.rank is not None for case in shown) >= least * len(shown)
     assert max(case.tokens for case in shown) <= 90
+
+
+@pytest.mark.parametrize(("line", "is_offered"), [("Bob likes tea.", False), ("Mitua is Bob's best friend.", True)])
+async def test_a_small_model_is_offered_a_replacement_after_an_addition_only_where_a_line_stands_near(
+    at_desk: OpenDesk, line: str, is_offered: bool
+) -> None:
+    added = {"name": "human", "content": "Mitua is not a friend."}
+    call = json.dumps({"thought": "I add it.", "call": {"name": "core_memory_append", "arguments": added}})
+    settings = {"model__mode": "constrained", "model__context_tokens": 16_000}
+    desk = await at_desk([Say(call), in_json("All right.")], **settings)
+    agent = await desk.workspace.agent("blank", memory=ChatMemory(human=line))
+    [event async for event in agent.turn("Remember that Mitua is not my friend.")]
+    schema = json.dumps(desk.model.requests[1].body["response_format"])
+    assert '"const": "core_memory_append"' in schema
+    assert ('"const": "core_memory_replace"' in schema) is is_offered
