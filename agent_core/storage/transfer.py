@@ -58,6 +58,7 @@ _TABLES: Final = (
     _table("pin", "agent function", ""),
     _table("yes", "seq", "function digest content grants by seal at", numbered=True),
     _table("recorded", "n", "function outcome turn at data seal", numbered=True),
+    _table("state", "n", "function turn value at", numbered=True),
     _table("question", "seq", "id agent turn question asked_at seal decision answered_at answer_seal", numbered=True),
     _table("agent", "name", "settings"),
     _table("block", "seq", "id label value chars description read_only shared version edited", numbered=True),

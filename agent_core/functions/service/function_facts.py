@@ -17,7 +17,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
 from agent_core.registry.standing import Standing, is_unused, standing
 from agent_core.registry.uses import callees, callers, code_hash
-from agent_core.storage import CallOwners, Stats, Store, VersionRow
+from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
 
 from ..answers import CallReport
 from ..gate import ExampleResult
@@ -88,6 +88,7 @@ class FunctionDetails:
     quarantine: Quarantined | None = None
     grants: Grants = NOTHING
     reach: tuple[str, ...] = ()
+    state: StateRow | None = None
 
     @property
     def survivors(self) -> tuple[Survivor, ...]:
@@ -114,6 +115,7 @@ class FunctionDetails:
             "quarantine": to_json(self.quarantine),
             "grants": self.grants.to_json(),
             "reach": [*self.reach],
+            "state": self.state and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
         }
 
 
@@ -230,6 +232,7 @@ async def introspection(sight: ViewContext, name: str, owners: CallOwners = None
         raise unknown_function(name, sight.snapshot.functions)
     verdict = await judgment_on(sight.store, function.body_hash, name)
     rows = await sight.store.call_stats(name)
+    states = await sight.store.states(name) if owners is None else []  # it is of calls of all agents
     return FunctionDetails(
         function,
         source_of(function, sight.snapshot),
@@ -240,6 +243,7 @@ async def introspection(sight: ViewContext, name: str, owners: CallOwners = None
         tuple(callees(name, sight.snapshot)),
         tuple(await sight.store.module_history(function.module)),
         reach=reach_of_function(function, sight.snapshot, (await sight.proposed()).get(name, NOTHING)),
+        state=states[-1] if states else None,
     )
 
 

@@ -32,6 +32,7 @@ from . import history
 
 THEN, NOW = "", "now"
 MOST_SHOWN: Final = 200
+OTHER_STATE: Final = "it returns the same, and leaves another value in `self.state`"
 _NONE: Final = sha256(b"null").hexdigest()
 _ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
 
@@ -153,9 +154,9 @@ class Replays:
             *await self._version(row.function, module, snapshot),
             then,
             report,
-            same=now == then,
+            same=now == then and heard.kept_alike(),
             quit=watch.was_quit,
-            difference="" if now == then else _difference(then, now),
+            difference=_difference(then, now) if now != then else "" if heard.kept_alike() else OTHER_STATE,
             lacking=(*row.data["lacking"], *first_few(heard.missed)),
         )
 
@@ -209,6 +210,8 @@ class ReplayedRequests:
         self._watch = watch
         self._snapshot = snapshot
         self.missed: dict[str, None] = {}  # in its order, each once
+        self._left = [row["arguments"] for row in rows if row["name"] == "state" and "value" in row["arguments"]]
+        self._kept: list[Any] = []  # Any: JSON
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Return the recorded answer.
@@ -220,6 +223,9 @@ class ReplayedRequests:
             return await self._watch.answer(arguments, self._snapshot)
         if name == "progress":
             return None
+        if name == "state" and "value" in arguments:
+            self._kept.append(encode(arguments))
+            return None
         row = self._row(name, encode(arguments))
         if row is None:
             self.missed[f"an answer to self.{visible(name[:40])}, which it did not ask then"] = None
@@ -228,6 +234,10 @@ class ReplayedRequests:
         if "refused" in row:
             raise RequestRefused(row["refused"])
         return f"secret {arguments.get('name')}" if name == "secret" else read(row["value"])
+
+    def kept_alike(self) -> bool:
+        """Return whether the call has left the same state as then."""
+        return self._kept == self._left
 
     def _row(self, name: str, arguments: Any) -> Row | None:
         same = [row for row in self._rows if row["name"] == name]

@@ -15,15 +15,16 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function, reach_words
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import FAILURES, CallOwners, Store
+from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store
 
 from ..answers import CallReport
 from ..foreign.library import ForeignFunction, stub
 from ..gate import Candidate, Gate
-from ..gate.capability import imported_at_the_top
+from ..gate.capability import KEEPS_STATE, imported_at_the_top
 from ..sandbox_client import SandboxClient
 from ..search import FunctionSearch, SearchReport
 from ..search.search import COUNT
+from ..state import TRIES, FunctionStates
 from ..worker_api import OnProgress
 from . import change_texts, function_facts
 from .audit import Audit
@@ -336,11 +337,54 @@ class FunctionService:
         if (foreign := self.foreign().get(name)) is not None:
             return await self.calls.made_abroad(foreign, arguments, on_progress)
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
-        report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
-        await self._store.apply(writes)
+        report = await self._kept_call(function, snapshot, arguments, on_progress, author)
         news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
         report = await self._marked(report, function, snapshot)
         return replace(report, quarantined=news[0]) if news else report
+
+    async def _kept_call(
+        self,
+        function: Function,
+        snapshot: Snapshot,
+        arguments: str | Mapping[str, Any],
+        on_progress: OnProgress | None,
+        author: Author | None,
+    ) -> CallReport:
+        """Make a call, store what it leaves, and return the report; again, if it reaches nothing but its state, which
+        another call changed meanwhile.
+        """
+        is_repeatable = function_facts.reach_of_function(function, snapshot) == (KEEPS_STATE,)
+        for tries_left in reversed(range(TRIES if is_repeatable else 1)):
+            report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
+            try:
+                await self._store.apply(writes)
+            except StateConflict:
+                if not tries_left:
+                    raise
+            else:
+                return report
+        raise AssertionError("the last try returns")
+
+    async def kept_states(self) -> Mapping[str, Sequence[StateRow]]:
+        """Return the states that functions kept, those that later ones replaced too, oldest first."""
+        rows: dict[str, tuple[StateRow, ...]] = {}
+        for row in await self._store.states():
+            rows[row.function] = (*rows.get(row.function, ()), row)
+        return rows
+
+    async def restore_state(self, row: StateRow, base: StateRow | None = None) -> None:
+        """Take the newest state of a function back to the one before it, or give it the value of an earlier one.
+
+        Raises:
+            StateConflict: a call changed it meanwhile.
+        """
+        value = base and base.value
+        write = SaveState(row.function, value, row.n, RESTORED) if base else DropState(row.function, row.n)
+        await self._store.apply([write])
+
+    def states(self, turn: str) -> FunctionStates:
+        """Return the states of functions as a call of a turn sees and leaves them."""
+        return FunctionStates(self._store, turn)
 
     async def _marked(self, report: CallReport, function: Function, snapshot: Snapshot) -> CallReport:
         """Return the report with what is unproven of the value, if there is one."""

@@ -1,11 +1,13 @@
 """A list of functions, and the details of one, as lines."""
 
 import ast
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
+from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
@@ -23,6 +25,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
 
 MARK = "❱ "  # as the highlighted source has it
 MOST_MISSED = 20
+MOST_OF_STATE = 400  # characters
 DESCRIBED = 120
 MOST_REACHED = 40  # columns of what a function reaches in a list
 HEADS = ("function", "module", "standing", "by", "calls", "reaches", "what it does")
@@ -82,6 +85,9 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     lines.append(line(("dim", "reach: "), one_line(reach_words(details.reach))))
     if may := details.grants.sentences():
         lines.append(line(("dim", "it may: "), "; ".join(may)))
+    if details.state:
+        value = cut(json.dumps(details.state.value, ensure_ascii=False), MOST_OF_STATE)
+        lines.append(line(("dim", f"state, kept {shown_time(details.state.at)}: "), one_line(value, MOST_OF_STATE)))
     for word, neighbours in (("callers", details.callers), ("callees", details.callees)):
         lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
     if details.verdict:
