@@ -117,6 +117,16 @@ class StandingSettings(SettingsSection):
     )
 
 
+class GrowthSettings(SettingsSection):
+    """The rules for functions that agents make: who writes them."""
+
+    maker: str = Field(
+        "auto",
+        description="The model that writes the functions that agents ask for, which the agent's own model calls: `auto`"
+        " (`[models.maker]`, if there is one), `off` or a model's name.",
+    )
+
+
 class GrantSettings(SettingsSection):
     """The cases in which the user is asked before a function gets what it needs."""
 
@@ -321,6 +331,7 @@ class Settings(BaseSettings):
     sandbox: SandboxSettings = SandboxSettings()
     gate: GateSettings = GateSettings()
     standing: StandingSettings = StandingSettings()
+    growth: GrowthSettings = GrowthSettings()
     grants: GrantSettings = GrantSettings()
     helpers: HelperSettings = HelperSettings()
     memory: MemorySettings = MemorySettings()
@@ -329,6 +340,14 @@ class Settings(BaseSettings):
     storage: StorageSettings = StorageSettings()
     mcp: McpSettings = McpSettings()
     repl: ReplSettings = ReplSettings()
+
+    @property
+    def maker(self) -> str | None:
+        """The name of the model that writes functions, or None if the agents' own do."""
+        name = self.growth.maker
+        if name == "auto":
+            return "maker" if "maker" in self.models else None
+        return None if name == "off" else name
 
     def using(self, name: str) -> "Settings":
         """Return the settings with another model: one of `[models.NAME]`, or `[model]` with this name."""

@@ -16,7 +16,7 @@ from agent_core.access.grants import Approver
 from agent_core.base import events
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.limits import Allowance, SpendingLimits
-from agent_core.base.messages import Message
+from agent_core.base.messages import Message, User
 from agent_core.base.receipt import Receipt
 from agent_core.base.settings import RunnerSettings
 from agent_core.base.untrusted import one_line, whole_characters
@@ -130,7 +130,12 @@ class Agent:
         turn, model = self._turns.turn, self._loop.asker.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
-        return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat, turn.spend)
+        about = self._unread, turn.approvals, turn.seat, turn.spend, self._request
+        return Author("agent", self.name, turn.id, model, *about)
+
+    def _request(self) -> str:
+        """Return the last message that is not the agent's own."""
+        return next((message.text for message in reversed([*self._history]) if isinstance(message, User)), "")
 
     async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle a turn that was cut off.

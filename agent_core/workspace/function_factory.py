@@ -84,6 +84,7 @@ def function_service(
         starters=scaffold.functions,
         hosted=host_functions.parameters(),
         finder=finder,
+        maker=models.maker if models else None,
     )
 
 

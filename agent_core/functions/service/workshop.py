@@ -41,6 +41,7 @@ from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .late_proof import LateProof
 from .loader import Loader
+from .maker import FunctionMaker
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .ratings import Rated, Ratings
@@ -67,6 +68,7 @@ class FunctionService:
         starters: Callable[[], frozenset[str]],
         hosted: Mapping[str, tuple[str, ...]],
         finder: FunctionSearch,
+        maker: FunctionMaker | None = None,
     ) -> None:
         self.registry = registry
         self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
@@ -92,7 +94,7 @@ class FunctionService:
             root, store, registry, gate, cage, lambda plan: self.finish(plan, None), hosted, granting.packing
         )
         ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, granting)
-        self.plans = ChangePlanner(store, ground, judging)
+        self.plans = ChangePlanner(store, ground, judging, maker)
         self.past = VersionHistory(store, ground, judging)
         self.grants = GrantCommands(store, registry, self.plans, granting, self.finish)
         self.quarantine = Quarantine(store, registry, rules)
