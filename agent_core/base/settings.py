@@ -118,12 +118,19 @@ class StandingSettings(SettingsSection):
 
 
 class GrowthSettings(SettingsSection):
-    """The rules for functions that agents make: who writes them."""
+    """The rules for functions that agents make: who writes them, and whether what they are worth is measured."""
 
     maker: str = Field(
         "auto",
         description="The model that writes the functions that agents ask for, which the agent's own model calls: `auto`"
         " (`[models.maker]`, if there is one), `off` or a model's name.",
+    )
+    mask: float = Field(
+        0,
+        ge=0,
+        le=0.5,
+        description="Share of the functions made by agents that a conversation is not shown, drawn at random, so that"
+        " what each is worth is measured; 0: none.",
     )
 
 

@@ -16,7 +16,7 @@ from agent_core.access.grants import Approver
 from agent_core.base import events
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.limits import Allowance, SpendingLimits
-from agent_core.base.messages import Message, User
+from agent_core.base.messages import Message
 from agent_core.base.receipt import Receipt
 from agent_core.base.settings import RunnerSettings
 from agent_core.base.untrusted import one_line, whole_characters
@@ -130,12 +130,8 @@ class Agent:
         turn, model = self._turns.turn, self._loop.asker.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
-        about = self._unread, turn.approvals, turn.seat, turn.spend, self._request
+        about = self._unread, turn.approvals, turn.seat, turn.spend, self._history.last_request
         return Author("agent", self.name, turn.id, model, *about)
-
-    def _request(self) -> str:
-        """Return the last message that is not the agent's own."""
-        return next((message.text for message in reversed([*self._history]) if isinstance(message, User)), "")
 
     async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle a turn that was cut off.
@@ -456,10 +452,15 @@ class Agent:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The functions of the workspace and of other programs that this agent does not see."""
+        """The functions of the workspace and of other programs that this agent does not see, or is not shown now."""
         patterns = self.colleagues.profile.functions
         foreign = {} if "*" in patterns else self.workshop.foreign()
-        return self._snapshot().hidden | {name for name, row in foreign.items() if not fits(patterns, row.function)}
+        masked = self._loop.asker.shown.masked
+        return (
+            self._snapshot().hidden
+            | masked
+            | {name for name, row in foreign.items() if not fits(patterns, row.function)}
+        )
 
     async def prompt(self) -> RequestPrompt:
         """Return everything that the model would see now: the system message, the conversation and the functions.

@@ -38,7 +38,7 @@ from .file_sync import FileSync
 from .folder_copy import FolderCopy
 from .grant_commands import GrantCommands
 from .grant_service import GrantService
-from .judgment import Judgment, PendingCandidate, pending_candidate
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .late_proof import LateProof
 from .loader import Loader
 from .maker import FunctionMaker
@@ -102,6 +102,7 @@ class FunctionService:
         self.finder = finder
         self.auditing = Audit(self._sight, finder, gate, self.quarantine)
         self._rules = rules
+        self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
         self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         registry.subscribe(self._heard)
@@ -276,6 +277,17 @@ class FunctionService:
     async def likely(self, message: str, count: int, hidden: Collection[str] = ()) -> Sequence[str]:
         """Return the names of the functions that a message probably needs, best first, without the hidden ones."""
         return await self.finder.likely(message, count, {*self._quarantined(), *hidden})
+
+    async def grown(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return the functions that an agent made, or changed last."""
+        if self._grown[0] != snapshot.number:
+            verdicts = [
+                (name, await judgment_on(self._store, function.body_hash, name))
+                for name, function in snapshot.functions.items()
+            ]
+            grown = frozenset(name for name, verdict in verdicts if verdict and verdict.by == "agent")
+            self._grown = snapshot.number, grown
+        return self._grown[1] & snapshot.functions.keys()
 
     def _quarantined(self) -> Sequence[str]:
         functions = self.registry.snapshot().functions

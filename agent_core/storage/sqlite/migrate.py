@@ -16,7 +16,7 @@ from agent_core.base.own_installation import origin
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database
 # The digest of the newest schema: spares each start from making one to compare with.
-NEWEST = "051d3daffb088a491f2eeda1b185b0334608c72d39382521d7992b6afd06756a"
+NEWEST = "ad3fcdf72833d181b8108d8da8ba846b521b94fe1482b0040826c7087d1f1629"
 # Tables of sqlite-vec come and go: see `vector_index.py`, which looks at them before it uses them.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 

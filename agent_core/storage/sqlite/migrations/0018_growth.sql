@@ -8,3 +8,13 @@ create table state (
 ) strict;
 
 create index state_function on state (function, n);
+
+-- The grown functions that a turn's request probably needed, each shown to the model or, at random, masked.
+create table exposure (
+    n integer primary key autoincrement,
+    turn text not null,
+    function text not null,
+    version text not null,
+    masked integer not null,
+    model text not null
+) strict;
