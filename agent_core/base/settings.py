@@ -134,6 +134,16 @@ class GrowthSettings(SettingsSection):
     )
 
 
+class TendSettings(SettingsSection):
+    """What `knapper functions tend` does, and how long."""
+
+    apply: Literal["never", "proved"] = Field(
+        "never", description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once."
+    )
+    tokens: int = Field(100_000, ge=0, description="Tokens of models after which a run of tending ends.")
+    minutes: float = Field(10, gt=0, description="Minutes after which a run of tending ends.")
+
+
 class GrantSettings(SettingsSection):
     """The cases in which the user is asked before a function gets what it needs."""
 
@@ -339,6 +349,7 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     standing: StandingSettings = StandingSettings()
     growth: GrowthSettings = GrowthSettings()
+    tend: TendSettings = TendSettings()
     grants: GrantSettings = GrantSettings()
     helpers: HelperSettings = HelperSettings()
     memory: MemorySettings = MemorySettings()

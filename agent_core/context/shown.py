@@ -48,9 +48,12 @@ _NOT_FITTED: Final[tuple[object, object, tuple[FunctionShown, ...]]] = (None, No
 
 
 class Hidden(Protocol):
-    """Knows the functions that are not shown, as (name, hash of the body), and what the user complained about."""
+    """Knows the functions that are not shown, as (name, hash of the body): those that nobody can call, and those that
+    are only found by a search; also what the user complained about.
+    """
 
     held: frozenset[tuple[str, str]]
+    archived: frozenset[tuple[str, str]]
     complaints: Mapping[tuple[str, str], str]
 
 
@@ -78,6 +81,7 @@ class Shown:
         self._room = room
         self._hidden = hidden
         self._held: frozenset[tuple[str, str]] = frozenset()
+        self._archived: frozenset[tuple[str, str]] = frozenset()
         self._complaints: Mapping[tuple[str, str], str] = {}
         self._places: dict[str, _Place] = {}
         self._used: dict[str, int] = {}
@@ -188,18 +192,18 @@ class Shown:
         self, functions: Mapping[str, Function], own_set: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
         """Return the functions for this step, also stored as `line`; `own_set` always stays."""
-        before = (self._seen, self._held, self._complaints)
-        now = (functions, self._hidden.held, self._hidden.complaints)
+        before = (self._seen, self._held, self._archived, self._complaints)
+        now = (functions, self._hidden.held, self._hidden.archived, self._hidden.complaints)
         is_same = own_set == self._kept and self._masked_then == self.masked
         if is_same and all(one is other for one, other in zip(before, now, strict=True)):
             return self.line
-        self._kept, (self._seen, self._held, self._complaints) = own_set, now
+        self._kept, (self._seen, self._held, self._archived, self._complaints) = own_set, now
         self._masked_then = self.masked
         if self.masked:
             functions = {name: function for name, function in functions.items() if name not in self.masked}
-        if self._held:
+        if gone := self._held | self._archived:
             functions = {
-                name: function for name, function in functions.items() if (name, function.body_hash) not in self._held
+                name: function for name, function in functions.items() if (name, function.body_hash) not in gone
             }
         if self._pinned.keys() & functions.keys():  # a memory class of the user's own: its methods are called
             functions = {name: function for name, function in functions.items() if name not in self._pinned}

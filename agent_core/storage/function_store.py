@@ -208,6 +208,42 @@ class DropState(Write):
     n: int
 
 
+@dataclass(frozen=True, slots=True)
+class SaveTended(Write):
+    """Keep what tending did to a function: `changed`, `deleted` or `archived`, with the hashes of its text before and
+    after.
+    """
+
+    run: str
+    function: str
+    kind: str
+    before: str
+    after: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndoTended(Write):
+    """Note that a change of tending was taken back."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class TendedRow:
+    """One change that tending made."""
+
+    n: int
+    run: str
+    function: str
+    kind: str
+    before: str
+    after: str
+    note: str
+    at: float
+    undone: bool
+
+
 class FunctionStore(Subject, Protocol):
     """The versions of functions, and the facts about them."""
 
@@ -255,6 +291,9 @@ class FunctionStore(Subject, Protocol):
 
     async def pinned(self) -> set[str]:
         """Return the functions that are always shown to some agent."""
+
+    async def tended(self) -> list[TendedRow]:
+        """Return what tending did, oldest first."""
 
     async def states(self, function: str = "") -> list[StateRow]:
         """Return the states of all functions, or of one, those that later ones replaced too, oldest first."""

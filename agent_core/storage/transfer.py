@@ -17,7 +17,7 @@ from .tables.tables import Tables
 
 BATCH: Final = 1_000
 _FLAGS: Final = frozenset(
-    {"timed", "cancelled", "hidden", "read_only", "shared", "attached", "complete", "asks", "masked"}
+    {"timed", "cancelled", "hidden", "read_only", "shared", "attached", "complete", "asks", "masked", "undone"}
 )
 
 
@@ -60,6 +60,7 @@ _TABLES: Final = (
     _table("pin", "agent function", ""),
     _table("yes", "seq", "function digest content grants by seal at", numbered=True),
     _table("recorded", "n", "function outcome turn at data seal", numbered=True),
+    _table("tended", "n", "run function kind before after note at undone", numbered=True),
     _table("exposure", "n", "turn function version masked model", numbered=True),
     _table("state", "n", "function turn value at", numbered=True),
     _table("question", "seq", "id agent turn question asked_at seal decision answered_at answer_seal", numbered=True),

@@ -85,6 +85,7 @@ def function_service(
         hosted=host_functions.parameters(),
         finder=finder,
         maker=models.maker if models else None,
+        mender=models.mender if models else None,
     )
 
 

@@ -43,6 +43,8 @@ class ModelOpener:
         """The reader of new functions' descriptions that the settings name, if any."""
         self.maker = self._maker()
         """The model that writes what agents ask for, if the settings name one."""
+        self.mender = self.maker or FunctionMaker("the usual model", partial(self._opened, None))
+        """The model that fixes functions which keep failing."""
 
     async def open(self, name: str | None) -> OpenedModel:
         """Return a model, ready to be asked: the one of that name, or the usual one.
@@ -94,8 +96,7 @@ class ModelOpener:
         """Close the models of the reader and of the maker."""
         if self.reader is not None:
             await self.reader.aclose()
-        if self.maker is not None:
-            await self.maker.aclose()
+        await self.mender.aclose()
 
     def _reader(self) -> DescriptionReader | None:
         name = self._settings.gate.reader

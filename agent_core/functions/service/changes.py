@@ -29,7 +29,7 @@ from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
-from .maker import MOST_ATTEMPTS, Attempt, FunctionMaker
+from .maker import MOST_ATTEMPTS, Attempt, FunctionMaker, shown_refusal
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
 
 
@@ -102,7 +102,7 @@ class ChangePlanner:
                 return plan  # a person has decided
             if plan.outcome != "refused":
                 return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
-            attempts.append(Attempt(written.source, plan.text))
+            attempts.append(Attempt(written.source, shown_refusal(plan)))
         assert plan is not None
         return plan
 

@@ -16,6 +16,8 @@ from agent_core.base.untrusted import fence, one_line
 from agent_core.model import Model, Request
 
 from ..gate.reader import reply_apart
+from .judgment import Judgment
+from .plan import PlannedChange
 
 MOST_ATTEMPTS: Final = 3
 _WAIT_S: Final = 180.0
@@ -33,6 +35,11 @@ raises on purpose under `Raises:`.
 - A first parameter `self` gives self.call("its_name", argument=value), self.fetch(url), self.scratch and self.state. \
 Nothing else is reached.
 Answer with the whole source in one code fence, and nothing else."""
+
+_UNSETTLED: Final = (
+    "No example settles what these calls return. Add each to the docstring as an example, with the result that it must"
+    " have:"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,16 @@ class FunctionMaker:
         """Close the model."""
         if self._model is not None:
             await self._model.aclose()
+
+
+def shown_refusal(plan: PlannedChange) -> str:
+    """Return why an attempt was refused, as the maker reads it: where its author is asked what calls return, it says so
+    by examples.
+    """
+    calls = plan.detail.challenges if isinstance(plan.detail, Judgment) else ()
+    if not calls:
+        return plan.text
+    return "\n".join([_UNSETTLED, *calls])
 
 
 def _told(attempts: Sequence[Attempt]) -> list[tuple[str, str]]:

@@ -120,27 +120,41 @@ class Replays:
         return RecordedDetails(RecordedCall.of(row), RecordedOutcome.from_json(row.data["outcome"]), row.data)
 
     async def replay(
-        self, call: int, version: str = THEN, *, looks_back: bool = False, debugger: Debugger | None = None
+        self,
+        call: int,
+        version: str = THEN,
+        *,
+        looks_back: bool = False,
+        debugger: Debugger | None = None,
+        function: str = "",
+        on: Snapshot | None = None,
+        renamed: Mapping[str, str] | None = None,
     ) -> Replay:
         """Make a call again, and return how it ended then and now.
 
         `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
         hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
-        `debugger` is the human instead of the workspace's.
+        `debugger` is the human instead of the workspace's. Another `function` takes the call, functions are those of a
+        snapshot that is not in force, or they call those that they called then by other names (`renamed`).
 
         Raises:
             UsageError: the call, or the version, is not recorded.
         """
         row = await self._row(call)
-        module, snapshot = await self._code(row, version)
+        name = function or row.function
+        if on is not None or function:
+            snapshot = on or self._registry.snapshot()
+            module = snapshot.functions[name].module
+        else:
+            module, snapshot = await self._code(row, version)
         watch = self._cage.debugging.watch(
             looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
-        heard = ReplayedRequests(row.data["heard"], watch, snapshot)
+        heard = ReplayedRequests([_renamed(heard, renamed or {}) for heard in row.data["heard"]], watch, snapshot)
         try:
-            with watch.over(row.function, snapshot) as around:
-                work = FunctionCall(row.function, read(row.data["arguments"]))
+            with watch.over(name, snapshot) as around:
+                work = FunctionCall(name, read(row.data["arguments"]))
                 job = Job(snapshot.modules, module, work, self._cage.limits, around=around)
                 outcome = await self._cage.run(job, Curtain(CallSecrets(self._cage.secrets, row.function), heard))
         finally:
@@ -151,7 +165,7 @@ class Replays:
         return Replay(
             call,
             row.function,
-            *await self._version(row.function, module, snapshot),
+            *await self._version(name, module, snapshot),
             then,
             report,
             same=now == then and heard.kept_alike(),
@@ -245,6 +259,14 @@ class ReplayedRequests:
         key = _ALIKE.get(name)
         alike = [row for row in same if key and _of(row["arguments"], key) == _of(arguments, key)]
         return next(iter([*exact, *alike]), None)
+
+
+def _renamed(row: Row, names: Mapping[str, str]) -> Row:
+    """Return a recorded answer as that of a function's new name."""
+    called = _of(row["arguments"], "function") if row["name"] == "call" else None
+    if not isinstance(called, str) or called not in names:
+        return row
+    return {**row, "arguments": {**row["arguments"], "function": names[called]}}
 
 
 def _of(arguments: object, key: str) -> object:

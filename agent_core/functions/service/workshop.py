@@ -46,6 +46,7 @@ from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .ratings import Rated, Ratings
 from .replay import Replays
+from .tending import Tending
 from .version_history import VersionHistory
 
 DEFAULT_MODULE = "grown"
@@ -69,6 +70,7 @@ class FunctionService:
         hosted: Mapping[str, tuple[str, ...]],
         finder: FunctionSearch,
         maker: FunctionMaker | None = None,
+        mender: FunctionMaker | None = None,
     ) -> None:
         self.registry = registry
         self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
@@ -101,6 +103,17 @@ class FunctionService:
         self.ratings = Ratings(store, rules, self.quarantine, self.tell)
         self.finder = finder
         self.auditing = Audit(self._sight, finder, gate, self.quarantine)
+        self.tending = Tending(
+            store,
+            self.auditing,
+            self.quarantine,
+            self.plans,
+            self.past,
+            self.replays,
+            registry.snapshot,
+            self.finish,
+            mender,
+        )
         self._rules = rules
         self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
         self._starters = starters

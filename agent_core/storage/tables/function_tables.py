@@ -22,10 +22,13 @@ from ..function_store import (
     SaveReading,
     SaveSketches,
     SaveState,
+    SaveTended,
     SaveVerdict,
     SaveVersion,
     SetManifest,
     StateRow,
+    TendedRow,
+    UndoTended,
     UnpinFunction,
     VersionRow,
 )
@@ -154,6 +157,13 @@ class FunctionTables(Tables):
         }
         bad = {pair: verdict for pair, verdict in verdicts.items() if verdict.get("thumb") == "bad"}
         return {pair: str(verdict.get("note", "")) for pair, verdict in bad.items()}
+
+    @query
+    def tended(self, session: SqlSession) -> list[TendedRow]:
+        """Return the changes, oldest first."""
+        sql = "select n, run, function, kind, before, after, note, at, undone from tended order by n"
+        rows = [TendedRow(*row) for row in session.all(sql)]
+        return [replace(row, undone=bool(row.undone)) for row in rows]
 
     @query
     def states(self, session: SqlSession, function: str = "") -> list[StateRow]:
@@ -341,6 +351,19 @@ def _newest_state(session: SqlSession, function: str) -> int:
 def _add_state(session: SqlSession, function: str, turn: str, value: object) -> None:
     now = session.clock.now()
     session.all("insert into state (function, turn, value, at) values (?, ?, ?, ?)", function, turn, dump(value), now)
+
+
+@perform.register
+def _save_tended(write: SaveTended, session: SqlSession) -> None:
+    session.all(
+        "insert into tended (run, function, kind, before, after, note, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.run, write.function, write.kind, write.before, write.after, write.note, session.clock.now()),
+    )
+
+
+@perform.register
+def _undo_tended(write: UndoTended, session: SqlSession) -> None:
+    session.all("update tended set undone = true where n = ?", write.n)
 
 
 @perform.register

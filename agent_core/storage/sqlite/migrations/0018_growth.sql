@@ -18,3 +18,16 @@ create table exposure (
     masked integer not null,
     model text not null
 ) strict;
+
+-- What tending did, so that it is undone: a function that was changed, deleted or archived, with its versions.
+create table tended (
+    n integer primary key autoincrement,
+    run text not null,
+    function text not null,
+    kind text not null,
+    before text not null,
+    after text not null,
+    note text not null,
+    at real not null,
+    undone integer not null default 0
+) strict;
