@@ -53,21 +53,15 @@ OTHERWISE = HASTY.replace("    >>> share(8, 2)\n", "    >>> share(30, 4)\n    8\
 SOURCES = {"count_vowels": VOWELS, "vowel_count": COPY, "vowels_twice": TWICE, "share": SHARE}
 
 
-def made(*names: str) -> Ask:
-    """Ask for functions that an agent makes."""
-    return Ask(
-        *(
-            Wanted(
-                "create_function",
-                {
-                    "function_name": name,
-                    "function_code_with_docstring": SOURCES[name],
-                    "reason": "it differs from count_vowels by its name",
-                },
-            )
-            for name in names
-        )
-    )
+def making(name: str, source: str) -> Ask:
+    """Ask for a function that an agent makes."""
+    asked = {"function_name": name, "function_code_with_docstring": source}
+    return Ask(Wanted("create_function", {**asked, "reason": "it differs from count_vowels by its name"}))
+
+
+def made(name: str) -> Ask:
+    """Ask for one of these functions."""
+    return making(name, SOURCES[name])
 
 
 def called(name: str, *many: dict[str, Any]) -> Ask:
@@ -127,6 +121,18 @@ async def test_what_a_person_changed_or_keeps_at_hand_is_left_alone(at_desk: Ope
     assert [step["done"] for step in steps if step["kind"] == "merge"] in ([False], [])
     await workshop.reload()
     assert {"count_vowels", "vowel_count"} <= set(workshop.names())
+
+
+async def test_functions_that_keep_a_value_or_reach_outside_are_not_merged(at_desk: OpenDesk) -> None:
+    kept = COPY.replace("(text: str)", "(self, text: str)").replace(
+        "    return sum", "    self.state = {}\n    return sum"
+    )
+    desk = await at_desk([made("count_vowels"), making("vowel_count", kept), Say("Made.")])
+    events = await desk.say("Make them.")
+    assert "vowel_count" in desk.workspace.workshop.names(), answers(events)
+    steps = [step for step in await tended(desk) if step["kind"] == "merge"]
+    assert all("keeps a value between its calls" in step["why_not"] for step in steps), steps
+    assert {"count_vowels", "vowel_count"} <= set(desk.workspace.workshop.names())
 
 
 async def failing(at_desk: OpenDesk, maker: ScriptedModel, **settings: Any) -> Desk:

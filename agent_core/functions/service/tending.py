@@ -27,7 +27,7 @@ from .audit import Audit
 from .call_records import is_documented
 from .changes import ChangePlanner
 from .file_sync import own_text
-from .function_facts import measured
+from .function_facts import measured, reach_of_function
 from .maker import MOST_ATTEMPTS, Attempt, FunctionMaker, shown_refusal
 from .plan import Author, PlannedChange
 from .quarantine import Quarantine
@@ -233,19 +233,31 @@ class Tending:
             version = self._version(step.function)
             await self.store.apply([SaveTended(run, step.function, "archived", version, version, step.reason)])
             await self.quarantine.refresh()
-        for number, change in enumerate(proven.changes):
-            plan = await change.plan()
-            reading = plan.change.reading if plan.change else None
-            after = [own.body_hash for own in reading.functions if own.name == change.function] if reading else []
-            before = self._version(change.function)
-            line = SaveTended(run, change.function, change.kind, before, "".join(after), step.reason)
-            plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))
-            if plan.outcome == "refused" or plan.change is None:
-                rows = [row for row in await self.store.tended() if row.run == run and not row.undone]
-                for row in rows[len(rows) - number :][::-1]:
-                    await self._undone(row)
-                return replace(step, why_not=plan.text)
+        done: list[str] = []
+        why = ""
+        for change in proven.changes:
+            try:
+                why = await self._made(run, change, step.reason)
+            except KnapperError as error:
+                why = str(error)
+            if why:
+                break
+            done.append(change.function)
+        if why:
+            rows = [row for row in await self.store.tended() if row.run == run and not row.undone]
+            for row in rows[len(rows) - len(done) :][::-1]:
+                await self._undone(row)
+            return replace(step, why_not=why)
         return replace(step, done=True)
+
+    async def _made(self, run: str, change: _Change, reason: str) -> str:
+        """Make one change with its line in the record, in one transaction; return why it was refused, if it was."""
+        plan, before = await change.plan(), self._version(change.function)
+        reading = plan.change.reading if plan.change else None
+        after = [own.body_hash for own in reading.functions if own.name == change.function] if reading else []
+        line = SaveTended(run, change.function, change.kind, before, "".join(after), reason)
+        plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))
+        return plan.text if plan.outcome == "refused" or plan.change is None else ""
 
     async def _protected(self, *names: str) -> str:
         """Return why functions are left alone: a person wrote or changed one, or keeps it at hand."""
@@ -264,10 +276,8 @@ class Tending:
         step, users = replace(step, function=left, others=(kept,)), callers(left, snapshot)
         if why := await self._protected(left, *users):
             return _Proven(replace(step, why_not=why))
-        if _shape(snapshot.functions[left]) != _shape(snapshot.functions[kept]):
-            return _Proven(replace(step, why_not="their arguments differ"))
-        if importing := [name for name, source in snapshot.modules.items() if _imports(source.text, left)]:
-            return _Proven(replace(step, why_not=f"the module {importing[0]} imports `{left}` by name"))
+        if why := _mismatch(left, kept, snapshot):
+            return _Proven(replace(step, why_not=why))
         calls = [call for call in await self._repeatable(left) if call.outcome == "returned"]
         for call in calls:
             if not (await self.replays.replay(call.call, NOW, function=kept)).same:
@@ -394,6 +404,17 @@ def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
 
 def _told(calls: Sequence[RecordedCall]) -> str:
     return "\n".join(f"{call.function} {call.arguments} {call.ended}" for call in calls[:_SHOWN_CALLS])
+
+
+def _mismatch(left: str, kept: str, snapshot: Snapshot) -> str:
+    """Return why recorded calls cannot prove that a function stands for another, by what their texts say."""
+    functions = snapshot.functions[left], snapshot.functions[kept]
+    if words := [word for function in functions for word in reach_of_function(function, snapshot)]:
+        return f"more than their arguments decides what they do: {words[0]}"
+    if _shape(functions[0]) != _shape(functions[1]):
+        return "their arguments differ"
+    importing = [name for name, source in snapshot.modules.items() if _imports(source.text, left)]
+    return f"the module {importing[0]} imports `{left}` by name" if importing else ""
 
 
 def _shape(function: Function) -> object:
