@@ -1,5 +1,6 @@
 """Functions for functions: find, create, edit, roll back, test, debug and keep at hand."""
 
+from dataclasses import replace
 from typing import Any  # whatever the function's own schema takes
 
 from agent_core import Agent, PlannedChange, presentation
@@ -66,10 +67,10 @@ async def create_function(
         module_name: Such as `text` or `web.pages`.
         from_program: Of your last program; the code is then its docstring.
     """
-    code = function_code_with_docstring
-    if from_program:
-        code = await self.source_of_program(function_name, code)
-    return await self.workshop.plan_create(function_name, code, module_name, reason, self.author)
+    code, author = function_code_with_docstring, self.author
+    if from_program:  # it has run, so nobody else writes it
+        code, author = await self.source_of_program(function_name, code), replace(author, request=None)
+    return await self.workshop.plan_create(function_name, code, module_name, reason, author)
 
 
 async def edit_function(

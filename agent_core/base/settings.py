@@ -118,6 +118,33 @@ class StandingSettings(SettingsSection):
     )
 
 
+class GrowthSettings(SettingsSection):
+    """The rules for functions that agents make: who writes them, and whether what they are worth is measured."""
+
+    maker: str = Field(
+        "auto",
+        description="The model that writes the functions that agents ask for, which the agent's own model calls: `auto`"
+        " (`[models.maker]`, if there is one), `off` or a model's name.",
+    )
+    mask: float = Field(
+        0,
+        ge=0,
+        le=0.5,
+        description="Share of the functions made by agents that a conversation is not shown, drawn at random, so that"
+        " what each is worth is measured; 0: none.",
+    )
+
+
+class TendSettings(SettingsSection):
+    """What `knapper functions tend` does, and how long."""
+
+    apply: Literal["never", "proved"] = Field(
+        "never", description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once."
+    )
+    tokens: int = Field(100_000, ge=0, description="Tokens of models after which a run of tending ends.")
+    minutes: float = Field(10, gt=0, description="Minutes after which a run of tending ends.")
+
+
 class GrantSettings(SettingsSection):
     """The cases in which the user is asked before a function gets what it needs."""
 
@@ -322,6 +349,8 @@ class Settings(BaseSettings):
     sandbox: SandboxSettings = SandboxSettings()
     gate: GateSettings = GateSettings()
     standing: StandingSettings = StandingSettings()
+    growth: GrowthSettings = GrowthSettings()
+    tend: TendSettings = TendSettings()
     grants: GrantSettings = GrantSettings()
     helpers: HelperSettings = HelperSettings()
     memory: MemorySettings = MemorySettings()
@@ -330,6 +359,14 @@ class Settings(BaseSettings):
     storage: StorageSettings = StorageSettings()
     mcp: McpSettings = McpSettings()
     repl: ReplSettings = ReplSettings()
+
+    @property
+    def maker(self) -> str | None:
+        """The name of the model that writes functions, or None if the agents' own do."""
+        name = self.growth.maker
+        if name == "auto":
+            return "maker" if "maker" in self.models else None
+        return None if name == "off" else name
 
     def using(self, name: str) -> "Settings":
         """Return the settings with another model: one of `[models.NAME]`, or `[model]` with this name."""

@@ -49,9 +49,12 @@ _NOT_FITTED: Final[tuple[object, object, tuple[FunctionShown, ...]]] = (None, No
 
 
 class Hidden(Protocol):
-    """Knows the functions that are not shown, as (name, hash of the body), and what the user complained about."""
+    """Knows the functions that are not shown, as (name, hash of the body): those that nobody can call, and those that
+    are only found by a search; also what the user complained about.
+    """
 
     held: frozenset[tuple[str, str]]
+    archived: frozenset[tuple[str, str]]
     complaints: Mapping[tuple[str, str], str]
 
 
@@ -81,6 +84,7 @@ class Shown:
         self._room = room
         self._hidden = hidden
         self._held: frozenset[tuple[str, str]] = frozenset()
+        self._archived: frozenset[tuple[str, str]] = frozenset()
         self._complaints: Mapping[tuple[str, str], str] = {}
         self._places: dict[str, _Place] = {}
         self._used: dict[str, int] = {}
@@ -94,7 +98,23 @@ class Shown:
         self._functions: Mapping[str, Function] = {}
         self._tools: tuple[FunctionShown, ...] | None = None
         self._index: PromptIndex | None = None
+        self._drawn: tuple[frozenset[str], frozenset[str]] | None = None
+        self._masked_then: frozenset[str] = frozenset()
         self.line: tuple[FunctionShown, ...] = ()
+
+    @property
+    def masked(self) -> frozenset[str]:
+        """The functions that this conversation is not shown: they can be called by whoever knows them."""
+        return self._drawn[1] if self._drawn else frozenset()
+
+    def mask(self, names: Iterable[str], share: float, chance: Callable[[], float]) -> frozenset[str]:
+        """Draw which of these functions are masked, once a conversation, and return them; one that comes later is
+        shown.
+        """
+        if self._drawn is None:
+            drawn = frozenset(names)
+            self._drawn = drawn, frozenset(name for name in sorted(drawn) if chance() < share)
+        return self._drawn[1]
 
     def withhold(self, names: Collection[str]) -> None:
         """Leave out functions of the host as long as there is nothing to use them on."""
@@ -176,20 +196,24 @@ class Shown:
 
     def thaw(self) -> None:
         """Choose tools and index anew at the next step: a conversation begins, or what a server has cached is gone."""
-        self._tools = self._index = None
+        self._tools = self._index = self._drawn = None
 
     def choose(
         self, functions: Mapping[str, Function], own_set: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
         """Return the functions for this step, also stored as `line`; `own_set` always stays."""
-        before = (self._seen, self._held, self._complaints)
-        now = (functions, self._hidden.held, self._hidden.complaints)
-        if own_set == self._kept and all(one is other for one, other in zip(before, now, strict=True)):
+        before = (self._seen, self._held, self._archived, self._complaints)
+        now = (functions, self._hidden.held, self._hidden.archived, self._hidden.complaints)
+        is_same = own_set == self._kept and self._masked_then == self.masked
+        if is_same and all(one is other for one, other in zip(before, now, strict=True)):
             return self.line
-        self._kept, (self._seen, self._held, self._complaints) = own_set, now
-        if self._held:
+        self._kept, (self._seen, self._held, self._archived, self._complaints) = own_set, now
+        self._masked_then = self.masked
+        if self.masked:
+            functions = {name: function for name, function in functions.items() if name not in self.masked}
+        if gone := self._held | self._archived:
             functions = {
-                name: function for name, function in functions.items() if (name, function.body_hash) not in self._held
+                name: function for name, function in functions.items() if (name, function.body_hash) not in gone
             }
         if self._pinned.keys() & functions.keys():  # a memory class of the user's own: its methods are called
             functions = {name: function for name, function in functions.items() if name not in self._pinned}

@@ -41,6 +41,7 @@ from .answers import answer, bad_arguments
 from .debug.debugging import Watch
 from .foreign.library import ForeignFunction, ForeignLibrary, reached_by
 from .sandbox_client import SandboxClient
+from .state import FunctionStates
 
 MAX_DEPTH = 4
 MAX_NOTE = 400  # characters
@@ -89,6 +90,7 @@ class WorkerApi:
     secrets: CallSecrets | None = None  # … and the secrets that it is given, which its callees' are masked with
     watch: Watch | None = None  # who debugs and records it
     memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
+    states: FunctionStates | None = None  # what the functions of this call keep for themselves
     paths: PathPermits | None = None  # asks for the files that it opens
     refusals: list[str] = field(default_factory=list)  # takes why files were refused, which a function may have hidden
     tries: list[str] = field(default_factory=list)  # the same of reads that libraries try, and do without
@@ -213,6 +215,8 @@ class WorkerApi:
                 return datetime.now().astimezone()
             case "memory":
                 return await self._remember(arguments)
+            case "state" if self.states is not None:
+                return await self.states.answer(self.caller, arguments)
             case _ if name in FILES:
                 return await without_handler(name, arguments)
             case _:

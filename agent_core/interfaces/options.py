@@ -20,6 +20,7 @@ class RunOptions:
     root: Path
     agent: str | None = None
     model: str | None = None
+    maker: str | None = None
     base_url: str | None = None
     message: str | None = None
     max_steps: int | None = None
@@ -62,6 +63,7 @@ class RunOptions:
         """Return the settings that were given as flags; None stands for "not given"."""
         return {
             "model.name": self.model,
+            "growth.maker": self.maker,
             "model.base_url": self.base_url,
             "model.stream": None if self.stream else False,
             "turn.max_steps": self.max_steps,

@@ -4,15 +4,17 @@ A deed belongs to the agent that was talked to: another agent's is named, and le
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product, takewhile
 from typing import Literal, Protocol, TypeAlias
 
+from agent_core.base.clock import shown_time
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
 from agent_core.runtime.agent import RemovedTurn
-from agent_core.storage import BlockChange
+from agent_core.storage import BEGUN, BlockChange, StateRow
 from agent_core.workspace.workspace import Workspace
 
 from . import undo_log
@@ -154,7 +156,8 @@ async def _whole(talk: Conversation, scope: _Scope) -> list[Deed]:
     touched = product(_kinds(talk), talk.deeds.touched)
     things = [await _changed(talk, kind, name, scope) for kind, name in touched]
     blocks = [await _block_since_start(talk, row.label) for row in talk.agent.memory.blocks.rows]
-    return sorted((deed for deed in (*things, *blocks) if deed), key=lambda deed: deed.at)
+    states = [_state_since_start(talk, rows) for rows in (await talk.workspace.workshop.kept_states()).values()]
+    return sorted((deed for deed in (*things, *blocks, *states) if deed), key=lambda deed: deed.at)
 
 
 async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
@@ -164,6 +167,11 @@ async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
     for row in talk.agent.memory.blocks.rows:
         if deed := await _block(talk, row.label):
             yield deed
+    for rows in (await talk.workspace.workshop.kept_states()).values():
+        if _is_own_state(talk, rows[-1]):
+            name = rows[-1].function
+            undoes = f"take the state of {name} back to before {shown_time(rows[-1].at, '%H:%M')}"
+            yield Deed(rows[-1].at, f"changed the state of {name}", undoes, partial(_restore_state, talk, rows[-1]))
     if messages := talk.deeds.of(talk.agent.name):
         at, message = messages[-1]
         yield Deed(at, f"said “{one_line(message, 60)}”", undo_log.message_says(message), partial(_unsay, talk))
@@ -233,6 +241,26 @@ async def _block_since_start(talk: Conversation, label: str) -> Deed | None:
     undoes = f"restore the block {label} as it was when the session began"
     by = "you" if last.by == "human" else f"the agent {last.agent}".rstrip()
     return Deed(last.at, f"{by} changed the block {label}", undoes, partial(_restore_block, talk, label, base))
+
+
+def _is_own_state(talk: Conversation, row: StateRow) -> bool:
+    """Return whether this conversation left a state, by its agent or by a call of the user's own."""
+    return row.at >= talk.deeds.began and row.turn in talk.deeds.turns_of(talk.agent.name) | {""}
+
+
+def _state_since_start(talk: Conversation, rows: Sequence[StateRow]) -> Deed | None:
+    """Return how a function's state differs from the one that the session, or the function, began with."""
+    last, before = rows[-1], [row for row in rows if row.at < talk.deeds.began or row.turn == BEGUN]
+    base = before[-1] if before else replace(last, value={})
+    if base.value == last.value or not _is_own_state(talk, last):
+        return None
+    undoes = f"restore the state of {last.function} as it was when the session began"
+    return Deed(last.at, f"changed the state of {last.function}", undoes, partial(_restore_state, talk, last, base))
+
+
+async def _restore_state(talk: Conversation, row: StateRow, base: StateRow | None = None) -> None:
+    await talk.workspace.workshop.restore_state(row, base)
+    talk.voice.lines([line(("ok", "✓ "), f"the state of {row.function} is as it was")])
 
 
 async def _not_undone(talk: Conversation, since: float) -> list[Line]:

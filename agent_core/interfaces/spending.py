@@ -88,6 +88,7 @@ class Spending:
         }
         self.turns: list[TurnCost] = []
         self._most = most
+        self.by_model: dict[str, TurnCost] = {}
         self.unpriced: set[str] = set()
         self._events: set[str] = set()  # the names of those that began a turn and said nothing
         self._root = root
@@ -105,7 +106,10 @@ class Spending:
             case events.Usage():
                 if not self.turns:
                     self.turns.append(TurnCost(agent))
-                self.turns[-1].add(self._taken(event, event.model or model))
+                name = event.model or model
+                usage = self._taken(event, name)
+                self.turns[-1].add(usage)
+                self.by_model.setdefault(name, TurnCost(name, "by this model")).add(usage)
             case _:
                 pass
 
@@ -199,15 +203,22 @@ def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:
 
 def costs_document(spending: Spending) -> dict[str, Any]:  # Any: JSON
     """Return the turns and their sum as a document; `cost` is in US dollars, None if a price is unknown."""
-    return {"turns": spending.turns, "total": spending.total, "unpriced": sorted(spending.unpriced)}
+    models = {name: spending.by_model[name] for name in sorted(spending.by_model)}
+    return {
+        "turns": spending.turns,
+        "total": spending.total,
+        "models": models,
+        "unpriced": sorted(spending.unpriced),
+    }
 
 
 def spending_lines(spending: Spending) -> list[Line]:
-    """Return a row for each turn, then one for each agent, and what is unknown."""
+    """Return a row for each turn, then one for each agent and, if several were asked, each model; what is unknown."""
     if not spending.turns:
         return [line(("dim", "Nothing was asked in this session yet."))]
     names = list(dict.fromkeys(turn.agent for turn in spending.turns))
     sums = [_sum(name, [turn for turn in spending.turns if turn.agent == name]) for name in names]
+    sums += spending.by_model.values() if len(spending.by_model) > 1 else ()
     lines = columns([HEADS, *map(_row, spending.turns), *map(_row, sums)], ("name", "", "dim", "", "dim", "", "strong"))
     lines[0] = tuple(("dim", text) for _, text in lines[0])
     for at in range(len(lines) - len(sums), len(lines)):

@@ -46,12 +46,14 @@ class Deeds:
         self.undone: dict[tuple[str, int], int] = {}
         """Versions that undoing brought, which are nothing that was done, and how many before them each cancels."""
         self._clock = clock
+        self._turns: dict[str, set[str]] = {}
 
     def hear(self, event: Event) -> None:
         """Record what a turn began with, and what it made."""
         match event:
             case events.TurnStarted():
                 said = headline(event.message) or event.event
+                self._turns.setdefault(event.agent, set()).add(event.turn)
                 self.messages.append((self._clock(), event.agent, event.turn, said))
             case events.TurnEnded():
                 self.touch(Receipt.from_json(event.made).names(*TOUCHED))
@@ -63,6 +65,10 @@ class Deeds:
     def of(self, agent: str) -> list[tuple[float, str]]:
         """Return what was said to one agent, and when."""
         return [(at, text) for at, name, _, text in self.messages if name == agent]
+
+    def turns_of(self, agent: str) -> set[str]:
+        """Return the turns of one agent in this session."""
+        return self._turns.get(agent, set())
 
     def unsay(self, agent: str) -> None:
         """Forget the last message to an agent, whose turn was removed."""

@@ -130,7 +130,8 @@ class Agent:
         turn, model = self._turns.turn, self._loop.asker.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
-        return Author("agent", self.name, turn.id, model, self._unread, turn.approvals, turn.seat, turn.spend)
+        about = self._unread, turn.approvals, turn.seat, turn.spend, self._history.last_request
+        return Author("agent", self.name, turn.id, model, *about)
 
     async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle a turn that was cut off.
@@ -451,10 +452,15 @@ class Agent:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The functions of the workspace and of other programs that this agent does not see."""
+        """The functions of the workspace and of other programs that this agent does not see, or is not shown now."""
         patterns = self.colleagues.profile.functions
         foreign = {} if "*" in patterns else self.workshop.foreign()
-        return self._snapshot().hidden | {name for name, row in foreign.items() if not fits(patterns, row.function)}
+        masked = self._loop.asker.shown.masked
+        return (
+            self._snapshot().hidden
+            | masked
+            | {name for name, row in foreign.items() if not fits(patterns, row.function)}
+        )
 
     async def prompt(self) -> RequestPrompt:
         """Return everything that the model would see now: the system message, the conversation and the functions.

@@ -116,7 +116,8 @@ class CallRecord:
         """
         if self.call.id not in self.turn.started:
             await self.turn.append([call_started(self.call, version)])
-        self.announce()
+        if not self._announced:
+            self.announce()
         self._began = self._clock.monotonic()
 
     def seconds(self) -> float:

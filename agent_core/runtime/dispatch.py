@@ -16,19 +16,23 @@ from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
+from agent_core.base.receipt import Receipt
 from agent_core.base.settings import TurnSettings
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
 from agent_core.functions.debug import Watch
+from agent_core.functions.gate.capability import KEEPS_STATE
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService, noted
+from agent_core.functions.service.function_facts import reach_of_function
+from agent_core.functions.state import TRIES, FunctionStates
 from agent_core.functions.worker_api import WorkerApi
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.registry.arguments import renamed
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Entry
+from agent_core.storage import Entry, StateConflict
 from sandbox import Refused, Returned
 
 from .call_record import MOST_CHARS, CallRecord, Done
@@ -217,7 +221,9 @@ class WorkspaceFunctions:
         function = snapshot.functions.get(name)
         if function is None or self.workshop.quarantine.holds(function):
             return None
-        return WorkspaceFunction(function, snapshot.whole or snapshot, self)
+        whole = snapshot.whole or snapshot
+        keeps_state = KEEPS_STATE in reach_of_function(function, whole)  # then one call goes on where the other ended
+        return WorkspaceFunction(function, whole, self, is_parallel=not keeps_state)
 
     async def refusal(self, name: str, snapshot: Snapshot) -> str:
         """Return why a function in quarantine cannot be called."""
@@ -240,8 +246,22 @@ class WorkspaceFunction:
         return self.function.version
 
     async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
-        """Call the function in a worker, with what it was granted."""
+        """Call the function in a worker, with what it was granted; again if another call changed its state meanwhile
+        and this one has done nothing outside.
+        """
+        for tries_left in reversed(range(TRIES)):
+            try:
+                return await self._call(arguments, record)
+            except StateConflict as late:
+                if not tries_left or not record.did.is_inside:
+                    done = "" if record.did.is_inside else " What it did outside is done."
+                    return await record.close(Refused(""), f"{late.message}{done} {late.fix}")
+                record.did = Receipt()
+        raise AssertionError("the last try returns")
+
+    async def _call(self, arguments: dict[str, Any], record: CallRecord) -> Done:
         function, snapshot, turn, workshop = self.function, self.snapshot, record.turn, self.room.workshop
+        states = workshop.states(turn.id)
         lacks, was_refused = "", False
         watch = self.room.cage.debugging.watch(seat=turn.seat)
         watch.recording.turn, watch.recording.number = turn.id, record.number
@@ -251,7 +271,7 @@ class WorkspaceFunction:
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)
                 async with self.room.slots:
-                    outcome, lacks, was_refused = await self._run(record, arguments, decision, watch)
+                    outcome, lacks, was_refused = await self._run(record, arguments, decision, watch, states)
         except StopRequested:
             outcome = InterruptedCall()
         finally:
@@ -265,10 +285,11 @@ class WorkspaceFunction:
         note = "\n".join(filter(None, (lacks, watch.note(snapshot))))
         text = await aside(size, answers.answer, outcome, MOST_CHARS, was_refused=was_refused)
         text = record.noted(text, note) if note else text
-        return await record.close(outcome, text, writes=writes, unproven=unproven)
+        kept = states.writes if isinstance(outcome, Returned) else ()
+        return await record.close(outcome, text, writes=(*writes, *kept), unproven=unproven)
 
     async def _run(
-        self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch
+        self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch, states: FunctionStates
     ) -> tuple[CallOutcome, str, bool]:
         """Return the outcome of the call, what it may have lacked, and whether it was refused something."""
         turn, room = record.turn, self.room
@@ -283,6 +304,7 @@ class WorkspaceFunction:
             paths=granting,
             broker=room.cage.broker,
             memory=record.memory,
+            states=states,
             watch=watch,
             on_output=record.tell_printed,
             did=record.did,

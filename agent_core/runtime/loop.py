@@ -5,6 +5,7 @@ Each phase leaves the conversation valid on disk. `turn_policy.py` decides when 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from random import random
 from typing import Final, Protocol
 
 from agent_core.base import events
@@ -16,7 +17,7 @@ from agent_core.functions.service import FunctionService, quarantine
 from agent_core.model.reply import Reply
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.synopsis import line_of
-from agent_core.storage import FAILURES, Inbound
+from agent_core.storage import FAILURES, Inbound, SaveExposures
 
 from .call_record import Done
 from .client_calls import handed_over
@@ -26,6 +27,7 @@ from .turn import HEARD, Turn, assistant, heartbeat, notice, said_by
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
+_MEASURED: Final = 8  # functions that a message probably needs, whose worth is measured
 _MOST_TOLD: Final = 3  # functions that a message probably needs and the index has no line for
 UNUSABLE = (
     "Use another model, or accept first replies as they come: `verify=False` of the agent (all of them),"
@@ -63,6 +65,7 @@ class AgentLoop:
         sees: Callable[[Snapshot, frozenset[str]], Snapshot] = lambda snapshot, _: snapshot,
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
         programs: ResumesPrograms | None = None,
+        chance: Callable[[], float] = random,
     ) -> None:
         """Create the loop; `sees` leaves of a snapshot what the agent may call, and what it has just made.
 
@@ -76,6 +79,7 @@ class AgentLoop:
         self._policy = policy
         self.sees = sees
         self._programs = programs
+        self._chance = chance
         self._changes: list[events.FunctionsChanged] = []
         self._forget = workshop.on_change(self._changes.append)
 
@@ -122,13 +126,29 @@ class AgentLoop:
         """Show the model what the client has, and of the workspace what the last message probably needs."""
         self.asker.lend(turn.client)
         shown, snapshot = self.asker.shown, self.sees(self._workshop.registry.snapshot(), turn.made)
+        await self._mask(turn, snapshot)
         self.asker.choose(snapshot)
         if not shown.is_crowded:
             return
-        names = await self._workshop.likely(turn.history.last_request(), EXPECTED, snapshot.hidden)
+        hidden = snapshot.hidden | shown.masked
+        names = await self._workshop.likely(turn.history.last_request(), EXPECTED, hidden)
         shown.expect(names)
         if new := shown.beyond_index(names[:_MOST_TOLD]):
             await turn.append([notice(f"You also have: {'; '.join(map(line_of, new))}.")])
+
+    async def _mask(self, turn: Turn, snapshot: Snapshot) -> None:
+        """Draw what this conversation is not shown, and keep which grown functions the message probably needs.
+
+        What is needed is asked of all of them, so that it does not depend on what is masked.
+        """
+        if not (share := self.asker.mask_share) or turn.step > 1:
+            return
+        grown = await self._workshop.grown(snapshot)
+        masked = self.asker.shown.mask(grown - self.asker.own_names, share, self._chance)
+        needed = await self._workshop.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
+        rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
+        if rows:
+            await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows))])
 
     async def _take_up(self, turn: Turn) -> bool:
         """Add what arrived meanwhile: messages and other events, and changes to memory and functions by someone
@@ -145,7 +165,8 @@ class AgentLoop:
         for change in changes:
             turn.emit(_of_turn(change, turn))
         seen = self.sees(self._workshop.registry.snapshot(), turn.made)
-        if changes and (told := self._workshop.tell_changes(changes, seen.hidden, self.asker.offered(seen))):
+        hidden = seen.hidden | self.asker.shown.masked
+        if changes and (told := self._workshop.tell_changes(changes, hidden, self.asker.offered(seen))):
             entries.append(notice(told))
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])

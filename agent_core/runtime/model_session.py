@@ -108,6 +108,16 @@ class ModelSession:
         return self._models.name
 
     @property
+    def mask_share(self) -> float:
+        """The share of functions made by agents that a conversation is not shown."""
+        return self._settings.growth.mask
+
+    @property
+    def own_names(self) -> frozenset[str]:
+        """The functions that the agent is always shown."""
+        return self._functions.own_names
+
+    @property
     def line(self) -> str:
         """The line that says which model answers, and why it was chosen."""
         return self._models.line

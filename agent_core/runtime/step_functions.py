@@ -46,9 +46,14 @@ class StepFunctions:
         self._sized: tuple[object, int] = (None, 0)
         self._room: tuple[object, int] = (None, 0)
 
+    @property
+    def own_names(self) -> frozenset[str]:
+        """The functions that the agent is always shown."""
+        return self._own_set.names if self._own_set else frozenset()
+
     def choose(self, snapshot: Snapshot) -> None:
         """Choose the functions that the next step shows."""
-        own = self._own_set.names if self._own_set else frozenset[str]()
+        own = self.own_names
         self.shown.withhold(self.withheld())
         self.shown.choose(self.offered(snapshot), own | self._offers.kept(snapshot) if self._offers else own)
 

@@ -119,8 +119,36 @@ class CallRow:
     cpu: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SaveExposures(Write):
+    """Keep which functions a turn's request probably needed: (name, version, whether it was masked)."""
+
+    turn: str
+    model: str
+    functions: tuple[tuple[str, str, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExposedTurn:
+    """A turn with the functions that its request probably needed, by name and version: shown, or masked at random.
+
+    `requests` and `tokens` are all that it took; `is_retried`: its message was sent again after it was taken back.
+    """
+
+    turn: str
+    model: str
+    shown: frozenset[tuple[str, str]]
+    masked: frozenset[tuple[str, str]]
+    requests: int
+    tokens: int
+    is_retried: bool = False
+
+
 class CallStore(Subject, Protocol):
     """The calls of functions."""
+
+    async def exposed_turns(self) -> list[ExposedTurn]:
+        """Return the newest turns of which it is known what they were shown, oldest first; open ones are left out."""
 
     async def call_stats(self, function: str = "") -> list[Stats]:
         """Return the call statistics of each version of each function (or of one), the one called last at the end."""

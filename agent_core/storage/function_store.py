@@ -156,6 +156,87 @@ class UnpinFunction(Write):
     function: str
 
 
+BEGUN, RESTORED = "begun", "restored"
+"""In place of a turn: the empty state of a function that joined, and one that a person brought back."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """The value that a function keeps for itself, as the turn left it; `n` is another one after each change.
+
+    `turn` is empty for a call outside of turns, and may be `BEGUN` or `RESTORED`.
+    """
+
+    n: int
+    function: str
+    turn: str
+    value: Any  # Any: JSON
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SaveState(Write):
+    """A compare-and-set write of a function's state: it must be at `expected` (0: none). Raises StateConflict where
+    another call was first. Of one turn, only the last value is kept, and of a function those of its newest turns.
+    """
+
+    function: str
+    value: Any  # Any: JSON
+    expected: int
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginState(Write):
+    """A write that gives a function that joins an empty state, whatever one of the same name has kept."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropState(Write):
+    """A write that takes a state back to the one before it, if it is still at `n`. Raises StateConflict otherwise."""
+
+    function: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaveTended(Write):
+    """Keep what tending did to a function: `changed`, `deleted` or `archived`, with the hashes of its text before and
+    after.
+    """
+
+    run: str
+    function: str
+    kind: str
+    before: str
+    after: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndoTended(Write):
+    """Note that a change of tending was taken back."""
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class TendedRow:
+    """One change that tending made."""
+
+    n: int
+    run: str
+    function: str
+    kind: str
+    before: str
+    after: str
+    note: str
+    at: float
+    undone: bool
+
+
 class FunctionStore(Subject, Protocol):
     """The versions of functions, and the facts about them."""
 
@@ -200,6 +281,12 @@ class FunctionStore(Subject, Protocol):
 
     async def pinned(self) -> set[str]:
         """Return the functions that are always shown to some agent."""
+
+    async def tended(self) -> list[TendedRow]:
+        """Return what tending did, oldest first."""
+
+    async def states(self, function: str = "") -> list[StateRow]:
+        """Return the states of all functions, or of one, those that later ones replaced too, oldest first."""
 
     async def pins(self, agent: str) -> set[str]:
         """Return the functions that are always shown to this agent."""

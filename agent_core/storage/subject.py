@@ -203,6 +203,16 @@ class BlockConflict(ManifestConflict):
         self.module, self.expected, self.found = label, str(expected), str(actual)
 
 
+class StateConflict(StorageError):
+    """Error raised when another call of a function changed its state meanwhile: nothing was written."""
+
+    code = "state-conflict"
+
+    def __init__(self, function: str) -> None:
+        message = f"Another call of `{function}` changed its state meanwhile, so nothing of this one was kept."
+        super().__init__(message, fix="Call it again.")
+
+
 class InboxFull(StorageError):
     """Error raised when the agent has too many events waiting: this one was not accepted."""
 

@@ -16,7 +16,9 @@ from .tables.session import Key, Row, SqlSession
 from .tables.tables import Tables
 
 BATCH: Final = 1_000
-_FLAGS: Final = frozenset({"timed", "cancelled", "hidden", "read_only", "shared", "attached", "complete", "asks"})
+_FLAGS: Final = frozenset(
+    {"timed", "cancelled", "hidden", "read_only", "shared", "attached", "complete", "asks", "masked", "undone"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,9 @@ _TABLES: Final = (
     _table("pin", "agent function", ""),
     _table("yes", "seq", "function digest content grants by seal at", numbered=True),
     _table("recorded", "n", "function outcome turn at data seal", numbered=True),
+    _table("tended", "n", "run function kind before after note at undone", numbered=True),
+    _table("exposure", "n", "turn function version masked model", numbered=True),
+    _table("state", "n", "function turn value at", numbered=True),
     _table("question", "seq", "id agent turn question asked_at seal decision answered_at answer_seal", numbered=True),
     _table("agent", "name", "settings"),
     _table("block", "seq", "id label value chars description read_only shared version edited", numbered=True),

@@ -82,6 +82,8 @@ def function_service(
         starters=scaffold.functions,
         hosted=host_functions.parameters(),
         finder=finder,
+        maker=models.maker if models else None,
+        mender=models.mender if models else None,
     )
 
 

@@ -14,6 +14,7 @@ from agent_core.access.grants.addresses import is_confirmed
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.base.settings import ModelSettings, Settings
 from agent_core.functions.gate.reader import DescriptionReader
+from agent_core.functions.service.maker import FunctionMaker
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model import Model
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
@@ -40,6 +41,10 @@ class ModelOpener:
         self._is_unchecked = is_typed
         self.reader: DescriptionReader | None = self._reader()
         """The reader of new functions' descriptions that the settings name, if any."""
+        self.maker = self._maker()
+        """The model that writes what agents ask for, if the settings name one."""
+        self.mender = self.maker or FunctionMaker("the usual model", partial(self._opened, None))
+        """The model that fixes functions which keep failing."""
 
     async def open(self, name: str | None) -> OpenedModel:
         """Return a model, ready to be asked: the one of that name, or the usual one.
@@ -88,17 +93,23 @@ class ModelOpener:
         return embedder("wordllama") if self._settings.memory.embedding == "endpoint" else self.embedder
 
     async def aclose(self) -> None:
-        """Close the reader's model."""
+        """Close the models of the reader and of the maker."""
         if self.reader is not None:
             await self.reader.aclose()
+        await self.mender.aclose()
 
     def _reader(self) -> DescriptionReader | None:
         name = self._settings.gate.reader
+        if name == "same":  # who writes a function sees it described anew
+            return DescriptionReader(name, partial(self._opened, self._settings.maker))
+        return None if name == "off" else DescriptionReader(name, partial(self._opened, name))
 
-        async def opened() -> Model:
-            return (await self.open(None if name == "same" else name)).model
+    def _maker(self) -> FunctionMaker | None:
+        name = self._settings.maker
+        return FunctionMaker(name, partial(self._opened, name)) if name else None
 
-        return None if name == "off" else DescriptionReader(name, opened)
+    async def _opened(self, name: str | None) -> Model:
+        return (await self.open(name)).model
 
 
 class IdleModels:

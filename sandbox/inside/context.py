@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, Self, cast
 
-from ..wire.caps import PROGRESS_EVERY_S
+from ..wire.caps import MOST_STATE, PROGRESS_EVERY_S
 from .channel import Channel
 from .web import Body, Pairs, send
 
@@ -203,7 +203,7 @@ def fetch(
     return Response(*send(channel, request, body.encode() if isinstance(body, str) else body or b""))
 
 
-_OFFERED = "progress, scratch, call, call_key, fetch, secret, now and memory"
+_OFFERED = "progress, scratch, state, call, call_key, fetch, secret, now and memory"
 
 
 class FunctionMemory:
@@ -232,6 +232,22 @@ class FunctionMemory:
         return self._channel.request("memory", {"act": act, "block": block, **arguments})
 
 
+def _json(value: Any) -> str:  # whatever function code gave
+    """Return a state as text. Raise ValueError if it has no place in one."""
+    import json  # noqa: PLC0415 - few functions have a state
+
+    try:
+        text = json.dumps(value, allow_nan=False)
+        is_same = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"self.state takes what JSON can hold: {error}") from error
+    if not is_same:
+        raise ValueError("self.state takes what JSON can hold: texts as keys, lists in place of tuples and sets")
+    if (size := len(text.encode())) > MOST_STATE:
+        raise ValueError(f"self.state takes {MOST_STATE} bytes of JSON, and this is {size}: keep less, or a summary")
+    return text
+
+
 class Context:
     """The requests that a function may make of the host while it runs, and a folder of its own."""
 
@@ -240,6 +256,34 @@ class Context:
         self._told_at = 0.0
         self.scratch = scratch
         self.memory = FunctionMemory(channel)
+        self._state: Any = None
+        self._read_state: tuple[int, str] | None = None  # the version and the text that the call began with
+
+    @property
+    def state(self) -> Any:  # a value of JSON
+        """A small JSON value that only this function has, `{}` at first. It is kept if the call returns."""
+        if self._read_state is None:
+            version, self._state = self._channel.request("state", {})
+            self._read_state = version, _json(self._state)
+        return self._state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        _json(value)
+        self.state  # noqa: B018 - what it takes the place of is read, so that no other call's change is lost
+        self._state = value
+
+    def begin(self) -> None:
+        """Forget the state: the next call reads it anew."""
+        self._state, self._read_state = None, None
+
+    def keep_state(self) -> None:
+        """Hand the state to the host if the call has changed it."""
+        if self._read_state is None or (text := _json(self._state)) == self._read_state[1]:
+            return
+        import json  # noqa: PLC0415 - few functions have a state
+
+        self._channel.request("state", {"value": json.loads(text), "version": self._read_state[0]})
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Show the progress of the call. Reports beyond twenty per second cost nothing."""

@@ -213,7 +213,11 @@ def call_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MO
     function = getattr(module, job["function"], None)
     if not callable(function):
         raise Unfit(f"{job['module']} has no function {job['function']!r}")
-    return _returned(call(function, decode(job["arguments"]), workshop.context), most)
+    workshop.context.begin()
+    value = call(function, decode(job["arguments"]), workshop.context)
+    reply = _returned(value, most)  # an iterator runs here
+    workshop.context.keep_state()
+    return reply
 
 
 def _evaluate(workshop: WorkerJobs, job: Frame) -> Frame:
@@ -222,6 +226,7 @@ def _evaluate(workshop: WorkerJobs, job: Frame) -> Frame:
 
 def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
     """Return the reply to an example, which has its own copy of the module's names."""
+    workshop.context.begin()
     namespace = {"self": workshop.context} | vars(module)  # whose scratch folder takes the files of an example
     for name, value in vars(module).items():
         if is_bare(value):

@@ -20,6 +20,7 @@ MOST_TRIED: Final = 4_096  # the same of an attempt, and of what it prints
 MOST_ITEMS: Final = 1_000  # that are taken from an iterator, which may be endless
 MOST_IMPORTS: Final = 1_000  # names in the import statements of a module
 
+MOST_STATE: Final = 65_536  # bytes of the JSON that a function keeps as `self.state`
 PROGRESS_EVERY_S: Final = 0.05  # but for the last
 MOST_STACK: Final = 50  # frames of a stop
 MOST_SEEN: Final = 100  # locals, and expressions that are displayed, of a stop or a record

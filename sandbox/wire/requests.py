@@ -110,11 +110,13 @@ async def answered(handler: RequestHandler, name: str, arguments: dict[str, Any]
 
 
 async def without_handler(name: str, arguments: dict[str, Any]) -> Any:  # the shape of RequestHandler
-    """Handle a request of a call without a handler: progress is ignored, files are as the kernel shows them, and
-    everything else is refused.
+    """Handle a request of a call without a handler: progress is ignored, a state is empty and not kept, files are as
+    the kernel shows them, and everything else is refused.
     """
     if name == "progress":
         return None
+    if name == "state":
+        return None if "value" in arguments else [0, {}]
     if name.startswith("file_"):
         return {"real": True}
     raise RequestRefused(f"self.{name} has nobody to ask here: this call was made without a handler for requests")

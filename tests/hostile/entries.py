@@ -122,6 +122,7 @@ REQUESTS: Final[Mapping[str, Mapping[str, Encoded]]] = {
     "secret": {"name": "K" * SIZE},
     "now": {"x": _BIG},
     "call_key": {"x": _BIG},
+    "state": {"value": _BIG, "version": 10**400},
     "memory": {"act": "replace", "block": "human" * 1_000, "old": "a " * SIZE, "new": "b" * SIZE},
     "debug": {"kind": "stop", "frames": [["f", 1, "g"]] * SIZE, "locals": [["n", "x" * 99]] * 1_000},
 }  # fmt: skip

@@ -156,7 +156,7 @@ async def test_what_needs_a_grant_has_nobody_to_ask_without_a_handler(sandbox: S
 async def test_what_self_does_not_have_is_said_with_what_it_has(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("reach", {"what": "nothing"})))
     assert isinstance(outcome, Raised), outcome
-    assert (outcome.failure.type, "it has progress, scratch, call" in outcome.failure.message) == (
+    assert (outcome.failure.type, "it has progress, scratch, state, call" in outcome.failure.message) == (
         "AttributeError",
         True,
     )

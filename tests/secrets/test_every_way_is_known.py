@@ -34,6 +34,7 @@ BY_VERB = {
     "now": "now-with-arguments",
     "call_key": "call-key-with-arguments",
     "memory": "memory-append",
+    "state": "state-value",
     "debug": "debug-record",
     "secret": "secret-name",
     "fetch": "fetch-path",

@@ -40,6 +40,7 @@ REQUESTS = {
     "secret-name": "self.secret(word)",
     "now-with-arguments": 'ask("now", {"zone": key})',
     "call-key-with-arguments": 'ask("call_key", {"of": key})',
+    "state-value": 'self.state[word] = [key, "number " + number]\nself.keep_state()',
     "a-request-of-no-verb": 'ask(word, {word: key, "number": int(number)})',
     "debug-record": 'ask("debug", {"event": "record", "id": 0, "hits": int(number), "path": word, "line": int(number),'
     ' "function": word, "locals": [[word, key]], "shown": [[key, word]]})',

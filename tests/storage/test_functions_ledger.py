@@ -7,9 +7,11 @@ import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.storage import (
+    BeginState,
     BeginWrite,
     DropPending,
     DropReading,
+    DropState,
     EndWrite,
     ManifestConflict,
     OpenWrite,
@@ -20,10 +22,12 @@ from agent_core.storage import (
     SavePending,
     SaveReading,
     SaveRecorded,
+    SaveState,
     SaveText,
     SaveVerdict,
     SaveVersion,
     SetManifest,
+    StateConflict,
     Stats,
     Store,
     UnpinFunction,
@@ -311,3 +315,38 @@ async def test_a_line_of_history_names_the_agent_whose_turn_it_was(store: Store)
 async def test_every_candidate_that_was_kept_is_named_with_what_is_kept_of_it(store: Store) -> None:
     await store.apply([SavePending("b", {"code": "2"}), SavePending("a", {"code": "1"}), DropPending("b")])
     assert await store.all_pending() == {"a": {"code": "1"}}
+
+
+async def test_of_two_writers_of_a_state_the_one_who_saw_the_newest_is_taken(open_again: Callable[[], Store]) -> None:
+    one, other = open_again(), open_again()
+    await one.apply([SaveState("count", {"n": 1}, 0, "turn-1")])
+    (row,) = await other.states("count")
+    await other.apply([SaveState("count", {"n": 2}, row.n, "turn-2")])
+    with pytest.raises(StateConflict):
+        await one.apply([SaveState("count", {"n": 9}, row.n, "turn-1"), SaveText("not kept either")])
+    assert await one.text(content_hash("not kept either")) is None
+    assert [row.value for row in await one.states("count")] == [{"n": 1}, {"n": 2}]
+
+
+async def test_a_state_goes_back_turn_by_turn_and_no_number_comes_twice(store: Store) -> None:
+    for number, turn in enumerate(("turn-1", "turn-2", "turn-2"), 1):
+        rows = await store.states("count")
+        await store.apply([SaveState("count", number, rows[-1].n if rows else 0, turn)])
+    *_, newest = await store.states("count")
+    await store.apply([DropState("count", newest.n)])
+    (before,) = await store.states()
+    assert (before.value, before.turn) == (1, "turn-1")
+    with pytest.raises(StateConflict):
+        await store.apply([SaveState("count", 4, newest.n, "turn-3")])
+    await store.apply([SaveState("count", 4, before.n, "turn-3")])
+    assert (await store.states())[-1].n > newest.n
+    await store.apply([BeginState("count"), BeginState("another")])
+    assert [row.value for row in await store.states()] == [1, 4, {}]
+
+
+async def test_of_one_state_the_newest_twenty_turns_are_kept(store: Store) -> None:
+    expected = 0
+    for number in range(25):
+        await store.apply([SaveState("count", number, expected, f"turn-{number}")])
+        expected = (await store.states("count"))[-1].n
+    assert [row.value for row in await store.states("count")] == [*range(5, 25)]

@@ -151,7 +151,7 @@ _REACHES = {  # by the kind of grant: what is shown of an item, and what where t
 }
 _MOST_ITEMS = 3
 _HARMLESS = frozenset(
-    {"progress", "scratch", "now", "call", "call_key", *CONTEXT}
+    {"progress", "scratch", "state", "now", "call", "call_key", *CONTEXT}
 )  # parts of `self`; the last ones are uses
 _COMPUTING = """__future__ abc array ast base64 binascii bisect calendar cmath collections colorsys copy csv dataclasses
 datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac html io.BytesIO io.StringIO itertools json
@@ -165,6 +165,7 @@ COMPUTING: Final = frozenset(_COMPUTING.split())
 OTHER_WAYS: Final = frozenset(_OTHER_WAYS.split())
 """Names by which code gets at more than its imports say."""
 _PLAIN_DUNDERS = frozenset({"__name__", "__qualname__", "__doc__", "__class__", "__init__", "__post_init__", "__len__"})
+KEEPS_STATE: Final = "keeps a value between its calls"
 _UNCERTAIN = "may ask as it runs"
 
 
@@ -178,7 +179,8 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
     all_uses = uses(tree, ())
     grants |= needs_of(all_uses)
     words = reach_of(grants, missing_names(text, tree), _called(tree))
-    return words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
+    words = words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
+    return (*words, KEEPS_STATE) if "state" in uses_context(tree) else words
 
 
 @lru_cache(maxsize=8192)

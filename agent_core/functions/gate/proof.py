@@ -158,8 +158,8 @@ def _unproven(draft: Draft, function: Function, count: int) -> Unproven:
         return "calls"
     if not unproven and (draft.needs.read or draft.needs.write):
         return "calls"  # what it does depends on files, which an example has only if it makes them itself
-    if not unproven and count < _ENOUGH and "scratch" in uses_context(draft.tree):
-        return "calls"  # its files are those of earlier calls, which an example does not have
+    if not unproven and count < _ENOUGH and {"scratch", "state"} & uses_context(draft.tree):
+        return "calls"  # its files and its state are those of earlier calls, which an example does not have
     return unproven
 
 

@@ -178,7 +178,7 @@ class DescriptionReader:
                 is_small = self._model.mode == "constrained"
                 asked = () if is_small else tuple(calls)
                 request = _played(bare) if is_small else _explained(description, asked)
-                reply = await _asked(self._model, request)
+                reply = await reply_apart(self._model, request)
         except TimeoutError:
             error = f"no answer within {_WAIT_S:.0f} s"
             return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
@@ -208,7 +208,12 @@ class DescriptionReader:
             await self._model.aclose()
 
 
-async def _asked(model: Model, request: Request) -> Reply:
+async def reply_apart(model: Model, request: Request) -> Reply:
+    """Return the reply to a request that is no part of a conversation.
+
+    Raises:
+        KnapperError: there is none.
+    """
     for _ in range(2):
         try:
             async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]
@@ -217,7 +222,7 @@ async def _asked(model: Model, request: Request) -> Reply:
                         return piece
         except ModeChanged:
             continue
-    raise KnapperError("The reader gave no reply.")
+    raise KnapperError(f"`{model.name}` gave no reply.")
 
 
 def _explained(description: str, calls: Sequence[str]) -> Request:

@@ -16,12 +16,13 @@ from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Store, Write
-from sandbox import Evaluation, Job, Outcome, Refused
+from sandbox import Evaluation, Job, Outcome, Refused, Returned
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import Watch, stop
 from ..foreign.library import ForeignFunction
 from ..sandbox_client import SandboxClient
+from ..state import FunctionStates
 from ..worker_api import OnProgress, WorkerApi
 from .call_records import noted, recorded
 from .function_facts import Coverage
@@ -87,7 +88,8 @@ class CallService:
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
         watch = watch or self.debugging.watch(seat=author.seat if author else None)
         tell = on_progress or (lambda done, total, note: None)
-        api = WorkerApi(self._cage, snapshot, tell, granting, broker=self._cage.broker, watch=watch, paths=granting)
+        broker, states = self._cage.broker, FunctionStates(self._store)
+        api = WorkerApi(self._cage, snapshot, tell, granting, broker=broker, watch=watch, paths=granting, states=states)
         outcome = await self._run(api, function, checked, permit, watch)
         size = max(size_of(outcome), len(arguments_json))
         report = await aside(size, CallReport.of, outcome)
@@ -95,7 +97,8 @@ class CallService:
         lacks = api.lacking(outcome, permit)
         if author is None:
             watch.changes.clear()  # a user who calls it knows what they typed
-        return replace(report, lacks=lacks, debugged=watch.note(snapshot)), writes
+        kept = states.writes if isinstance(outcome, Returned) else ()
+        return replace(report, lacks=lacks, debugged=watch.note(snapshot)), (*writes, *kept)
 
     async def _run(
         self,

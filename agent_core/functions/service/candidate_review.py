@@ -13,7 +13,7 @@ from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
-from agent_core.storage import DropPending, FunctionStore, SavePending, SaveVerdict
+from agent_core.storage import BeginState, DropPending, FunctionStore, SavePending, SaveVerdict
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
 from ..gate.draft import unified
@@ -125,7 +125,8 @@ class CandidateReview:
             "line": function.line,
             **({"answers": to_json(answers)} if answers else {}),
         }
-        writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name))
+        begun = () if before or work.goes_back else (BeginState(verdict.name),)
+        writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name), *begun)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
         plan = planned(change_texts.admitted(verdict, function, work.said), judgment, source, reading, work)

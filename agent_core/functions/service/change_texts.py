@@ -300,6 +300,11 @@ def _count(problems: Sequence[Problem]) -> str:
     return "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
 
 
+def problems_of(problems: Sequence[Problem]) -> str:
+    """Return a line for each problem."""
+    return "\n".join(map(_line, problems))
+
+
 def _line(problem: Problem) -> str:
     line = f"line {problem.where.line}: " if problem.where.line else ""
     fix = f" Fix: {problem.fix}." if problem.fix else ""

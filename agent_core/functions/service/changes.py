@@ -3,7 +3,7 @@
 Nothing is written here: a plan holds the new text of the file and the rows that go with it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,13 +29,18 @@ from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
+from .maker import MOST_ATTEMPTS, Attempt, FunctionMaker, shown_refusal
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
 
 
 class ChangePlanner:
     """The planning half of the workshop."""
 
-    def __init__(self, store: FunctionStore, ground: FileSync, judging: CandidateReview) -> None:
+    def __init__(
+        self, store: FunctionStore, ground: FileSync, judging: CandidateReview, maker: FunctionMaker | None = None
+    ) -> None:
+        """Create the planner; what an agent asks for is written by the `maker`, if there is one."""
+        self._maker = maker
         self._store = store
         self._ground = ground
         self._judging = judging
@@ -58,14 +63,55 @@ class ChangePlanner:
             return PlannedChange(
                 text, "refused", _refusal(candidate, "name-taken", f"`{candidate.name}` exists already", holder.path)
             )
+        if self._maker is not None and author.request is not None:
+            own = candidate.code, candidate.reason
+            return await self._written(
+                candidate.name, author, own, lambda code, by: self.create(replace(candidate, code=code), by, policy)
+            )
         work = ChangeSummary("created", candidate.name, author, candidate.reason)
         asked = await self._asked_before(candidate, None)
         plan = await self._judging.judged(asked, snapshot, work, policy, challenging=True)
         replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
         return self._ground.repeatable(plan, replan, late=late)
 
+    async def _written(
+        self, name: str, author: Author, own: tuple[str, str], judge: Callable[[str, Author], Awaitable[PlannedChange]]
+    ) -> PlannedChange:
+        """Return the plan for what the maker writes in place of its author's `own` source, which has a reason.
+
+        Each refused attempt is shown to it with the verdict. If it does not answer, the author's source is judged.
+        """
+        assert self._maker is not None
+        code, reason = own
+        pending, before = await pending_candidate(self._store, name), own_text(name, self._registry.snapshot())
+        attempts = [Attempt(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
+        facts = [("The user's request", author.request() if author.request else ""), ("What is to be done", reason)]
+        facts += [("The function as it is", before or ""), ("What the assistant wrote", code)]
+        alone = replace(author, request=None)
+        plan: PlannedChange | None = None
+        for _ in range(MOST_ATTEMPTS):
+            written = await self._maker.write(name, facts, attempts)
+            if author.spend is not None and written.prompt_tokens:
+                author.spend(written.prompt_tokens, written.completion_tokens, written.model)
+            if written.error:
+                plan = plan or await judge(code, alone)
+                return replace(plan, text=f"{written.model} wrote nothing ({written.error}).\n{plan.text}")
+            plan = await judge(written.source, replace(alone, model=written.model))
+            verdict = plan.detail if isinstance(plan.detail, Judgment) else None
+            if verdict is not None and (verdict.denied or any(one.code == "needs-yes" for one in verdict.problems)):
+                return plan  # a person has decided
+            if plan.outcome != "refused":
+                return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
+            attempts.append(Attempt(written.source, shown_refusal(plan)))
+        assert plan is not None
+        return plan
+
     async def replace(self, name: str, code: str, reason: str, author: Author, how: str = "replaced") -> PlannedChange:
         """Plan new source for an existing function or a rejected candidate. `reason` is the author's."""
+        if self._maker is not None and author.request is not None:
+            return await self._written(
+                name, author, (code, reason), lambda code, by: self.replace(name, code, reason, by, how)
+            )
         if name in author.unread and name in self._registry.snapshot().functions:
             return await self._kept(
                 Candidate(name, code, self._module_of(name, None), reason), author, conflict.changed(name)
@@ -106,7 +152,7 @@ class ChangePlanner:
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
             return await self._kept(candidate, author, conflict.changed(name))
-        return await self._replaced(name, code, reason, author, "edit of")
+        return await self.replace(name, code, reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author, expected: Sequence[str] = ()) -> PlannedChange:
         """Plan a pending candidate with the values that were really returned, if only expected results disagreed.

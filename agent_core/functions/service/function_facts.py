@@ -1,5 +1,6 @@
 """Facts about functions: what is listed, and everything that is known of one."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,13 +18,14 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
 from agent_core.registry.standing import Standing, is_unused, standing
 from agent_core.registry.uses import callees, callers, code_hash
-from agent_core.storage import CallOwners, Stats, Store, VersionRow
+from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
 
 from ..answers import CallReport
 from ..gate import ExampleResult
 from ..gate.capability import reach_in
 from ..gate.verdict import Survivor
 from .call_records import FunctionStatistics, by_function, source_of, statistics
+from .effects import FunctionEffect, Version, Worth, effects
 from .judgment import Judgment, judgment_on
 
 MOST_SURVIVORS = 3
@@ -47,6 +49,7 @@ class FunctionSummary:
     last_called: float | None
     unused_since: float | None
     reach: tuple[str, ...] = ()
+    worth: Worth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,13 @@ class FunctionDetails:
     quarantine: Quarantined | None = None
     grants: Grants = NOTHING
     reach: tuple[str, ...] = ()
+    state: StateRow | None = None
+    effect: FunctionEffect | None = None
+
+    @property
+    def maker(self) -> str:
+        """The model that made the version in force, if one did and it is known."""
+        return next((row.model for row in reversed(self.versions) if row.version == self.function.version), "")
 
     @property
     def survivors(self) -> tuple[Survivor, ...]:
@@ -114,6 +124,9 @@ class FunctionDetails:
             "quarantine": to_json(self.quarantine),
             "grants": self.grants.to_json(),
             "reach": [*self.reach],
+            "maker": self.maker,
+            "effect": to_json(self.effect),
+            "state": self.state and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
         }
 
 
@@ -153,11 +166,14 @@ async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
         function for _, function in sorted(sight.snapshot.functions.items()) if _matches(function, query, pattern)
     ]
     retirable = await unused(sight, stats)
-    proposed = await sight.proposed()
+    proposed, effects_by_version = await sight.proposed(), await measured(sight.store)
     rows = [
         await _summary(function, stats.get(function.name, []), retirable, proposed.get(function.name, NOTHING), sight)
         for function in matching
     ]
+    functions = sight.snapshot.functions
+    found = {row.name: effects_by_version.get((row.name, functions[row.name].body_hash)) for row in rows}
+    rows = [replace(row, worth=effect.worth if (effect := found[row.name]) else None) for row in rows]
     starters = sight.starters()
     rows = [replace(row, source="starter") if row.name in starters and row.source == "human" else row for row in rows]
     rows.sort(key=lambda row: row.source == "starter")
@@ -167,6 +183,12 @@ async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
         if query.standing in ("", row.standing) and (not query.unused or row.unused_since is not None)
     ]
     return FunctionListing(tuple(selected), () if query.unused else sight.snapshot.rejected, len(retirable))
+
+
+async def measured(store: Store) -> dict[Version, FunctionEffect]:
+    """Return the measured worth of the versions of functions of which there is enough on record."""
+    turns = await store.exposed_turns()
+    return await asyncio.to_thread(effects, turns) if turns else {}
 
 
 def foreign_rows(functions: Iterable[Function], query: ViewFilter) -> list[FunctionSummary]:
@@ -230,6 +252,8 @@ async def introspection(sight: ViewContext, name: str, owners: CallOwners = None
         raise unknown_function(name, sight.snapshot.functions)
     verdict = await judgment_on(sight.store, function.body_hash, name)
     rows = await sight.store.call_stats(name)
+    effect = (await measured(sight.store)).get((name, function.body_hash))
+    states = await sight.store.states(name) if owners is None else []  # it is of calls of all agents
     return FunctionDetails(
         function,
         source_of(function, sight.snapshot),
@@ -240,6 +264,8 @@ async def introspection(sight: ViewContext, name: str, owners: CallOwners = None
         tuple(callees(name, sight.snapshot)),
         tuple(await sight.store.module_history(function.module)),
         reach=reach_of_function(function, sight.snapshot, (await sight.proposed()).get(name, NOTHING)),
+        state=states[-1] if states else None,
+        effect=effect,
     )
 
 

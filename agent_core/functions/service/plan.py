@@ -118,7 +118,8 @@ class Author:
     """The author of a change, for the history: the user, or an agent in a turn with a model; its unseen changes.
 
     `approvals` and `seat` are those of the turn: who is asked about grants, and who sits at the debugger. `spend`
-    counts the prompt and completion tokens of another model, by its name, for the turn.
+    counts the prompt and completion tokens of another model, by its name, for the turn. `request` is what the user
+    asked for, for a model that writes functions; without one, what the author wrote is taken as it is.
     """
 
     by: Literal["human", "agent"] = "human"
@@ -129,6 +130,7 @@ class Author:
     approvals: Approvals | None = field(default=None, compare=False)
     seat: DebuggerSeat | None = field(default=None, compare=False)
     spend: Callable[[int, int, str], None] | None = field(default=None, compare=False)
+    request: Callable[[], str] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Quarantined functions, hidden from the model because they kept failing: names, reasons, and the way out.
 
-Also knows those that a human called bad: the model reads that wherever it is shown them.
+Also knows those that a human called bad, which the model reads wherever it is shown them, and those that tending moved
+to the archive: they are shown no more, but found and called.
 
 Held as (function, version), so that another version is free at once. What another process records is seen at the
 next turn.
@@ -38,6 +39,7 @@ class Quarantine:
 
     def __init__(self, store: Store, registry: Registry, rules: StandingSettings) -> None:
         self.held: frozenset[tuple[str, str]] = frozenset()
+        self.archived: frozenset[tuple[str, str]] = frozenset()
         self.complaints: Mapping[tuple[str, str], str] = {}
         self._store = store
         self._registry = registry
@@ -52,6 +54,10 @@ class Quarantine:
         failing = await self._failing()
         if failing != self.held:
             self.held = failing
+        rows = await self._store.tended()
+        archived = frozenset((row.function, row.after) for row in rows if row.kind == "archived" and not row.undone)
+        if archived != self.archived:
+            self.archived = archived
         found_bad = {pair: complaint(note) for pair, note in (await self._store.complaints()).items()}
         if found_bad != self.complaints:
             self.complaints = found_bad

@@ -32,6 +32,7 @@ from . import history
 
 THEN, NOW = "", "now"
 MOST_SHOWN: Final = 200
+OTHER_STATE: Final = "it returns the same, and leaves another value in `self.state`"
 _NONE: Final = sha256(b"null").hexdigest()
 _ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
 
@@ -133,27 +134,41 @@ class Replays:
         return RecordedDetails(RecordedCall.of(row), RecordedOutcome.from_json(row.data["outcome"]), row.data)
 
     async def replay(
-        self, call: int, version: str = THEN, *, looks_back: bool = False, debugger: Debugger | None = None
+        self,
+        call: int,
+        version: str = THEN,
+        *,
+        looks_back: bool = False,
+        debugger: Debugger | None = None,
+        function: str = "",
+        on: Snapshot | None = None,
+        renamed: Mapping[str, str] | None = None,
     ) -> Replay:
         """Make a call again, and return how it ended then and now.
 
         `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
         hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
-        `debugger` is the human instead of the workspace's.
+        `debugger` is the human instead of the workspace's. Another `function` takes the call, functions are those of a
+        snapshot that is not in force, or they call those that they called then by other names (`renamed`).
 
         Raises:
             UsageError: the call, or the version, is not recorded.
         """
         row = await self._row(call)
-        module, snapshot = await self._code(row, version)
+        name = function or row.function
+        if on is not None or function:
+            snapshot = on or self._registry.snapshot()
+            module = snapshot.functions[name].module
+        else:
+            module, snapshot = await self._code(row, version)
         watch = self._cage.debugging.watch(
             looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
-        heard = ReplayedRequests(row.data["heard"], watch, snapshot)
+        heard = ReplayedRequests([_renamed(heard, renamed or {}) for heard in row.data["heard"]], watch, snapshot)
         try:
-            with watch.over(row.function, snapshot) as around:
-                work = FunctionCall(row.function, read(row.data["arguments"]))
+            with watch.over(name, snapshot) as around:
+                work = FunctionCall(name, read(row.data["arguments"]))
                 job = Job(snapshot.modules, module, work, self._cage.limits, around=around)
                 outcome = await self._cage.run(job, Curtain(CallSecrets(self._cage.secrets, row.function), heard))
         finally:
@@ -164,12 +179,12 @@ class Replays:
         return Replay(
             call,
             row.function,
-            *await self._version(row.function, module, snapshot),
+            *await self._version(name, module, snapshot),
             then,
             report,
-            same=now == then,
+            same=now == then and heard.kept_alike(),
             quit=watch.was_quit,
-            difference="" if now == then else _difference(then, now),
+            difference=_difference(then, now) if now != then else "" if heard.kept_alike() else OTHER_STATE,
             lacking=(*row.data["lacking"], *first_few(heard.missed)),
         )
 
@@ -223,6 +238,8 @@ class ReplayedRequests:
         self._watch = watch
         self._snapshot = snapshot
         self.missed: dict[str, None] = {}  # in its order, each once
+        self._left = [row["arguments"] for row in rows if row["name"] == "state" and "value" in row["arguments"]]
+        self._kept: list[Any] = []  # Any: JSON
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
         """Return the recorded answer.
@@ -234,6 +251,9 @@ class ReplayedRequests:
             return await self._watch.answer(arguments, self._snapshot)
         if name == "progress":
             return None
+        if name == "state" and "value" in arguments:
+            self._kept.append(encode(arguments))
+            return None
         row = self._row(name, encode(arguments))
         if row is None:
             self.missed[f"an answer to self.{visible(name[:40])}, which it did not ask then"] = None
@@ -243,12 +263,24 @@ class ReplayedRequests:
             raise RequestRefused(row["refused"])
         return f"secret {arguments.get('name')}" if name == "secret" else read(row["value"])
 
+    def kept_alike(self) -> bool:
+        """Return whether the call has left the same state as then."""
+        return self._kept == self._left
+
     def _row(self, name: str, arguments: Any) -> Row | None:
         same = [row for row in self._rows if row["name"] == name]
         exact = [row for row in same if row["arguments"] == arguments]
         key = _ALIKE.get(name)
         alike = [row for row in same if key and _of(row["arguments"], key) == _of(arguments, key)]
         return next(iter([*exact, *alike]), None)
+
+
+def _renamed(row: Row, names: Mapping[str, str]) -> Row:
+    """Return a recorded answer as that of a function's new name."""
+    called = _of(row["arguments"], "function") if row["name"] == "call" else None
+    if not isinstance(called, str) or called not in names:
+        return row
+    return {**row, "arguments": {**row["arguments"], "function": names[called]}}
 
 
 def _of(arguments: object, key: str) -> object:

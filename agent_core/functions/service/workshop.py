@@ -15,15 +15,16 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function, reach_words
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import FAILURES, CallOwners, Store
+from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store
 
 from ..answers import CallReport
 from ..foreign.library import ForeignFunction, stub
 from ..gate import Candidate, Gate
-from ..gate.capability import imported_at_the_top
+from ..gate.capability import KEEPS_STATE, imported_at_the_top
 from ..sandbox_client import SandboxClient
 from ..search import FunctionSearch, SearchReport
 from ..search.search import COUNT
+from ..state import TRIES, FunctionStates
 from ..worker_api import OnProgress
 from . import change_texts, function_facts
 from .audit import Audit
@@ -37,12 +38,14 @@ from .file_sync import FileSync
 from .folder_copy import FolderCopy
 from .grant_commands import GrantCommands
 from .grant_service import GrantService
-from .judgment import Judgment, PendingCandidate, pending_candidate
+from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .loader import Loader
+from .maker import FunctionMaker
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .ratings import Rated, Ratings
 from .replay import Replays
+from .tending import Tending
 from .version_history import VersionHistory
 
 DEFAULT_MODULE = "grown"
@@ -65,6 +68,8 @@ class FunctionService:
         starters: Callable[[], frozenset[str]],
         hosted: Mapping[str, tuple[str, ...]],
         finder: FunctionSearch,
+        maker: FunctionMaker | None = None,
+        mender: FunctionMaker | None = None,
     ) -> None:
         self.registry = registry
         self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
@@ -90,14 +95,26 @@ class FunctionService:
             root, store, registry, gate, cage, lambda plan: self.finish(plan, None), hosted, granting.packing
         )
         ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, granting)
-        self.plans = ChangePlanner(store, ground, judging)
+        self.plans = ChangePlanner(store, ground, judging, maker)
         self.past = VersionHistory(store, ground, judging)
         self.grants = GrantCommands(store, registry, self.plans, granting, self.finish)
         self.quarantine = Quarantine(store, registry, rules)
         self.ratings = Ratings(store, rules, self.quarantine, self.tell)
         self.finder = finder
         self.auditing = Audit(self._sight, finder, gate, self.quarantine)
+        self.tending = Tending(
+            store,
+            self.auditing,
+            self.quarantine,
+            self.plans,
+            self.past,
+            self.replays,
+            registry.snapshot,
+            self.finish,
+            mender,
+        )
         self._rules = rules
+        self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
         self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         registry.subscribe(self._heard)
@@ -273,6 +290,17 @@ class FunctionService:
         """Return the names of the functions that a message probably needs, best first, without the hidden ones."""
         return await self.finder.likely(message, count, {*self._quarantined(), *hidden})
 
+    async def grown(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return the functions that an agent made, or changed last."""
+        if self._grown[0] != snapshot.number:
+            verdicts = [
+                (name, await judgment_on(self._store, function.body_hash, name))
+                for name, function in snapshot.functions.items()
+            ]
+            grown = frozenset(name for name, verdict in verdicts if verdict and verdict.by == "agent")
+            self._grown = snapshot.number, grown
+        return self._grown[1] & snapshot.functions.keys()
+
     def _quarantined(self) -> Sequence[str]:
         functions = self.registry.snapshot().functions
         return [
@@ -335,11 +363,54 @@ class FunctionService:
         if (foreign := self.foreign().get(name)) is not None:
             return await self.calls.made_abroad(foreign, arguments, on_progress)
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
-        report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
-        await self._store.apply(writes)
+        report = await self._kept_call(function, snapshot, arguments, on_progress, author)
         news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
         report = await self._marked(report, function, snapshot)
         return replace(report, quarantined=news[0]) if news else report
+
+    async def _kept_call(
+        self,
+        function: Function,
+        snapshot: Snapshot,
+        arguments: str | Mapping[str, Any],
+        on_progress: OnProgress | None,
+        author: Author | None,
+    ) -> CallReport:
+        """Make a call, store what it leaves, and return the report; again, if it reaches nothing but its state, which
+        another call changed meanwhile.
+        """
+        is_repeatable = function_facts.reach_of_function(function, snapshot) == (KEEPS_STATE,)
+        for tries_left in reversed(range(TRIES if is_repeatable else 1)):
+            report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
+            try:
+                await self._store.apply(writes)
+            except StateConflict:
+                if not tries_left:
+                    raise
+            else:
+                return report
+        raise AssertionError("the last try returns")
+
+    async def kept_states(self) -> Mapping[str, Sequence[StateRow]]:
+        """Return the states that functions kept, those that later ones replaced too, oldest first."""
+        rows: dict[str, tuple[StateRow, ...]] = {}
+        for row in await self._store.states():
+            rows[row.function] = (*rows.get(row.function, ()), row)
+        return rows
+
+    async def restore_state(self, row: StateRow, base: StateRow | None = None) -> None:
+        """Take the newest state of a function back to the one before it, or give it the value of an earlier one.
+
+        Raises:
+            StateConflict: a call changed it meanwhile.
+        """
+        value = base and base.value
+        write = SaveState(row.function, value, row.n, RESTORED) if base else DropState(row.function, row.n)
+        await self._store.apply([write])
+
+    def states(self, turn: str) -> FunctionStates:
+        """Return the states of functions as a call of a turn sees and leaves them."""
+        return FunctionStates(self._store, turn)
 
     async def _marked(self, report: CallReport, function: Function, snapshot: Snapshot) -> CallReport:
         """Return the report with what is unproven of the value, if there is one."""

@@ -237,6 +237,27 @@ async def audit(door: Door, is_sarif: bool = False) -> Result:  # noqa: FBT001, 
     return Result(report, [*audit_lines(report, door.typed), *(trouble if report.trouble else [])], hint)
 
 
+@verb(opens=Opens.ASKING)
+@click.option("--apply", "applies", is_flag=True, help="Make the changes that are proven, not only propose them.")
+@click.option("--undo", "undoes", is_flag=True, help="Take back all changes of the last run that are still there.")
+async def tend(door: Door, applies: bool = False, undoes: bool = False) -> Result:  # noqa: FBT001, FBT002  (click)
+    """Tend the library: near-copies become one, what keeps failing is mended, what harms or is unused is archived.
+
+    Each change is proven by recorded calls that are made again. What a person wrote, changed or keeps at hand stays.
+    """
+    from agent_core.functions.service.tending import TendingBudget
+
+    from ..render.audit_view import tending_lines, undone_lines
+
+    if undoes:
+        steps = await door.shop.tending.undo()
+        return Result(steps, undone_lines(steps), code=0 if all(step.undone for step in steps) else 1)
+    settings = door.workspace.settings.tend
+    budget = TendingBudget(settings.tokens, settings.minutes)
+    report = await door.shop.tending.run(budget, applies=applies or settings.apply == "proved")
+    return Result(report, tending_lines(report, door.typed))
+
+
 def _log_audit(report: "AuditReport", root: Path) -> None:
     from agent_core.functions.service.judgment import Judgment
 

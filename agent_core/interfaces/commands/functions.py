@@ -30,7 +30,7 @@ from ..render.verdicts import (
 )
 from ..spans import Line, Span, line, plain
 from . import granting, history
-from .checking import audit, check, export, import_
+from .checking import audit, check, export, import_, tend
 from .history import judged
 from .verb import Door, Opens, Result, verb
 
@@ -356,5 +356,5 @@ def _changed(change: "ReloadReport", hint: str = "") -> Result:
 
 for _command in (list_, search, release, good, bad, show, create, edit, delete, test, call, trace, reload, packages):
     functions.add_command(_command)
-for _shell_command in (*history.COMMANDS, audit, check, import_, export, *granting.COMMANDS):
+for _shell_command in (*history.COMMANDS, audit, tend, check, import_, export, *granting.COMMANDS):
     functions.add_command(_shell_command)

@@ -24,7 +24,20 @@ from ..options import RunOptions
 from ..shell_completion import AGENT, MODEL
 
 _OF_WORKSPACE = (
-    *("model", "base_url", "once", "system", "preset", "persona", "human", "first", "greet", "verify", "max_steps"),
+    *(
+        "model",
+        "maker",
+        "base_url",
+        "once",
+        "system",
+        "preset",
+        "persona",
+        "human",
+        "first",
+        "greet",
+        "verify",
+        "max_steps",
+    ),
     *("resume", "stream"),
 )
 
@@ -36,6 +49,12 @@ _OF_WORKSPACE = (
     metavar="NAME",
     type=MODEL,
     help="A model of the endpoint, local or local/NAME (fetched at first), or tour (scripted).",
+)
+@click.option(
+    "--maker",
+    metavar="NAME",
+    type=MODEL,
+    help="The model that writes the functions that are made in this run, for the agent's own to call; off for none.",
 )
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @click.option("--message", metavar="TEXT", help="Run one turn with this message; - reads it from standard input.")

@@ -10,6 +10,7 @@ from .statistics import SLASH
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.audit import AuditFinding, AuditReport
+    from agent_core.functions.service.tending import TendingReport, UndoneStep
 
 _MOST = 10  # of one kind, for people
 
@@ -27,6 +28,48 @@ def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
         if len(findings) > _MOST:
             lines.append(line(("dim", f"  and {len(findings) - _MOST} more {part.code}; --json has all")))
     return lines
+
+
+_DONE = {
+    "merge": "now stands for",
+    "mend": "was mended",
+    "archive": "was archived: search finds it, and it can be called",
+}
+
+
+def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
+    """Return what was done, then what is proposed and what was left, each with its reason."""
+    lines: list[Line] = []
+    for step in sorted(report.steps, key=lambda step: (bool(step.why_not), not step.done)):
+        mark: Span = ("ok", "✓ ") if step.done else ("dim", "· ") if step.why_not else ("warn", "~ ")
+        deed = _DONE[step.kind] if step.done else f"left as it is ({step.kind})" if step.why_not else step.kind
+        name = step.others[0] if step.done and step.kind == "merge" else step.function
+        about = f" `{step.function}`" if step.done and step.kind == "merge" else ""
+        lines.append(line(mark, ("name", name), f" {deed}{about}: {one_line(step.reason)}"))
+        facts = [step.why_not] if step.why_not else [*step.evidence]
+        lines += indented([line(("dim", one_line(fact, 400))) for fact in facts])
+        lines += indented([line(text) for text in step.diff.splitlines()]) if step.diff else []
+    done, open_steps = (
+        [step for step in report.steps if step.done],
+        [step for step in report.steps if not (step.done or step.why_not)],
+    )
+    lines.append(line(("dim", f"{len(done)} done, {len(open_steps)} proposed, {report.tokens:,} tokens")))
+    if report.stopped:
+        lines.append(line(("warn", f"It ended before all was looked at: {report.stopped}.")))
+    ways = ["tend --undo takes all of it back"] if done else ["tend --apply does it"] if open_steps else []
+    return [*lines, *(line(("strong", f"{typed} {way}".lstrip())) for way in ways)]
+
+
+def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
+    """Return what was taken back, and what was not."""
+    if not steps:
+        return [line(("dim", "There is nothing to take back."))]
+    return [
+        line(("ok", "✓ "), ("name", step.function), " is as it was")
+        if step.undone
+        else line(("bad", "✗ "), ("name", step.function), f" was not taken back: {one_line(step.why_not, 300)}")
+        for step in steps
+    ]
 
 
 def _affected(functions: int) -> str:

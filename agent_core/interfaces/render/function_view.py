@@ -1,11 +1,13 @@
 """A list of functions, and the details of one, as lines."""
 
 import ast
-from collections.abc import Collection, Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
+from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
@@ -18,11 +20,18 @@ from .verdicts import problem_lines, stage_lines, verdict_lines
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
-    from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing
+    from agent_core.functions.service.effects import FunctionEffect
+    from agent_core.functions.service.function_facts import (
+        Coverage,
+        FunctionDetails,
+        FunctionListing,
+        FunctionSummary,
+    )
     from agent_core.functions.service.judgment import Judgment
 
 MARK = "❱ "  # as the highlighted source has it
 MOST_MISSED = 20
+MOST_OF_STATE = 400  # characters
 DESCRIBED = 120
 MOST_REACHED = 40  # columns of what a function reaches in a list
 HEADS = ("function", "module", "standing", "by", "calls", "reaches", "what it does")
@@ -46,7 +55,7 @@ class SourceRow:
 def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]:
     """Return each function with its module, standing, author, calls and first sentence; then what was rejected."""
     rows = [
-        (row.name, row.module, row.standing, row.source, f"{row.calls or ''}", _reach(row.reach), row.description)
+        (row.name, row.module, _standing(row), row.source, f"{row.calls or ''}", _reach(row.reach), row.description)
         for row in listing.functions
     ]
     lines = columns([*([HEADS] if heads else []), *rows], ("name", "dim", "", "dim", "", "dim", "")) if rows else []
@@ -55,6 +64,11 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
     if listing.rejected:
         lines += [line(("bad", "rejected:")), *indented(problem_lines(listing.rejected))]
     return lines
+
+
+def _standing(row: "FunctionSummary") -> str:
+    """Return the standing, with the measured worth where there is one."""
+    return row.standing if row.worth in (None, "unknown") else f"{row.standing}, {row.worth}"
 
 
 def _reach(reached: Sequence[str]) -> str:
@@ -82,6 +96,12 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     lines.append(line(("dim", "reach: "), one_line(reach_words(details.reach))))
     if may := details.grants.sentences():
         lines.append(line(("dim", "it may: "), "; ".join(may)))
+    if details.maker:
+        lines.append(line(("dim", "made by: "), one_line(details.maker)))
+    lines += _effect_lines(details.effect) if details.effect else []
+    if details.state:
+        value = cut(json.dumps(details.state.value, ensure_ascii=False), MOST_OF_STATE)
+        lines.append(line(("dim", f"state, kept {shown_time(details.state.at)}: "), one_line(value, MOST_OF_STATE)))
     for word, neighbours in (("callers", details.callers), ("callees", details.callees)):
         lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
     if details.verdict:
@@ -89,6 +109,27 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         judged = replace(details.verdict, reach=None)  # which may have been so when it was judged
         lines += [*verdict_lines(judged), *stage_lines(details.verdict)]
     return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
+
+
+def _effect_lines(effect: "FunctionEffect") -> list[Line]:
+    """Return what showing the function was worth, with the intervals."""
+    said: Mapping[str, Span] = {
+        "helps": ("ok", "✓ helps"),
+        "harms": ("bad", "✗ harms"),
+        "unknown": ("dim", "~ no effect is certain yet"),
+    }
+    parts = [
+        f"{name} {', '.join(f'{change * factor:+.{digits}f}' for change in (one.low, one.change, one.high))}{unit}"
+        for name, one, factor, digits, unit in (
+            ("tokens", effect.tokens, 100, 0, " %"),
+            ("requests", effect.requests, 1, 1, ""),
+            ("turns not sent again", effect.right, 100, 0, " points"),
+        )
+    ]
+    among = f" in {effect.shown} turns with it and {effect.masked} without"
+    models = f", with {', '.join(effect.models)}" if effect.models else ""
+    details = f" (least, middle, most): {'; '.join(parts)}{one_line(models)}"
+    return [line(said[effect.worth], among, ("dim", details))]
 
 
 def _thumb_lines(verdict: "Judgment") -> list[Line]:

@@ -8,10 +8,12 @@ from ..call_store import (
     FAILURES,
     CallOwners,
     CallRow,
+    ExposedTurn,
     KindRow,
     RecordCall,
     RecordedRow,
     ReleaseFunction,
+    SaveExposures,
     SaveRecorded,
     Stats,
 )
@@ -23,6 +25,7 @@ NAME_CHARS, MESSAGE_CHARS = 80, 200
 MAX_KINDS = 20
 OTHERS = "others"
 MOST_OF_ONE, MOST = 20, 500
+MOST_EXPOSED = 8_000  # of all functions in all turns, of which each has a few
 _STATS = (
     "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
     " longest, memory, cpu from call_total"
@@ -49,6 +52,18 @@ _REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), c
 _IS_THEIRS = "(?2 = 1 or exists (select 1 from turn where turn.id = {}.turn and turn.agent in"
 _IS_THEIRS += " (select value from json_each(?3))))"
 _AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
+_EXPOSED = "select turn, function, version, masked, model from exposure order by n"
+_IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
+_OUTCOMES = (  # of each turn: the place of the agent's next one, whose message may be the same again
+    "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (texts of ours)
+    f" (select count(*) from entry where {_IN_TURN} and entry.kind = 'usage'),"
+    " (select coalesce(sum(json_extract(entry.payload, '$.prompt_tokens')"
+    f" + json_extract(entry.payload, '$.completion_tokens')), 0) from entry where {_IN_TURN} and entry.kind = 'usage'),"
+    " (select json_extract(entry.payload, '$.text') from entry"
+    f" where {_IN_TURN} and entry.kind = 'user' order by entry.seq limit 1),"
+    " (select min(later.seq) from turn later where later.agent = turn.agent and later.seq > turn.seq)"
+    " from turn where turn.id in (select distinct turn from exposure) and turn.state <> 'open' order by turn.seq"
+)
 _RECENT = (
     "select version, turn, outcome, error, message, seconds, memory, at, cpu from call"  # noqa: S608  (texts of ours)
     f" where function = ?1 and {_IS_THEIRS.format('call')} order by n desc"
@@ -59,6 +74,29 @@ _ROWS = _RECORDED + _IS_THEIRS.format("recorded")
 
 class CallTables(Tables):
     """The calls of functions."""
+
+    @query
+    def exposed_turns(self, session: SqlSession) -> list[ExposedTurn]:
+        """Return the turns, oldest first."""
+        sides: dict[str, tuple[set[tuple[str, str]], set[tuple[str, str]]]] = {}
+        models: dict[str, str] = {}
+        for turn, function, version, masked, model in session.all(_EXPOSED):
+            sides.setdefault(turn, (set(), set()))[bool(masked)].add((function, version))
+            models[turn] = model
+        rows = session.all(_OUTCOMES)
+        texts = {seq: text for seq, _turn, _agent, _hidden, _requests, _tokens, text, _next in rows}
+        return [
+            ExposedTurn(
+                turn,
+                models[turn],
+                frozenset(sides[turn][0]),
+                frozenset(sides[turn][1]),
+                int(requests),
+                int(tokens),
+                is_retried=bool(hidden) and text is not None and text == texts.get(after),
+            )
+            for _seq, turn, _agent, hidden, requests, tokens, text, after in rows
+        ]
 
     @query
     def call_stats(self, session: SqlSession, function: str = "") -> list[Stats]:
@@ -194,6 +232,15 @@ def _release(write: ReleaseFunction, session: SqlSession) -> None:
         "update call_total set worst = 0, failing = 0, holding = 0, since = null where function = ? and version = ?",
         *(write.function, write.version),
     )
+
+
+@perform.register
+def _expose(write: SaveExposures, session: SqlSession) -> None:
+    session.many(
+        "insert into exposure (turn, function, version, masked, model) values (?, ?, ?, ?, ?)",
+        [(write.turn, name, version, masked, write.model) for name, version, masked in write.functions],
+    )
+    session.all("delete from exposure where n <= (select max(n) from exposure) - ?", MOST_EXPOSED)
 
 
 @perform.register

@@ -37,6 +37,8 @@ _GONE: Final = (
     ("calls and answers", "delete from entry where OF_TURNS and kind in ('call', 'result') returning 1"),
     ("records of requests", "delete from entry where OF_TURNS returning 1"),
     ("recorded calls", "delete from recorded where IN_TURNS returning 1"),
+    ("records of requests", "delete from exposure where IN_TURNS returning 1"),
+    ("states of functions", "delete from state where IN_TURNS returning 1"),
     ("messages of failed calls", "update call set message = '' where message <> '' and IN_TURNS returning 1"),
     ("reasons of versions", "update change set reason = '' where reason <> '' and IN_TURNS returning 1"),
     ("questions about grants", "delete from question where IN_TURNS returning 1"),

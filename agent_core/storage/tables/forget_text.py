@@ -61,6 +61,8 @@ _CHANGED: Final = (
     _Columns("sources", "document", ("seq",), {"name": _free}),
     _Columns("messages of failed calls", "call", ("function", "n"), {"message": _free}),
     _Columns("reasons of versions", "change", ("seq",), {"reason": _free}),
+    _Columns("reasons of versions", "tended", ("n",), {"note": _free}),
+    _Columns("states of functions", "state", ("n",), {"value": _json}),
     _Columns("rejected candidates", "pending", ("function",), {"candidate": _json}, seal=True),
     _Columns("verdicts", "verdict", ("version", "function"), {"verdict": _json}, seal=True),
 )

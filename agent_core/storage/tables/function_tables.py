@@ -8,25 +8,34 @@ from typing import Any
 from agent_core.base.errors import IntegrityError, StorageError
 
 from ..function_store import (
+    BEGUN,
+    BeginState,
     BeginWrite,
     DropPending,
     DropReading,
+    DropState,
     EndWrite,
     OpenWrite,
     PinFunction,
     ReadingRow,
     SavePending,
     SaveReading,
+    SaveState,
+    SaveTended,
     SaveVerdict,
     SaveVersion,
     SetManifest,
+    StateRow,
+    TendedRow,
+    UndoTended,
     UnpinFunction,
     VersionRow,
 )
-from ..subject import ManifestConflict, SaveText, content_hash, dump, is_signed, parse_row, sign
+from ..subject import ManifestConflict, SaveText, StateConflict, content_hash, dump, is_signed, parse_row, sign
 from .session import SqlSession
 from .tables import Tables, perform, query
 
+MOST_STATES = 20  # of a function, each as a turn left it
 _BAD = '"thumb":"bad"'  # as it is dumped
 _PENDING = "select function, candidate, seal from pending"
 _CHANGES = (
@@ -140,6 +149,21 @@ class FunctionTables(Tables):
         }
         bad = {pair: verdict for pair, verdict in verdicts.items() if verdict.get("thumb") == "bad"}
         return {pair: str(verdict.get("note", "")) for pair, verdict in bad.items()}
+
+    @query
+    def tended(self, session: SqlSession) -> list[TendedRow]:
+        """Return the changes, oldest first."""
+        sql = "select n, run, function, kind, before, after, note, at, undone from tended order by n"
+        rows = [TendedRow(*row) for row in session.all(sql)]
+        return [replace(row, undone=bool(row.undone)) for row in rows]
+
+    @query
+    def states(self, session: SqlSession, function: str = "") -> list[StateRow]:
+        """Return the states, oldest first."""
+        sql = "select n, function, turn, value, at from state where ?1 = '' or function = ?1 order by n"
+        return [
+            StateRow(n, name, turn, parse_row(value), at) for n, name, turn, value, at in session.all(sql, function)
+        ]
 
     @query
     def pinned(self, session: SqlSession) -> set[str]:
@@ -275,6 +299,55 @@ def _save_reading(write: SaveReading, session: SqlSession) -> None:
 @perform.register
 def _drop_reading(write: DropReading, session: SqlSession) -> None:
     session.all("delete from reading where path = ?", write.path)
+
+
+@perform.register
+def _save_state(write: SaveState, session: SqlSession) -> None:
+    if _newest_state(session, write.function) != write.expected:
+        raise StateConflict(write.function)
+    if write.turn:
+        session.all("delete from state where function = ? and turn = ?", write.function, write.turn)
+    _add_state(session, write.function, write.turn, write.value)
+    session.all(
+        "delete from state where function = ?1 and n <= (select n from state where function = ?1"
+        " order by n desc limit 1 offset ?2)",
+        *(write.function, MOST_STATES),
+    )
+
+
+@perform.register
+def _begin_state(write: BeginState, session: SqlSession) -> None:
+    if _newest_state(session, write.function):
+        _add_state(session, write.function, BEGUN, {})
+
+
+@perform.register
+def _drop_state(write: DropState, session: SqlSession) -> None:
+    if _newest_state(session, write.function) != write.n:
+        raise StateConflict(write.function)
+    session.all("delete from state where n = ?", write.n)
+
+
+def _newest_state(session: SqlSession, function: str) -> int:
+    return int(session.all("select coalesce(max(n), 0) from state where function = ?", function)[0][0])
+
+
+def _add_state(session: SqlSession, function: str, turn: str, value: object) -> None:
+    now = session.clock.now()
+    session.all("insert into state (function, turn, value, at) values (?, ?, ?, ?)", function, turn, dump(value), now)
+
+
+@perform.register
+def _save_tended(write: SaveTended, session: SqlSession) -> None:
+    session.all(
+        "insert into tended (run, function, kind, before, after, note, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.run, write.function, write.kind, write.before, write.after, write.note, session.clock.now()),
+    )
+
+
+@perform.register
+def _undo_tended(write: UndoTended, session: SqlSession) -> None:
+    session.all("update tended set undone = true where n = ?", write.n)
 
 
 @perform.register

@@ -1,0 +1,58 @@
+"""`self.state` of a function: read from the store, and held until the answer of its call is stored.
+
+A state belongs to one function, whoever calls it: the name is that of the code that runs, not one that a worker sends.
+"""
+
+from typing import Any, Final
+
+from agent_core.base.errors import StorageError
+from agent_core.storage import FunctionStore, SaveState, dump
+from agent_core.storage.subject import parse_row
+from sandbox import RequestRefused
+from sandbox.wire.caps import MOST_STATE
+
+TRIES: Final = 10
+"""So often a call is made that is too late with its state, each time because another was first."""
+
+
+class FunctionStates:
+    """The states of a function and of those that it calls, as one call sees and leaves them."""
+
+    def __init__(self, store: FunctionStore, turn: str = "") -> None:
+        self._store = store
+        self._turn = turn
+        self._began: dict[str, int] = {}  # the number of the row that each was read from
+        self._held: dict[str, tuple[int, Any]] = {}  # Any: JSON; how often the call has changed it, and the value
+
+    @property
+    def writes(self) -> tuple[SaveState, ...]:
+        """The writes of what was changed."""
+        changed = [(name, value) for name, (version, value) in self._held.items() if version]
+        return tuple(SaveState(name, value, self._began[name], self._turn) for name, value in changed)
+
+    async def answer(self, function: str, arguments: dict[str, Any]) -> list[Any] | None:  # Any: as a worker sent them
+        """Return the version and the value of a function's state, or hold a new value for it.
+
+        Raises:
+            RequestRefused: it is no small JSON value, or a call within this one changed the state since it was read.
+        """
+        if function not in self._held:
+            rows = await self._store.states(function)
+            self._began[function] = rows[-1].n if rows else 0
+            self._held[function] = (0, rows[-1].value if rows else {})
+        version, value = self._held[function]
+        if "value" not in arguments:
+            return [version, value]
+        try:
+            text = dump(arguments["value"])
+            new = parse_row(text)  # what cannot be read again must not be kept
+        except StorageError as error:
+            raise RequestRefused(f"self.state takes what JSON can hold: {error.message}") from error
+        if len(text.encode()) > MOST_STATE:
+            raise RequestRefused(f"self.state takes {MOST_STATE} bytes of JSON: keep less, or a summary")
+        if arguments.get("version") != version:
+            raise RequestRefused(
+                f"`{function}` was called within its own call and changed the state that this one read"
+            )
+        self._held[function] = (version + 1, new)
+        return None

@@ -1,0 +1,268 @@
+"""`self.state`: a small value that one function keeps between its calls, without a grant, and that a person sees."""
+
+import asyncio
+import json
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core.base.errors import LostLease
+from agent_core.base.events import Progress
+from agent_core.workspace.workspace import Workspace
+from tests.conftest import OpenDesk
+from tests.crash.turn_work import take_turns
+from tests.interfaces.support import prompt
+from tests.kit import Ask, Repeat, Say, Script, Wanted, scripted
+from tests.kit.crash import Worker, kill_at_work
+from tests.kit.desk import answers
+from tests.kit.program import knapper
+
+COUNT = '''\
+def count(self, name: str) -> int:
+    """Count how often a name was given, and say it.
+
+    Args:
+        name: The name.
+
+    >>> count("ada")
+    1
+    >>> [count("bob"), count("bob")]
+    [1, 2]
+    """
+    seen = self.state.get(name, 0)
+    self.progress(1, 2)
+    self.state[name] = seen + 1
+    return self.state[name]
+'''
+OTHERS = '''\
+def spy(self) -> str:
+    """Give the state that is seen here."""
+    return str(self.state)
+
+
+def forged(self) -> list[str]:
+    """Ask for the state of another function in each way that there is."""
+    answers = []
+    for arguments in ({"function": "count"}, {"function": "count", "value": {}, "version": 0}, {"value": 1}):
+        try:
+            answers.append(str(self._channel.request("state", arguments)))
+        except PermissionError as error:
+            answers.append(f"refused: {error}")
+    return answers
+
+
+def through(self) -> list[int]:
+    """Call the one that counts."""
+    return [self.call("count", name="ada"), self.call("count", name="ada")]
+
+
+def keep(self, kind: str) -> str:
+    """Keep something that cannot be kept, or fail after a change.
+
+    Args:
+        kind: What to keep.
+    """
+    if kind == "raise":
+        self.state["kept"] = True
+        raise ValueError("no")
+    self.state = {"large": "x" * 70_000, "keys": {1: 2}, "set": {1}, "nan": float("nan"), "none": None}[kind]
+    return "kept"
+
+
+def again(self, depth: int) -> int:
+    """Call itself, and count.
+
+    Args:
+        depth: How often.
+    """
+    seen = self.state.get("n", 0)
+    if depth:
+        self.call("again", depth=depth - 1)
+    self.state["n"] = seen + 1
+    return seen
+'''
+EMPTY = "{}"
+PROGRAM = (sys.executable, "-m", "knapper")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace with these functions."""
+    (tmp_path / "knapper.toml").touch()
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "counting.py").write_text(COUNT)
+    (tmp_path / "functions" / "others.py").write_text(OTHERS)
+    return tmp_path
+
+
+def call(root: Path, function: str, /, **arguments: Any) -> Any:
+    """What a call returned, or how it failed."""
+    done = knapper("functions", "call", function, "--args", json.dumps(arguments), "--json", cwd=root)
+    report = json.loads(done.stdout)
+    return report["value"] if report["outcome"] == "returned" else report
+
+
+def shown(root: Path, name: str = "count") -> Any:
+    """The state that `functions show` has."""
+    return json.loads(knapper("functions", "show", name, "--json", cwd=root).stdout)["state"]
+
+
+def test_a_function_counts_over_its_calls_and_shows_its_state(folder: Path) -> None:
+    assert [call(folder, "count", name="ada") for _ in range(3)] == [1, 2, 3]
+    assert shown(folder)["value"] == {"ada": 3}
+    assert '{"ada": 3}' in knapper("functions", "show", "count", cwd=folder).stdout
+    assert "keeps a value between its calls" in knapper("functions", "show", "count", cwd=folder).stdout
+
+
+def test_no_function_sees_or_changes_the_state_of_another(folder: Path) -> None:
+    call(folder, "count", name="ada")
+    assert call(folder, "spy") == EMPTY
+    assert call(folder, "forged")[0] == "[0, {}]"
+    assert shown(folder)["value"] == {"ada": 1}
+    assert call(folder, "through") == [2, 3]
+    assert shown(folder)["value"] == {"ada": 3}
+    assert call(folder, "spy") == EMPTY
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        pytest.param("large", "65536 bytes", id="too-large"),
+        pytest.param("keys", "texts as keys", id="numbers-as-keys"),
+        pytest.param("set", "what JSON can hold", id="a-set"),
+        pytest.param("nan", "what JSON can hold", id="not-a-number"),
+        pytest.param("raise", "no", id="the-call-failed"),
+    ],
+)
+def test_what_cannot_be_kept_fails_the_call_and_changes_nothing(folder: Path, kind: str, says: str) -> None:
+    report = call(folder, "keep", kind=kind)
+    assert report["outcome"] == "raised"
+    assert says in report["error"]["message"]
+    assert shown(folder, "keep") is None
+
+
+def test_a_call_within_a_call_of_the_same_function_loses_no_change(folder: Path) -> None:
+    report = call(folder, "again", depth=1)
+    assert report["outcome"] == "raised"
+    assert "called within its own call" in report["error"]["message"]
+    assert shown(folder, "again") is None
+
+
+async def _counted(folder: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *PROGRAM, "functions", "call", "count", "--args", '{"name": "ada"}', cwd=folder
+    )
+    assert await process.wait() == 0
+
+
+async def test_of_two_processes_that_count_at_once_neither_loses_a_call(folder: Path) -> None:
+    await asyncio.gather(*(_counted(folder) for _ in range(4)))
+    assert shown(folder)["value"] == {"ada": 4}
+
+
+async def test_calls_of_one_reply_and_of_two_agents_count_each_once(at_desk: OpenDesk, folder: Path) -> None:
+    three = Ask(*(Wanted("count", {"name": "ada"}) for _ in range(3)))
+    desk = await at_desk([three, three, Say("Done."), Say("Done.")])
+    other = await desk.workspace.agent("other")
+
+    async def asked() -> list[str]:
+        return answers([event async for event in other.turn("Count.")])
+
+    told = await asyncio.gather(desk.say("Count."), asked())
+    assert sorted([*answers(told[0]), *told[1]]) == ["1", "2", "3", "4", "5", "6"]
+
+
+async def test_a_turn_that_lost_its_place_leaves_no_state_behind(at_desk: OpenDesk, folder: Path) -> None:
+    desk = await at_desk([Ask(Wanted("count", {"name": "ada"}))])
+    store = desk.workspace._store
+
+    async def lose() -> None:
+        async for event in desk.agent.turn("Count."):
+            if isinstance(event, Progress):  # between what the function reads and what it keeps
+                await store.next(desk.agent.name, "somebody else")
+
+    with pytest.raises(BaseExceptionGroup) as failure:
+        await lose()
+    assert failure.value.subgroup(LostLease)
+    assert await store.states("count") == []
+
+
+@pytest.mark.timeout(120)
+async def test_the_state_agrees_with_what_was_answered_after_kills_at_any_instant(folder: Path) -> None:
+    chance = random.Random(os.getpid())
+    counting = Repeat(Ask(Wanted("count", {"name": "ada"})))
+    with scripted([counting]) as model:
+        for _ in range(6):
+            kill_at_work(Worker(take_turns, f"{folder}|{model.base_url}|"), chance.uniform(1, 2))
+    async with Workspace.open(folder, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
+        agent = await workspace.agent()
+        returned = [each.text for each in await agent.history() if type(each).__name__ == "Answer"]
+        rows = await workspace._store.states("count")
+    counts = [int(text) for text in returned if text.isdecimal()]
+    assert counts, "nothing was counted before a kill"
+    assert counts == [*range(1, len(counts) + 1)]
+    assert rows[-1].value["ada"] == len(counts)
+
+
+def test_undo_takes_a_state_back_call_by_call_and_all_at_once(folder: Path) -> None:
+    one: Script = [Ask(Wanted("count", {"name": "ada"})), Say("Counted.")]
+    with prompt([*one, *one], folder) as (screen, _model):
+        for number in (1, 2):
+            screen.line("count")
+            screen.wait_count("∙ 2 steps", number)
+        screen.line("/changes")
+        screen.wait_for("changed the state of count")
+        screen.line("/undo")
+        screen.wait_for("take the state of count back")
+        screen.line("y")
+        screen.wait_for("the state of count is as it was")
+        assert shown(folder)["value"] == {"ada": 1}
+        screen.line("/undo all")
+        screen.wait_for("as it was when the session began")
+        screen.line("y")
+        screen.wait_count("the state of count is as it was", 2)
+    assert shown(folder)["value"] == {}
+
+
+def test_a_recorded_call_gets_its_state_again_and_one_that_leaves_another_is_told(folder: Path) -> None:
+    call(folder, "count", name="ada")
+    call(folder, "count", name="ada")
+    replayed = json.loads(knapper("calls", "replay", "2", "--json", cwd=folder).stdout)
+    assert replayed["same"], replayed
+    assert replayed["outcome"]["value"] == 2
+    assert shown(folder)["value"] == {"ada": 2}
+    changed = COUNT.replace("    self.progress(1, 2)\n", '    self.state["x"] = 1\n')
+    (folder / "functions" / "counting.py").write_text(changed)
+    told = json.loads(knapper("calls", "replay", "2", "--version", "now", "--json", cwd=folder).stdout)
+    assert not told["same"]
+    assert "leaves another value in `self.state`" in told["difference"]
+
+
+def test_what_is_forgotten_is_in_no_state_of_a_function(folder: Path) -> None:
+    call(folder, "count", name="Zoltan")
+    call(folder, "count", name="Ada")
+    done = knapper("memory", "forget", "Zoltan", "--yes", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Zoltan" not in json.dumps(shown(folder))
+    assert shown(folder)["value"]["Ada"] == 1
+    assert b"Zoltan" not in (folder / ".knapper" / "state.db").read_bytes()
+
+
+async def test_a_new_function_of_an_old_name_begins_empty_and_one_that_comes_back_does_not(
+    at_desk: OpenDesk, folder: Path
+) -> None:
+    desk = await at_desk([Ask(Wanted("count", {"name": "ada"})), Repeat(Say("Done."))])
+    await desk.say("Count.")
+    workshop = desk.workspace.workshop
+    await workshop.delete("through")
+    await workshop.delete("count")
+    assert (await workshop.rollback("count")).admitted
+    assert (await workshop.introspect("count")).to_json()["state"]["value"] == {"ada": 1}
+    await workshop.delete("count")
+    made = await workshop.create("count", COUNT, module="counting")
+    assert made.admitted, made
+    assert (await workshop.introspect("count")).to_json()["state"]["value"] == {}

@@ -1,0 +1,110 @@
+"""`growth.mask`: functions that agents made are hidden from some conversations, and what each is worth is told."""
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.masking import named_wrongly, planted
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Seen, Wanted
+from tests.kit.desk import Desk, another, answers
+from tests.kit.program import knapper
+from tests.kit.steps import Step
+
+NAMES = [f"count_vowels{number}" for number in range(6)]
+HELPER = NAMES[0]
+
+
+def making(name: str) -> Ask:
+    return Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": another(name)}))
+
+
+async def grown(at_desk: OpenDesk, *steps: Any, **settings: Any) -> Desk:
+    """A desk whose agent has made these functions in its first turn."""
+    desk = await at_desk([*map(making, NAMES), Say("Made."), *steps], growth__mask=0.5, **settings)
+    await desk.say("Make functions that count the vowels in a text.")
+    assert set(NAMES) <= set(desk.workspace.workshop.names())
+    return desk
+
+
+def system_of(seen: Seen) -> str:
+    return str(seen.messages[0]["content"])
+
+
+async def test_what_is_masked_is_in_no_index_of_its_conversation_and_is_recorded(at_desk: OpenDesk) -> None:
+    listing = Ask(Wanted("list_functions", {"pattern": "count_vowels"}))
+    desk = await grown(at_desk, listing, Say("Listed."), Say("Again."))
+    await desk.agent.begin_anew()
+    (listed,) = answers(await desk.say("Count the vowels in a text."))
+    await desk.say("Count the vowels in a text again.")
+    *_, one, two = await desk.workspace._store.exposed_turns()
+    masked, shown = {name for name, _ in one.masked}, {name for name, _ in one.shown}
+    assert masked | shown == set(NAMES)
+    assert {name for name, _ in two.masked} == masked, "it holds for the whole conversation"
+    assert [name for name in NAMES if name not in system_of(desk.model.requests[-1])] == sorted(masked)
+    assert [name for name in NAMES if name not in listed] == sorted(masked)
+    assert (one.requests, two.requests) == (2, 1)
+
+
+async def test_a_masked_function_can_be_called_and_one_kept_at_hand_is_never_masked(at_desk: OpenDesk) -> None:
+    calls = Ask(*(Wanted(name, {"text": "aeiou"}) for name in NAMES))
+    desk = await grown(at_desk, calls, Repeat(Say("Counted.")))
+    await desk.agent.begin_anew()
+    assert len([text for text in answers(await desk.say("Count the vowels in a text.")) if text.isdecimal()]) == 6
+    await desk.agent.keep(HELPER)
+    for _ in range(8):
+        await desk.agent.begin_anew()
+        await desk.say("Count the vowels in a text.")
+        *_, last = await desk.workspace._store.exposed_turns()
+        assert HELPER in {name for name, _ in last.shown}
+
+
+async def test_a_persons_own_functions_are_not_masked(at_desk: OpenDesk) -> None:
+    desk = await grown(at_desk, Repeat(Say("Counted.")))
+    desk.put("own.py", another("count_vowels_own"))
+    await desk.workspace.workshop.reload()
+    for _ in range(8):
+        await desk.agent.begin_anew()
+        await desk.say("Count the vowels in a text.")
+        assert "count_vowels_own" in system_of(desk.model.requests[-1])
+
+
+def working(seen: Seen) -> Step:
+    """A model that answers at once with the helper at hand, and without it looks around first."""
+    looked = sum(message["role"] == "tool" for message in seen.messages)
+    if HELPER in system_of(seen) or looked >= 3:
+        return Say("Counted.")
+    return Ask(Wanted("list_functions", {"pattern": f"nothing{looked}"}))
+
+
+@pytest.mark.timeout(240)
+async def test_a_function_that_saves_requests_is_told_as_one_that_helps(at_desk: OpenDesk) -> None:
+    desk = await grown(at_desk, Repeat(working))
+    for _ in range(40):
+        await desk.agent.begin_anew()
+        await desk.say("Count the vowels in a text.")
+    facts = (await desk.workspace.workshop.introspect(HELPER)).to_json()
+    assert facts["maker"] == "scripted"
+    effect = facts["effect"]
+    assert (effect["worth"], effect["models"]) == ("helps", ["scripted"])
+    assert effect["requests"]["high"] < 0
+    others = [(await desk.workspace.workshop.introspect(name)).to_json()["effect"] for name in NAMES[1:]]
+    assert sum(bool(other) and other["worth"] != "unknown" for other in others) <= 1
+    rows = {row.name: row.worth for row in (await desk.workspace.workshop.list()).functions}
+    assert rows[HELPER] == "helps"
+    root = desk.workspace.root
+    shown = knapper("functions", "show", HELPER, cwd=root).stdout
+    assert "✓ helps in" in shown
+    assert "made by: scripted" in shown
+    listed = json.loads(knapper("functions", "list", "--json", cwd=root).stdout)
+    assert {row["name"]: row["worth"] for row in listed["functions"]}[HELPER] == "helps"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_planted_functions_are_named_after_four_hundred_turns(seed: int) -> None:
+    assert named_wrongly(planted(seed, share=0.3, effect=0.5, turns=400)) <= 2
+
+
+def test_without_enough_turns_nothing_is_said() -> None:
+    assert named_wrongly(planted(0, share=0.1, effect=0.5, turns=30)) == 20

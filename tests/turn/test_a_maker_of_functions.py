@@ -1,0 +1,109 @@
+"""`[models.maker]`: another model writes what an agent asks for, and the agent's own calls it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Fail, Say, Script, ScriptedModel, Wanted, scripted
+from tests.kit.desk import VOWELS, answers
+from tests.kit.program import knapper
+
+ROUGH = 'def count_vowels(text):\n    """Count vowels."""\n    return len(text)\n'
+ASKED = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": ROUGH}))
+CALLED = Ask(Wanted("count_vowels", {"text": "queueing"}))
+FENCED = f"```python\n{VOWELS}```"
+
+
+def maker_at(model: ScriptedModel) -> dict[str, Any]:
+    """The table of the settings."""
+    return {"models": {"maker": {"name": "strong", "base_url": model.base_url}}}
+
+
+async def test_the_maker_writes_what_the_agent_asks_for_and_the_agent_calls_it(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    maker = scripted([Say(FENCED)], models=["strong"])
+    desk = await at_desk([ASKED, CALLED, Say("5.")], **maker_at(maker))
+    made, called = answers(await desk.say("How many vowels are in queueing?"))
+    assert made.startswith("Written by strong.")
+    assert called == "5"
+    (seen,) = maker.requests
+    assert "How many vowels are in queueing?" in seen.text
+    assert "return len(text)" in seen.text
+    assert [row.model for row in await desk.workspace._store.function_history("count_vowels")] == ["strong"]
+    assert len(maker.readings) == 1  # the description was read by the same model, in a fresh context
+
+
+async def test_a_refused_attempt_is_shown_to_the_maker_with_the_reason(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    wrong = VOWELS.replace('>>> count_vowels("rhythm")\n    0', '>>> count_vowels("rhythm")\n    3')
+    maker = scripted([Say(f"```python\n{wrong}```"), Say(FENCED)], models=["strong"])
+    desk = await at_desk([ASKED, CALLED, Say("5.")], **maker_at(maker))
+    assert answers(await desk.say("Count."))[1] == "5"
+    second = maker.requests[1].text
+    assert "Refused attempt 1" in second
+    assert "expected 3" in second or "returned 0" in second, second
+
+
+async def test_what_the_maker_writes_passes_the_gate_as_any_other(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    stub = VOWELS.replace('return sum(letter in "aeiou" for letter in text.lower())', "return 5 if text else 0")
+    maker = scripted([Say(stub)] * 3, models=["strong"])
+    desk = await at_desk([ASKED, Say("No."), Say("It was not done.")], **maker_at(maker))
+    (refused,) = answers(await desk.say("Count."))
+    assert "count_vowels" not in desk.workspace.workshop.names()
+    assert "not" in refused
+
+
+async def test_a_maker_that_does_not_answer_leaves_it_to_the_agents_own_source(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    own = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}))
+    maker = scripted([Fail(400, "no credit")], models=["strong"])
+    desk = await at_desk([own, CALLED, Say("5.")], **maker_at(maker))
+    made, called = answers(await desk.say("Count."))
+    assert "wrote nothing" in made
+    assert "no credit" in made
+    assert called == "5"
+
+
+async def test_the_maker_mends_what_the_agent_wants_changed(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    fixed = (
+        VOWELS.replace('"aeiou"', '"aeiouy"')
+        .replace("a, e, i, o or u", "a, e, i, o, u or y")
+        .replace('>>> count_vowels("rhythm")\n    0', '>>> count_vowels("rhythm")\n    1')
+    )
+    change = {
+        "function_name": "count_vowels",
+        "old_text": '"aeiou"',
+        "new_text": '"aeiouy"',
+        "reason": "y counts as a vowel, too",
+    }
+    maker = scripted([Say(f"```\n{fixed}```")], models=["strong"])
+    desk = await at_desk([Ask(Wanted("edit_function", change)), Say("Done.")], **maker_at(maker))
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.workshop.reload()
+    (changed,) = answers(await desk.say("Count y, too."))
+    assert "count_vowels" in changed
+    (seen,) = maker.requests
+    assert "y counts as a vowel, too" in seen.text
+    assert "The function as it is" in seen.text
+    assert "aeiouy" in (desk.functions / "letters.py").read_text()
+
+
+def test_a_maker_for_one_run_is_named_by_a_flag_and_its_cost_is_counted_apart(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").touch()
+    script: Script = [ASKED, Say(FENCED), CALLED, Say("5.")]
+    with scripted(script, models=["scripted", "strong"]) as model:
+        words = ("--model", "scripted", "--maker", "strong", "--base-url", model.base_url, "--message", "Count.")
+        done = knapper("run", *words, "--json", cwd=tmp_path, environment={"OPENAI_API_KEY": "scripted"})
+        assert done.returncode == 0, done.stderr
+        assert [one.body["model"] for one in model.requests] == ["scripted", "strong", "scripted", "scripted"]
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {row["model"] for row in rows if row["type"] == "usage" and row.get("model")} >= {"strong"}
