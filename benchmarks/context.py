@@ -59,6 +59,7 @@ async def bench(turns: int, messages: int = MESSAGES, steps: int = STEPS) -> lis
         Row(f"changed of a request, {steps} steps with edits: the usual", shares[0], aim=CHANGED_AIM, unit=SHARE),
         Row("changed of a request: the most", shares[1], aim=CHANGED_AIM, unit=SHARE),
         Row(f"unchanged of all requests, {len(VERBS) * len(NOUNS)} functions", await unchanged(*SESSION), unit=SHARE),
+        Row("unchanged from the second request on, 20 steps that grow", await growing(5), unit=SHARE),
     ]
 
 
@@ -155,6 +156,29 @@ async def unchanged(turns: int, steps: int) -> float:
                 await _say(agent, message)
         bodies = [_sent(seen) for seen in model.requests]
     return sum(_common(before, after) for before, after in pairwise(bodies)) / sum(map(len, bodies))
+
+
+async def growing(functions: int) -> float:
+    """Of the requests from the second on, the share that begins as the one before, where each step makes, calls, looks
+    for or edits a function.
+    """
+    script: list[Step] = []
+    for letter in "abcdefgh"[:functions]:
+        name = f"count_of_{letter}"
+        code = f'def {name}(text: str) -> int:\n    """Count the letter {letter} in a text.\n\n'
+        code += "    Args:\n        text: It.\n\n"
+        code += f'    >>> {name}("{letter}b{letter}b")\n    {4 if letter == "b" else 2}\n    >>> {name}("xyz")\n    0\n'
+        code += f'    """\n    return text.count("{letter}")\n'
+        made = {"function_name": name, "function_code_with_docstring": code}
+        script += [Ask(Wanted("create_function", made)), Ask(Wanted(name, {"text": "queue"}))]
+        edit = {"function_name": name, "old_text": "Count", "new_text": "Tell"}
+        script += [Ask(Wanted("list_functions", {"pattern": "letters"})), Ask(Wanted("edit_function", edit))]
+    with _folder() as folder, scripted([*script, Repeat(Say("Done."))]) as model:
+        (Path(folder) / "functions").mkdir()
+        async with _opened(Path(folder), model, **{"model.context_tokens": 128_000}) as workspace:
+            await _say(await workspace.agent(), "Grow.")
+        bodies = [_sent(seen) for seen in model.requests]
+    return sum(_common(before, after) for before, after in pairwise(bodies)) / sum(map(len, bodies[1:]))
 
 
 def _library_of(noun: str) -> list[str]:

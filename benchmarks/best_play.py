@@ -1,0 +1,187 @@
+"""`python -m benchmarks.best_play`: fifty tasks of 3 to 20 calls, each played as well as it can be in two ways.
+
+*Direct*: one reply asks for all calls that need no result of the others, so a loop is one step, and each page of a
+list, and each round of a join, is one more. *Program*: one program does it all. Requests, the bytes sent, and of these
+the *fresh* ones, which the request before did not begin with: what a prefix cache does not have. Each task has a
+conversation of its own. Solved: the program's value is the expected one; all calls of the direct play returned. The
+play knows the calls, so this says what either way costs, and not what a model can do.
+"""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from agent_core.base.events import CallAnswered
+from agent_core.workspace.workspace import Workspace
+from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
+
+from .measure import Row, options, show
+
+AIM = 0.4
+SIZES = (3, 4, 5, 6, 8, 9, 11, 13, 16, 19)
+SHOP = '''\
+def page_of_orders(cursor: int) -> dict:
+    """Return the numbers of three orders from a place in the list, and the next place.
+
+    Args:
+        cursor: The place; 0 is the first.
+    """
+    return {"orders": [cursor * 3 + place for place in range(3)], "next": cursor + 1}
+
+
+def order(number: int) -> dict:
+    """Return an order: its customer, its amount, and whether it is late.
+
+    Args:
+        number: The number of the order.
+    """
+    return {"customer": number % 7, "amount": number * 13 % 50, "is_late": number % 3 == 0}
+
+
+def customer(number: int) -> dict:
+    """Return a customer: the city and the discount in percent.
+
+    Args:
+        number: The number of the customer.
+    """
+    return {"city": ["Oslo", "Bern", "Rome"][number % 3], "discount": number}
+'''
+_FUNCTIONS: dict[str, Callable[..., dict]] = {}  # type: ignore[type-arg]  # what the text above defines
+exec(SHOP, _FUNCTIONS)
+
+
+@dataclass
+class Task:
+    """A task: the calls of each step that a direct play needs, the program, and the result."""
+
+    code: str
+    steps: list[list[tuple[str, int]]]
+    expected: object
+
+
+def tasks() -> Iterator[Task]:
+    """Yield ten tasks of each of five kinds."""
+    page, order, customer = (_FUNCTIONS[name] for name in ("page_of_orders", "order", "customer"))
+    for count in SIZES:
+        numbers = [*range(count)]
+        code = f"sum(row['amount'] for row in each(order, range({count})))"
+        yield Task(
+            code, [[("order", number) for number in numbers]], sum(order(number)["amount"] for number in numbers)
+        )
+        code = f"[n for n in range({count}) if order(n)['is_late']]"
+        yield Task(
+            code,
+            [[("order", number) for number in numbers]],
+            [number for number in numbers if order(number)["is_late"]],
+        )
+        code = f"at, found = 0, []\nfor _ in range({count}):\n    page = page_of_orders(at)\n"
+        code += "    found, at = found + page['orders'], page['next']\nsum(found)"
+        found = [number for cursor in range(count) for number in page(cursor)["orders"]]
+        yield Task(code, [[("page_of_orders", cursor)] for cursor in range(count)], sum(found))
+        half = max(count // 2, 2)
+        code = f"[customer(order(n)['customer'])['city'] for n in range({half})]"
+        customers = [order(number)["customer"] for number in range(half)]
+        rounds = [[("order", number) for number in range(half)], [("customer", number) for number in customers]]
+        yield Task(code, rounds, [customer(number)["city"] for number in customers])
+        code = f"page, total = 0, 0\nwhile total < {count * 20}:\n    got = page_of_orders(page)\n"
+        code += "    total += sum(order(n)['amount'] for n in got['orders'])\n    page = got['next']\ntotal"
+        yield _until(count * 20, code)
+
+
+def _until(enough: int, code: str) -> Task:
+    """Return the task that reads pages, and the orders of each, until their amounts are enough."""
+    steps: list[list[tuple[str, int]]] = []
+    cursor, total = 0, 0
+    while total < enough and sum(map(len, steps)) < 20:
+        numbers = _FUNCTIONS["page_of_orders"](cursor)["orders"]
+        steps += [[("page_of_orders", cursor)], [("order", number) for number in numbers]]
+        total, cursor = total + sum(_FUNCTIONS["order"](number)["amount"] for number in numbers), cursor + 1
+    return Task(code.replace(f"total < {enough}", f"total < {total}"), steps, total)
+
+
+def main() -> None:
+    """Measure, and show the figures."""
+    given = options(__doc__, rounds=1)
+    show(asyncio.run(bench()), as_json=given.json)
+
+
+@dataclass
+class Spent:
+    """What tasks cost in one way."""
+
+    requests: int = 0
+    sent: int = 0
+    fresh: int = 0
+    solved: int = 0
+
+    def add(self, requests: Sequence[Seen]) -> None:
+        """Add the requests of one conversation. Providers put the tools before the messages."""
+        texts = [json.dumps([request.body.get("tools"), request.messages]) for request in requests]
+        self.requests += len(texts)
+        self.sent += sum(map(len, texts))
+        self.fresh += len(texts[0]) + sum(len(now) - _shared(then, now) for then, now in pairwise(texts))
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts begin with in common."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+
+
+async def bench() -> list[Row]:
+    """Return requests and bytes of the tasks, direct and as programs."""
+    every = [*tasks()]
+    direct = await _played([[*_asks(task), Say("Done.")] for task in every], every, _is_each_call_made)
+    programs: list[list[Step]] = [[Ask(Wanted("run_program", {"code": task.code})), Say("Done.")] for task in every]
+    program = await _played(programs, every, _is_result)
+    rows = [Row("direct: solved", direct.solved, unit=f"of {len(every)}")]
+    rows += [Row("program: solved", program.solved, unit=f"of {len(every)}")]
+    for what in ("requests", "sent", "fresh"):
+        unit = "requests" if what == "requests" else "bytes"
+        base, other = getattr(direct, what), getattr(program, what)
+        rows.append(Row(f"direct: {what}", base, unit=unit))
+        rows.append(Row(f"program: {what}", other, f"direct: {what}", other / base, AIM, unit))
+    return rows
+
+
+def _asks(task: Task) -> list[Step]:
+    argument = {"order": "number", "customer": "number", "page_of_orders": "cursor"}
+    return [Ask(*(Wanted(name, {argument[name]: value}) for name, value in calls)) for calls in task.steps]
+
+
+def _is_each_call_made(task: Task, answers: Sequence[CallAnswered]) -> bool:
+    return len(answers) == sum(map(len, task.steps)) and all(row.outcome == "returned" for row in answers)
+
+
+def _is_result(task: Task, answers: Sequence[CallAnswered]) -> bool:
+    return answers[0].text.partition("\n")[0] == json.dumps(task.expected)
+
+
+async def _played(
+    scripts: Sequence[Sequence[Step]], every: Sequence[Task], is_solved: Callable[[Task, Sequence[CallAnswered]], bool]
+) -> Spent:
+    """Return what the tasks cost, each in a conversation of its own."""
+    spent = Spent()
+    with tempfile.TemporaryDirectory() as folder, scripted([step for script in scripts for step in script]) as model:
+        root = Path(folder)
+        (root / "functions").mkdir()
+        (root / "functions" / "shop.py").write_text(SHOP, "utf-8")
+        flags = {"model.base_url": model.base_url, "model.name": "scripted", "memory.embedding": "none"}
+        async with Workspace.open(root, flags=flags) as workspace:
+            agent = await workspace.agent()
+            for task in every:
+                before = len(model.requests)
+                events = [event async for event in agent.turn("Do the task.")]
+                spent.add(model.requests[before:])
+                spent.solved += is_solved(task, [event for event in events if isinstance(event, CallAnswered)])
+                await agent.begin_anew()
+    return spent
+
+
+if __name__ == "__main__":
+    main()
