@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.levels import lend
+
 REPOSITORY = Path(__file__).parents[2]
 FUNCTION = '''def double(number: int) -> int:
     """Double a number.
@@ -29,6 +31,7 @@ def elsewhere(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A folder with one function."""
+    lend(tmp_path / ".local" / "share")
     (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "sums.py").write_text(FUNCTION)

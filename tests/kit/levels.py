@@ -4,6 +4,7 @@ another one: they are skipped, and counted at the end.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -27,12 +28,15 @@ async def start(**options: Any) -> Sandbox:  # what Sandbox.start takes
 
 def lend(folder: Path) -> None:
     """Show what is built in a user's data folder that a test has for itself."""
-    if IS_PORTABLE and STORE.is_dir():
+    if STORE.is_dir():
         place = folder / "knapper" / "portable"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in (*STORE.glob("*.compiled"), *STORE.glob("*.note")):
             if not (place / file.name).exists():
-                os.link(file, place / file.name)
+                try:
+                    os.link(file, place / file.name)
+                except OSError:  # they lie on two file systems
+                    shutil.copy2(file, place / file.name)
 
 
 NOT_THERE: Final = {  # why a test says nothing of level `portable` → its files and functions

@@ -34,7 +34,7 @@ from sandbox import (
 from sandbox.job import DEFAULT
 from sandbox.portable.component import lacks
 from tests.attacks.world import REPOSITORY
-from tests.kit.levels import IS_PORTABLE, STORE
+from tests.kit.levels import IS_PORTABLE, STORE, lend
 from tests.kit.terminal import Terminal
 from tests.sandbox.support import modules
 
@@ -347,8 +347,7 @@ def _doctor(data: Path, cwd: Path) -> dict[str, Any]:  # Any: JSON
 )
 def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: str, level: str, told: str) -> None:
     data = tmp_path / "data"
-    (data / "knapper").mkdir(mode=0o700, parents=True)
-    _copied(tmp_path).rename(data / "knapper" / "portable")
+    lend(data)
     (tmp_path / "knapper.toml").touch()
     before = _doctor(data, tmp_path)
     assert before["level"] == "none"
