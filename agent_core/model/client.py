@@ -18,7 +18,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant
 from agent_core.base.settings import ModelSettings
 
-from .constrained import ConstrainedModel, NoneHeld, ReplyFormState
+from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState
 from .dialect import Loading, changed, dialects
 from .discover import DiscoveredModel
 from .endpoint import Endpoint
@@ -157,7 +157,6 @@ def _own(shown: _Told) -> int:
 
 _NAMED: Final = 6
 _NAME_CHARS: Final = 80
-_BYTES_PER_TOKEN: Final = 3.4
 _MOST: Final = 0.5  # of the window may be functions
 _FROM_NOW: Final = "from now on, its calls are written under a schema (`model.mode` = constrained)."
 _TOUR_TOKENS: Final = 1 << 17
@@ -371,7 +370,7 @@ class EitherModel(NativeModel):
         return replace(reply, note=f"{reply.note} {change.message}".strip())
 
     def _check_room(self, request: Request) -> None:
-        tokens = int(self.overhead(request.functions) / _BYTES_PER_TOKEN)
+        tokens = int(self.overhead(request.functions) / BYTES_PER_TOKEN)
         if self.mode == "native" and tokens > self.context_limit * _MOST:
             message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
             self._is_settled = True

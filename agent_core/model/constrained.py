@@ -20,10 +20,10 @@ from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
 from .conversation import Entry, WireConversation, fixed_size
 from .dialect import Dialect, Way
 from .failures import NotTaken
-from .reply import NOTES, CallPiece, Finish, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .reply import NOTES, CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import FunctionShown, Request
 from .step import REPLY, read_step, step_schema
-from .stream import Splitter, cut_call, note_on
+from .stream import MOST_BLANKS, Splitter, cut_call, finish_of, note_on
 from .tokens import Window
 from .wire import read_chunk, read_progress, read_usage
 
@@ -36,9 +36,6 @@ _CALL: Final = re.compile(r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s
 _CHARACTERS = re.compile(
     r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*'
 )
-
-
-MOST_BLANKS: Final = 4_096  # before a step begins: what brings more brings none
 
 
 @dataclass(slots=True)
@@ -149,7 +146,7 @@ REPLY_TOKENS: Final = 1_536
 AGAIN: Final = 0.8
 """Temperature of a step after the model repeated itself: at 0, where each step is the likeliest, it goes on so."""
 
-_BYTES_PER_TOKEN: Final = 3.4
+BYTES_PER_TOKEN: Final = 3.4
 
 
 _USUAL: Final = Dialect().ways[:1]
@@ -312,7 +309,7 @@ class _Whole:
     def reply(self, call_id: str, entries: list[Entry]) -> Reply:
         """Return the whole reply. It omits a call that was cut off; `cut` says which call, and where."""
         self.step.feed(self._splitter.rest()[1])
-        text, finish = self.step.text, self._finish_word()
+        text, finish = self.step.text, finish_of(self._finish)
         base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=NOTES.get(finish, ""))
         step = read_step(text)
         if step is None:
@@ -332,18 +329,9 @@ class _Whole:
         cut = (cut_call(step.name, step.arguments),)
         return replace(base, thought=thought, cut=cut, note=note_on(cut))
 
-    def _finish_word(self) -> Finish:
-        match self._finish:
-            case "length":
-                return "length"
-            case "content_filter":
-                return "filter"
-            case _:
-                return "stop"
-
     def _tokens(self, entries: list[Entry]) -> TokenUsage:
         if self._usage is not None:
             return self._usage
         prompt = sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
         written = len(self.step.text.encode("utf-8", "replace"))
-        return TokenUsage(int(prompt / _BYTES_PER_TOKEN), int(written / _BYTES_PER_TOKEN), estimated=True)
+        return TokenUsage(int(prompt / BYTES_PER_TOKEN), int(written / BYTES_PER_TOKEN), estimated=True)

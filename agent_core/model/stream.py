@@ -18,7 +18,7 @@ from .wire import Entry, Fragment, is_object, read_chunk, read_usage
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
-_MOST_BLANKS: Final = 4_096
+MOST_BLANKS: Final = 4_096  # before a reply, or a step, begins: what brings more brings none
 
 
 class Splitter:
@@ -36,7 +36,7 @@ class Splitter:
         if self._place in {"text", "gap"}:
             return "", part
         self._held += part
-        if self._place == "start" and len(self._held) > _MOST_BLANKS and not part.strip():
+        if self._place == "start" and len(self._held) > MOST_BLANKS and not part.strip():
             self._place = "text"  # nobody thinks after so many blanks; to look at them again and again takes the square
         if self._place == "text":
             return "", self._take()
@@ -132,7 +132,8 @@ class Assembly:
         """
         pieces = self._show(*self._splitter.rest())
         thought, reasoning = "".join(self._thought), tuple(self._reasoning)
-        reply = Reply(self.text, thought, (), self._base_finish(), self.usage or usage, reasoning=reasoning)
+        finish = "refusal" if self._refused else finish_of(self._finish)
+        reply = Reply(self.text, thought, (), finish, self.usage or usage, reasoning=reasoning)
         reply = self._with_calls(reply)
         tail = self._holder.rest()
         if reply.finish == "calls" and not self._calls:
@@ -173,13 +174,6 @@ class Assembly:
                 self._calls.append(open_call)
         return open_call
 
-    def _base_finish(self) -> Finish:
-        if self._refused:
-            return "refusal"
-        if self._finish.lower() in _FILTERED:
-            return "filter"
-        return "length" if self._finish.lower() in {"length", "max_tokens"} else "stop"
-
     def _with_calls(self, reply: Reply) -> Reply:
         reply = replace(reply, note=NOTES.get(reply.finish, ""))
         if not self._calls:
@@ -214,6 +208,13 @@ class Assembly:
         name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         self._taken.add(call_id)
         return Call(call_id, meant(name, self._shown) or name, unwrapped(arguments))
+
+
+def finish_of(said: str) -> Finish:
+    """Return how a reply ended, of what an endpoint calls it."""
+    if said.lower() in _FILTERED:
+        return "filter"
+    return "length" if said.lower() in {"length", "max_tokens"} else "stop"
 
 
 _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]', re.DOTALL)

@@ -153,39 +153,26 @@ class RequestWriter:
 
     def _text(self, group: Group, is_current: bool) -> bytes:  # noqa: FBT001 - of this turn
         """Return a group as JSON text: one entry in chat completions, an item for each part in the Responses API."""
-        if self.dialect.api == "chat":
-            return dumps(self._entry(group))
-        first, last = group[0], group[-1]
+        first, last, is_chat = group[0], group[-1], self.dialect.api == "chat"
         if isinstance(first, Answer):
             call_id = self.dialect.call_id(first.call_id)
-            return dumps({"type": "function_call_output", "call_id": call_id, "output": first.text})
+            entry = {"role": "tool", "tool_call_id": call_id, "content": first.text}
+            item = {"type": "function_call_output", "call_id": call_id, "output": first.text}
+            return dumps(entry if is_chat else item)
         text = "\n\n".join(filter(None, map(_text, group)))
-        role = self.dialect.system if isinstance(first, System) else _ROLES[type(first)]
+        said = {"role": self.dialect.system if isinstance(first, System) else _ROLES[type(first)], "content": text}
+        calls = last.calls if isinstance(last, Assistant) else ()
+        if is_chat:
+            return dumps({**said, "content": text or None, "tool_calls": [*map(self._call, calls)]} if calls else said)
         returned = _reasoning(group) if is_current and self.dialect.keeps_reasoning else []
-        items = [item.encode("utf-8", "replace") for item in returned]
-        items += [dumps({"role": role, "content": text})] if text else []
-        for call in last.calls if isinstance(last, Assistant) else ():
-            made = {"name": _name(call.name), "arguments": _arguments(call.arguments)}
-            items.append(dumps({"type": "function_call", "call_id": self.dialect.call_id(call.id), **made}))
+        items = [item.encode("utf-8", "replace") for item in returned] + ([dumps(said)] if text else [])
+        ids = ((call, self.dialect.call_id(call.id)) for call in calls)
+        items += [dumps({"type": "function_call", "call_id": call_id, **_made(call)}) for call, call_id in ids]
         return b",".join(items)
 
-    def _entry(self, group: Group) -> Entry:
-        first = group[0]
-        if isinstance(first, Answer):
-            return {"role": "tool", "tool_call_id": self.dialect.call_id(first.call_id), "content": first.text}
-        text = "\n\n".join(filter(None, map(_text, group)))
-        role = self.dialect.system if isinstance(first, System) else _ROLES[type(first)]
-        entry: Entry = {"role": role, "content": text}
-        last = group[-1]
-        if isinstance(last, Assistant) and last.calls:
-            entry["content"] = text or None
-            entry["tool_calls"] = [self._call(call) for call in last.calls]
-        return entry
-
     def _call(self, call: Call) -> Entry:
-        function = {"name": _name(call.name), "arguments": _arguments(call.arguments)}
         extra = self.extras.get(call.id, self.dialect.missing_extra)
-        return {"id": self.dialect.call_id(call.id), "type": "function", "function": function, **extra}
+        return {"id": self.dialect.call_id(call.id), "type": "function", "function": _made(call), **extra}
 
 
 def _reasoning(group: Group) -> list[str]:
@@ -267,14 +254,12 @@ def mark(message: User | Notice, text: str) -> str:
     return NOTICE_PREFIX + text if isinstance(message, Notice) else text
 
 
-def _name(name: str) -> str:
-    """Return the name that the model used, without the characters that the wire format forbids."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
-
-
-def _arguments(text: str) -> str:
-    """Return the arguments unchanged, or `{}` if broken: servers refuse a history that contains broken ones."""
-    return text if is_object(text) else "{}"
+def _made(call: Call) -> Entry:
+    """Return what a call calls: the name that the model used without the characters that the wire format forbids, and
+    the arguments unchanged, or `{}` if broken, because servers refuse a history that contains broken ones.
+    """
+    name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unnamed"
+    return {"name": name, "arguments": call.arguments if is_object(call.arguments) else "{}"}
 
 
 def is_object(text: str) -> bool:
