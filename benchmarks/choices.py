@@ -58,6 +58,7 @@ class Nothing:
     """No function is hidden, and nobody complained."""
 
     held: frozenset[tuple[str, str]] = frozenset()
+    archived: frozenset[tuple[str, str]] = frozenset()
     complaints: Mapping[tuple[str, str], str] = {}
 
 

@@ -21,6 +21,7 @@ class NothingHidden:
     """No function is in quarantine."""
 
     held: frozenset[tuple[str, str]] = frozenset()
+    archived: frozenset[tuple[str, str]] = frozenset()
     complaints: Mapping[tuple[str, str], str] = MappingProxyType({})
 
 
