@@ -7,22 +7,26 @@ import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.storage import (
+    USAGE,
     BeginState,
     BeginWrite,
     DropPending,
     DropReading,
     DropState,
     EndWrite,
+    Entry,
     ManifestConflict,
     OpenWrite,
     PinFunction,
     ReadingRow,
     RecordCall,
     ReleaseFunction,
+    SaveExposures,
     SavePending,
     SaveReading,
     SaveRecorded,
     SaveState,
+    SaveTended,
     SaveText,
     SaveVerdict,
     SaveVersion,
@@ -30,12 +34,13 @@ from agent_core.storage import (
     StateConflict,
     Stats,
     Store,
+    UndoTended,
     UnpinFunction,
     VersionRow,
     content_hash,
     open_store,
 )
-from tests.storage.support import ManualClock, saving, say
+from tests.storage.support import ManualClock, begin, saving, say, user
 
 ONE, TWO = "x = 1\n", "x = 2\n"
 V1, V2 = content_hash(ONE), content_hash(TWO)
@@ -350,3 +355,25 @@ async def test_of_one_state_the_newest_twenty_turns_are_kept(store: Store) -> No
         await store.apply([SaveState("count", number, expected, f"turn-{number}")])
         expected = (await store.states("count"))[-1].n
     assert [row.value for row in await store.states("count")] == [*range(5, 25)]
+
+
+async def test_what_turns_were_shown_comes_back_with_what_they_took(store: Store) -> None:
+    turn = await begin(store, "main")
+    used = Entry(USAGE, {"model": "model", "prompt_tokens": 40, "completion_tokens": 2, "cached_tokens": 0})
+    await store.append(turn.id, turn.attempt, 0, [user("count the vowels"), used, used])
+    await store.apply([SaveExposures(turn.id, "model", (("count", V1, False), ("other", V2, True)))])
+    assert await store.exposed_turns() == []
+    await store.finish(turn.id, turn.attempt)
+    (row,) = await store.exposed_turns()
+    assert (row.turn, row.model) == (turn.id, "model")
+    assert ([*row.shown], [*row.masked]) == ([("count", V1)], [("other", V2)])
+    assert (row.requests, row.tokens, row.is_retried) == (2, 84, False)
+
+
+async def test_what_tending_did_is_kept_in_order_until_it_is_undone(store: Store) -> None:
+    changed = SaveTended("run", "a", "changed", V1, V2, "why")
+    await store.apply([changed, SaveTended("run", "b", "deleted", V1, "", "why")])
+    first, second = await store.tended()
+    assert (first.function, first.kind, first.undone, second.after) == ("a", "changed", False, "")
+    await store.apply([UndoTended(second.n)])
+    assert [row.undone for row in await store.tended()] == [False, True]

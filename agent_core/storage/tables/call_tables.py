@@ -57,8 +57,9 @@ _IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
 _OUTCOMES = (  # of each turn: the place of the agent's next one, whose message may be the same again
     "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (texts of ours)
     f" (select count(*) from entry where {_IN_TURN} and entry.kind = 'usage'),"
-    " (select coalesce(sum(json_extract(entry.payload, '$.prompt_tokens')"
-    f" + json_extract(entry.payload, '$.completion_tokens')), 0) from entry where {_IN_TURN} and entry.kind = 'usage'),"
+    " (select coalesce(sum(cast(json_extract(entry.payload, '$.prompt_tokens') as integer)"
+    " + cast(json_extract(entry.payload, '$.completion_tokens') as integer)), 0)"
+    f" from entry where {_IN_TURN} and entry.kind = 'usage'),"
     " (select json_extract(entry.payload, '$.text') from entry"
     f" where {_IN_TURN} and entry.kind = 'user' order by entry.seq limit 1),"
     " (select min(later.seq) from turn later where later.agent = turn.agent and later.seq > turn.seq)"
