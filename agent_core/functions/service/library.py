@@ -237,7 +237,8 @@ class Importer:
         """Return a function with what it needs of its module and what runs with that, and the lines of all of it."""
         body, binds = part.parts.text.body, part.parts.binds
         running = {at for at, node in enumerate(body) if not binds[at] and _runs(node)}
-        read = {word for at in running for word in part.parts.reads[at]}
+        calling = {at for at in running if not isinstance(body[at], ast.Assign | ast.AugAssign)}  # no `f.__doc__ = …`
+        read = {word for at in calling for word in part.parts.reads[at]}
         statements = running | part.parts.needed([name, *read], frozenset(part.parts.public) - {name})
         helpers = tuple(sorted({bound for at in statements for bound in part.parts.binds[at]} - {name}))
         own = Candidate(name, part.parts.part(statements), part.module, file=part.file, helpers=helpers)
