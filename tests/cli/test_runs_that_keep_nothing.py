@@ -33,7 +33,8 @@ def test_a_question_that_keeps_nothing_is_answered_while_a_prompt_is_open(folder
             request.messages[-1]["content"]
         )
         log = knapper("log", cwd=folder)
-        assert log.stdout.endswith("**You:** remember the kettle\n\n**main:** Hi.\n")
+        told = "**You:** remember the kettle\n\n**main:** Hi.\n\n> This turn: `nothing outside this conversation`\n"
+        assert log.stdout.endswith(told)
     assert [
         agent["name"] for agent in json.loads(knapper("agents", "list", "--json", cwd=folder).stdout)["agents"]
     ] == ["main"]

@@ -11,7 +11,7 @@ ALLOWED = {
     "a file of this package, or of one that comes with it": """
         base/language functions/foreign/tools
         functions/service/foreign
-        memory/embedding/local memory/embedding/static memory/evidence
+        memory/embedding/local memory/embedding/static memory/search_query
         model/quirks model/reading model/tour/script storage/postgres/migrate
         storage/sqlite/migrate
         workspace/presets/__init__ workspace/scaffold""",
@@ -25,8 +25,8 @@ ALLOWED = {
          model/local/fetch model/local/weights
         workspace/reading_copy""",
     "a file of the system": """
-        __main__ base/own_environment base/own_installation functions/foreign/confined interfaces/cli
-        interfaces/repl/prompt model/discover model/local/engine
+        __main__ base/own_environment base/own_installation functions/foreign/confined functions/foreign/connection
+        interfaces/cli interfaces/repl/prompt model/discover model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/log access/grants/files access/grants/permit access/grants/record access/packages/environment

@@ -108,10 +108,6 @@ class ChangePlanner:
 
     async def replace(self, name: str, code: str, reason: str, author: Author, how: str = "replaced") -> PlannedChange:
         """Plan new source for an existing function or a rejected candidate. `reason` is the author's."""
-        if self._maker is not None and author.request is not None:
-            return await self._written(
-                name, author, (code, reason), lambda code, by: self.replace(name, code, reason, by, how)
-            )
         if name in author.unread and name in self._registry.snapshot().functions:
             return await self._kept(
                 Candidate(name, code, self._module_of(name, None), reason), author, conflict.changed(name)
@@ -119,6 +115,10 @@ class ChangePlanner:
         return await self._replaced(name, code, reason, author, how)
 
     async def _replaced(self, name: str, code: str, reason: str, author: Author, how: str) -> PlannedChange:
+        if self._maker is not None and author.request is not None:
+            return await self._written(
+                name, author, (code, reason), lambda code, by: self._replaced(name, code, reason, by, how)
+            )
         before = self._registry.snapshot()
         pending = await pending_candidate(self._store, name)
         module = self._module_of(name, pending)
@@ -152,7 +152,7 @@ class ChangePlanner:
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
             return await self._kept(candidate, author, conflict.changed(name))
-        return await self.replace(name, code, reason, author, "edit of")
+        return await self._replaced(name, code, reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author, expected: Sequence[str] = ()) -> PlannedChange:
         """Plan a pending candidate with the values that were really returned, if only expected results disagreed.

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from agent_core.base.untrusted import one_line
+from sandbox.wire.lines import bare_lines
 
 from ..columns import columns
 from ..spans import Line, Span, indented, line
@@ -48,7 +49,7 @@ def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
         lines.append(line(mark, ("name", name), f" {deed}{about}: {one_line(step.reason)}"))
         facts = [step.why_not] if step.why_not else [*step.evidence]
         lines += indented([line(("dim", one_line(fact, 400))) for fact in facts])
-        lines += indented([line(text) for text in step.diff.splitlines()]) if step.diff else []
+        lines += indented([line(text) for text in bare_lines(step.diff)]) if step.diff else []
     done, open_steps = (
         [step for step in report.steps if step.done],
         [step for step in report.steps if not (step.done or step.why_not)],
