@@ -95,7 +95,7 @@ async def test_two_damages_in_one_second_keep_both_files(path: Path, clock: Manu
 
 def ruin_pages(path: Path) -> None:
     whole = path.read_bytes()
-    path.write_bytes(whole[: 4096 * 80] + b"\xaa" * (len(whole) - 4096 * 80))
+    path.write_bytes(whole[: 4096 * 100] + b"\xaa" * (len(whole) - 4096 * 100))
 
 
 async def test_damage_that_is_met_later_is_told_and_the_store_goes_on(path: Path, clock: ManualClock) -> None:
