@@ -29,7 +29,7 @@ from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
-from .maker import MOST_ATTEMPTS, Attempt, FunctionMaker, shown_refusal
+from .maker import MOST_ATTEMPTS, FunctionMaker, RefusedAttempt, shown_refusal
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
 
 
@@ -84,7 +84,7 @@ class ChangePlanner:
         assert self._maker is not None
         code, reason = own
         pending, before = await pending_candidate(self._store, name), own_text(name, self._registry.snapshot())
-        attempts = [Attempt(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
+        attempts = [RefusedAttempt(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
         facts = [("The user's request", author.request() if author.request else ""), ("What is to be done", reason)]
         facts += [("The function as it is", before or ""), ("What the assistant wrote", code)]
         alone = replace(author, request=None)
@@ -102,7 +102,7 @@ class ChangePlanner:
                 return plan  # a person has decided
             if plan.outcome != "refused":
                 return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
-            attempts.append(Attempt(written.source, shown_refusal(plan)))
+            attempts.append(RefusedAttempt(written.source, shown_refusal(plan)))
         assert plan is not None
         return plan
 

@@ -43,7 +43,7 @@ _UNSETTLED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RefusedAttempt:
     """A source that was judged, and what the gate said of it."""
 
     source: str
@@ -71,7 +71,7 @@ class FunctionMaker:
         self._one_at_a_time = asyncio.Lock()
 
     async def write(
-        self, function: str, facts: Sequence[tuple[str, str]], attempts: Sequence[Attempt]
+        self, function: str, facts: Sequence[tuple[str, str]], attempts: Sequence[RefusedAttempt]
     ) -> WrittenSource:
         """Return a source for the function of this name; `facts` are titles with texts, from whoever said them."""
         shown = [*facts, *_told(attempts)]
@@ -106,7 +106,7 @@ def shown_refusal(plan: PlannedChange) -> str:
     return "\n".join([_UNSETTLED, *calls])
 
 
-def _told(attempts: Sequence[Attempt]) -> list[tuple[str, str]]:
+def _told(attempts: Sequence[RefusedAttempt]) -> list[tuple[str, str]]:
     """Return what is shown of attempts that were refused."""
     return [
         pair
