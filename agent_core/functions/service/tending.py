@@ -28,7 +28,7 @@ from .call_records import is_documented
 from .changes import ChangePlanner
 from .file_sync import own_text
 from .function_facts import measured, reach_of_function
-from .maker import MOST_ATTEMPTS, Attempt, FunctionMaker, shown_refusal
+from .maker import MOST_ATTEMPTS, FunctionMaker, RefusedAttempt, shown_refusal
 from .plan import Author, PlannedChange
 from .quarantine import Quarantine
 from .replay import NOW, RecordedCall, Replays
@@ -325,7 +325,7 @@ class Tending:
             return _Proven(replace(step, why_not="there is no model that could write a fix"))
         facts = [("The function as it is", own_text(name, snapshot) or ""), ("What is to be done", _MEND + step.reason)]
         facts += [("Calls that fail", _told(bad)), ("Calls that must return the same as now", _told(good))]
-        attempts: list[Attempt] = []
+        attempts: list[RefusedAttempt] = []
         for _ in range(MOST_ATTEMPTS):
             written = await self.mender.write(name, facts, attempts)
             self.tokens += written.prompt_tokens + written.completion_tokens
@@ -341,7 +341,7 @@ class Tending:
                     replace(step, evidence=evidence, diff=_diff(snapshot, plan, name)),
                     (_Change(name, "changed", partial(_same, plan)),),
                 )
-            attempts.append(Attempt(written.source, why))
+            attempts.append(RefusedAttempt(written.source, why))
         return _Proven(replace(step, why_not=f"no fix of {MOST_ATTEMPTS} was proven; the last: {why}"))
 
     async def _unproven(
