@@ -14,12 +14,19 @@ Work = Callable[[str, Connection], None]
 """What a process does: it is given an argument, and sends one text per thing that is acknowledged."""
 
 
+def _work(work: Work, environment: dict[str, str], argument: str, reports: Connection) -> None:
+    """Work in the environment of the test; the server that forks has that of the test that started it."""
+    os.environ.clear()
+    os.environ.update(environment)
+    work(argument, reports)
+
+
 class Worker:
     """A process at work. It ends by itself or by `kill`; what it sent before is kept."""
 
     def __init__(self, work: Work, argument: str) -> None:
         self._reports, sender = FORKING.Pipe(duplex=False)
-        self._process = FORKING.Process(target=work, args=(argument, sender))
+        self._process = FORKING.Process(target=_work, args=(work, dict(os.environ), argument, sender))
         self._process.start()
         sender.close()
 
