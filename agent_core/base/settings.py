@@ -136,7 +136,7 @@ class GrowthSettings(SettingsSection):
 
 
 class TendSettings(SettingsSection):
-    """What `knapper functions tend` does, and how long."""
+    """The work of `knapper functions tend`, and its limits."""
 
     apply: Literal["never", "proved"] = Field(
         "never", description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once."

@@ -39,7 +39,7 @@ from .planned_edit import (
 )
 
 NEAREST = "Nearest to what was written: "
-"""What the lines begin with that stand near to an edit."""
+"""The words before the lines that stand nearest to an edit."""
 _MOST_COMPARED = 400  # lines of a block, the newest
 _MOST_WRITTEN = 3  # more lines at once are a block written anew, which its writer has just read
 _MOST_EMBEDDED = 500  # characters of a line

@@ -55,9 +55,9 @@ class FunctionEffect:
 def effects(turns: Sequence[ExposedTurn]) -> dict[Version, FunctionEffect]:
     """Return the effect of each version of a function that was both shown and masked often enough."""
     # Tokens are fitted as logarithms: a long turn is not ten times as informative as a short one.
-    tokens = _fitted(turns, lambda turn: math.log1p(turn.tokens))
-    requests = _fitted(turns, lambda turn: float(turn.requests))
-    right = _fitted(turns, lambda turn: 0.0 if turn.is_retried else 1.0)
+    tokens = _fit_effects(turns, lambda turn: math.log1p(turn.tokens))
+    requests = _fit_effects(turns, lambda turn: float(turn.requests))
+    right = _fit_effects(turns, lambda turn: 0.0 if turn.is_retried else 1.0)
     found = {}
     for version, interval in tokens.items():
         shares = EffectInterval(*(math.expm1(value) for value in (interval.change, interval.low, interval.high)))
@@ -87,7 +87,7 @@ class _Fit:
         return len(self.shown) / (len(self.shown) + len(self.masked))
 
 
-def _fitted(turns: Sequence[ExposedTurn], outcome: Callable[[ExposedTurn], float]) -> dict[Version, EffectInterval]:
+def _fit_effects(turns: Sequence[ExposedTurn], outcome: Callable[[ExposedTurn], float]) -> dict[Version, EffectInterval]:
     """Return the effects on one outcome, by least squares of all functions together, one after another."""
     fits = _measurable(turns)
     spare = len(turns) - len(fits) - 1

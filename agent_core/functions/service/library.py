@@ -62,7 +62,7 @@ Outcome = Literal["joined", "fixed", "skipped", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class ImportedFunction:
-    """What became of one function of a library, and from which line it is."""
+    """The outcome for one function of a library, and the line that it comes from."""
 
     name: str
     module: str

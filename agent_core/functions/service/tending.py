@@ -144,7 +144,7 @@ class Tending:
                 if stopped := self._over(budget, began):
                     break
                 seen.add((job.kind, job.function))
-                step = await self._tended(run, job, applies=applies)
+                step = await self._tend(run, job, applies=applies)
                 merged |= step.done and job.kind == "merge"
                 steps.append(step)
             if stopped or not merged:
@@ -154,7 +154,7 @@ class Tending:
     async def undo(self) -> list[UndoneStep]:
         """Take back all that is still there of the last run, the newest change first."""
         rows = [row for row in await self.store.tended() if not row.undone]
-        return [await self._undone(row) for row in reversed(rows) if row.run == rows[-1].run]
+        return [await self._undo(row) for row in reversed(rows) if row.run == rows[-1].run]
 
     def _over(self, budget: TendingBudget, began: float) -> str:
         minutes = (time.monotonic() - began) / 60
@@ -162,7 +162,7 @@ class Tending:
             return f"it took {self.tokens:,} tokens, of {budget.tokens:,}"
         return f"it took {minutes:.0f} minutes" if minutes >= budget.minutes else ""
 
-    async def _undone(self, row: TendedRow) -> UndoneStep:
+    async def _undo(self, row: TendedRow) -> UndoneStep:
         if self._version(row.function) != row.after:
             return UndoneStep(row.function, row.kind, undone=False, why_not="it was changed since, and stays")
         try:
@@ -212,21 +212,21 @@ class Tending:
         function = self.snapshot().functions.get(name)
         return function.body_hash if function else ""
 
-    async def _tended(self, run: str, job: _Job, *, applies: bool) -> TendingStep:
+    async def _tend(self, run: str, job: _Job, *, applies: bool) -> TendingStep:
         step = TendingStep(job.kind, job.function, job.reason, job.others)
         try:
             match job.kind:
                 case "merge":
-                    proven = await self._merged(step)
+                    proven = await self._merge(step)
                 case "mend":
-                    proven = await self._mended(step)
+                    proven = await self._mend(step)
                 case "archive":
-                    proven = await self._archived(step)
-            return proven.step if proven.step.why_not or not applies else await self._applied(run, proven)
+                    proven = await self._archive(step)
+            return proven.step if proven.step.why_not or not applies else await self._apply(run, proven)
         except KnapperError as error:
             return replace(step, why_not=str(error))
 
-    async def _applied(self, run: str, proven: _Proven) -> TendingStep:
+    async def _apply(self, run: str, proven: _Proven) -> TendingStep:
         """Carry a step out. If one of its changes fails, those before it are taken back."""
         step = proven.step
         if step.kind == "archive":
@@ -237,7 +237,7 @@ class Tending:
         why = ""
         for change in proven.changes:
             try:
-                why = await self._made(run, change, step.reason)
+                why = await self._make(run, change, step.reason)
             except KnapperError as error:
                 why = str(error)
             if why:
@@ -246,11 +246,11 @@ class Tending:
         if why:
             rows = [row for row in await self.store.tended() if row.run == run and not row.undone]
             for row in rows[len(rows) - len(done) :][::-1]:
-                await self._undone(row)
+                await self._undo(row)
             return replace(step, why_not=why)
         return replace(step, done=True)
 
-    async def _made(self, run: str, change: _Change, reason: str) -> str:
+    async def _make(self, run: str, change: _Change, reason: str) -> str:
         """Make one change with its line in the record, in one transaction; return why it was refused, if it was."""
         plan, before = await change.plan(), self._version(change.function)
         reading = plan.change.reading if plan.change else None
@@ -259,7 +259,7 @@ class Tending:
         plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))
         return plan.text if plan.outcome == "refused" or plan.change is None else ""
 
-    async def _protected(self, *names: str) -> str:
+    async def _why_protected(self, *names: str) -> str:
         """Return why functions are left alone: a person wrote or changed one, or keeps it at hand."""
         pinned = await self.store.pinned()
         for name in names:
@@ -269,12 +269,12 @@ class Tending:
                 return f"a person wrote or changed `{name}`"
         return ""
 
-    async def _merged(self, step: TendingStep) -> _Proven:
+    async def _merge(self, step: TendingStep) -> _Proven:
         """Prove that one of two functions can take the place of the other, which is deleted."""
         snapshot, left, kept = self.snapshot(), step.function, step.others[0]
-        left, kept = (kept, left) if await self._protected(left) else (left, kept)
+        left, kept = (kept, left) if await self._why_protected(left) else (left, kept)
         step, users = replace(step, function=left, others=(kept,)), callers(left, snapshot)
-        if why := await self._protected(left, *users):
+        if why := await self._why_protected(left, *users):
             return _Proven(replace(step, why_not=why))
         if why := _mismatch(left, kept, snapshot):
             return _Proven(replace(step, why_not=why))
@@ -287,18 +287,18 @@ class Tending:
         ]
         changes = []
         for user in users:
-            plan = await self._rewritten(user, left, kept)
+            plan = await self._rewrite_caller(user, left, kept)
             draft, count = _with(snapshot, plan), 0
             for call in await self._repeatable(user):
                 count += 1
                 if not (await self.replays.replay(call.call, NOW, on=draft, renamed={left: kept})).same:
                     return _Proven(replace(step, why_not=f"`{user}` would answer the call {call.call} otherwise"))
             evidence.append(f"`{user}` calls `{kept}` in its place, with the same results for {count} recorded calls")
-            changes.append(_Change(user, "changed", partial(self._rewritten, user, left, kept)))
+            changes.append(_Change(user, "changed", partial(self._rewrite_caller, user, left, kept)))
         changes.append(_Change(left, "deleted", partial(self.plans.delete, left, Author("agent"))))
         return _Proven(replace(step, evidence=tuple(evidence)), tuple(changes))
 
-    async def _rewritten(self, user: str, left: str, kept: str) -> PlannedChange:
+    async def _rewrite_caller(self, user: str, left: str, kept: str) -> PlannedChange:
         """Plan a caller that calls another function in place of one.
 
         Raises:
@@ -311,10 +311,10 @@ class Tending:
             raise UsageError(f"`{user}` uses `{left}` in a way that is not rewritten.")
         return _admitted(await self.plans.replace(user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in"))
 
-    async def _mended(self, step: TendingStep) -> _Proven:
+    async def _mend(self, step: TendingStep) -> _Proven:
         """Have a model write a fix, and prove it: good calls return the same, and those that failed do not fail so."""
         name, snapshot = step.function, self.snapshot()
-        if why := await self._protected(name):
+        if why := await self._why_protected(name):
             return _Proven(replace(step, why_not=why))
         calls = await self._repeatable(name)
         good = [call for call in calls if call.outcome == "returned"]
@@ -334,7 +334,7 @@ class Tending:
             # No reason is given: a fix may lose no example, no check and no use that something was granted for.
             author = Author("agent", model=written.model)
             plan = await self.plans.replace(name, written.source, "", author, "tend: mended")
-            why = shown_refusal(plan) if plan.outcome == "refused" else await self._unproven(name, plan, good, bad)
+            why = shown_refusal(plan) if plan.outcome == "refused" else await self._why_unproven(name, plan, good, bad)
             if not why:
                 evidence = (f"{len(bad)} calls that failed no longer do", f"{len(good)} good calls return the same")
                 return _Proven(
@@ -344,7 +344,7 @@ class Tending:
             attempts.append(RefusedAttempt(written.source, why))
         return _Proven(replace(step, why_not=f"no fix of {MOST_ATTEMPTS} was proven; the last: {why}"))
 
-    async def _unproven(
+    async def _why_unproven(
         self, name: str, plan: PlannedChange, good: Sequence[RecordedCall], bad: Sequence[RecordedCall]
     ) -> str:
         """Return which recorded call speaks against a fix, if any does."""
@@ -360,10 +360,10 @@ class Tending:
                 return f"the call {call.call}, {call.arguments}, still fails: {outcome.outcome} {outcome.error or ''}"
         return ""
 
-    async def _archived(self, step: TendingStep) -> _Proven:
+    async def _archive(self, step: TendingStep) -> _Proven:
         """Prove that a function can go out of sight: nobody calls it, and no person has anything to do with it."""
         users = callers(step.function, self.snapshot())
-        why = f"`{users[0]}` calls it" if users else await self._protected(step.function)
+        why = f"`{users[0]}` calls it" if users else await self._why_protected(step.function)
         return _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
 
     async def _repeatable(self, name: str) -> list[RecordedCall]:

@@ -16,7 +16,7 @@ from agent_core.base.own_installation import origin
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database
 # The digest of the newest schema: spares each start from making one to compare with.
-NEWEST = "2dc1fbe6985be382508b5c6b5091a3891fb1096ee8d3082c36720952045b1e8d"
+NEWEST = "45af82f940c57c2bfe88d5cda23f7d8a3a20ebd60517fb219a41713a679bb3ee"
 # Tables of sqlite-vec come and go: see `vector_index.py`, which looks at them before it uses them.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 

@@ -71,7 +71,6 @@ _DROPPED: Final = (
     ("questions about grants", "question", "seq", ("question", "decision")),
     ("approvals of grants", "yes", "seq", ("content", "grants")),
     ("readings of files", "reading", "path", ("reading",)),
-    ("forms of functions", "sketch", "n", ("sketch",)),
 )
 _PLACES: Final = {"call": "calls and answers", "result": "calls and answers", "request": "records of requests"} | {
     SUMMARY: "summaries"

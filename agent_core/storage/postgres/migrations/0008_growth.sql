@@ -30,3 +30,6 @@ create table tended (
     at double precision not null,
     undone boolean not null default false
 );
+
+-- The forms of functions are written anew when they are needed, and no longer kept.
+drop table if exists sketch;

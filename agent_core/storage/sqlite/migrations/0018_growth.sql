@@ -31,3 +31,6 @@ create table tended (
     at real not null,
     undone integer not null default 0
 ) strict;
+
+-- The forms of functions are written anew when they are needed, and no longer kept.
+drop table if exists sketch;
