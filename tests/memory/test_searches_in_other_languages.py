@@ -8,6 +8,7 @@ import pytest
 
 from agent_core import Settings, Workspace
 from agent_core.base.settings import MemorySettings
+from agent_core.storage.sqlite.migrate import FOLDER as MIGRATIONS
 from tests.conftest import OpenDesk
 
 QUERIES = json.loads((Path(__file__).parents[1] / "data" / "stems.json").read_text("utf-8"))
@@ -43,6 +44,7 @@ async def test_a_file_of_an_earlier_version_is_indexed_anew(tmp_path: Path) -> N
     db.execute("alter table turn drop column streamed")
     db.execute("drop index change_kept_out")
     db.execute("alter table change drop column kept_out")
+    db.execute((MIGRATIONS / "0003_sketch.sql").read_text("utf-8"))  # a later version dropped this table
     db.execute("pragma user_version = 10")
     db.close()
     async with Workspace.open(tmp_path, settings=settings) as workspace:

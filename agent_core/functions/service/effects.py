@@ -87,7 +87,9 @@ class _Fit:
         return len(self.shown) / (len(self.shown) + len(self.masked))
 
 
-def _fit_effects(turns: Sequence[ExposedTurn], outcome: Callable[[ExposedTurn], float]) -> dict[Version, EffectInterval]:
+def _fit_effects(
+    turns: Sequence[ExposedTurn], outcome: Callable[[ExposedTurn], float]
+) -> dict[Version, EffectInterval]:
     """Return the effects on one outcome, by least squares of all functions together, one after another."""
     fits = _measurable(turns)
     spare = len(turns) - len(fits) - 1
