@@ -146,7 +146,7 @@ async def run_bench(path: Path) -> dict[str, Any]:  # Any: JSON
     chosen = chance.sample(sorted(anew.keys() & snapshot.functions.keys()), min(DISGUISED, len(anew)))
     async with await Sandbox.start() as sandbox:
         finder = FunctionSearch(await model_named("wordllama"), None, lambda: snapshot)
-        gate, turn = Gate(sandbox, stages=_RUNNING, finder=finder), asyncio.Semaphore(_AT_ONCE)
+        gate, turn = Gate(sandbox, stages=_RUNNING, search=finder), asyncio.Semaphore(_AT_ONCE)
 
         async def missed(name: str) -> tuple[str, float]:
             async with turn:

@@ -84,7 +84,7 @@ async def judge_all(
     """Every verdict, many at once; `off` names the fixes that are not made, `challenging` says to ask the authors."""
     cores = os.cpu_count() or 1
     store = data_folder() / "portable"
-    async with await Sandbox.start(parallel=cores, level=level, store=store) as sandbox:
+    async with await Sandbox.start(parallel=cores, choice=level, store=store) as sandbox:
         gate, turn = Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)), asyncio.Semaphore(AT_ONCE)
 
         async def judge(case: Case) -> Judged:

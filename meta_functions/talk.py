@@ -18,7 +18,7 @@ async def pause_heartbeats(self: Agent, minutes: float) -> str:
     Args:
         minutes: How long, in minutes.
     """
-    return await self.talk.pause(minutes)
+    return await self.session.pause(minutes)
 
 
 async def message_llm(self: Agent, message: str) -> str:

@@ -78,23 +78,23 @@ class AttemptSeries:
         """Return the waiting attempts, and the texts without the first `texts`, which the worker has."""
         return {"texts": [*self._numbers][texts:], "attempts": [self._messages[at] for at in self._waiting]}
 
-    async def run(self, pool: WorkerPool, job: Message, serve: Serve) -> None:
+    async def run(self, pool: WorkerPool, message: Message, serve: Serve) -> None:
         """Run the waiting attempts in as many workers as needed, until the time or the room for replies is used up."""
         try:
             async with asyncio.timeout(self._limits.wall_s) as clock:
                 while self._room > 0 and self._goes_on():
-                    await self._in_one_worker(pool, job, serve)
+                    await self._in_one_worker(pool, message, serve)
         except TimeoutError:
             if not clock.expired():
                 raise
 
-    async def _in_one_worker(self, pool: WorkerPool, job: Message, serve: Serve) -> None:
-        data = pack(job | {"result": self._limits.result} | self._job())
+    async def _in_one_worker(self, pool: WorkerPool, message: Message, serve: Serve) -> None:
+        data = pack(message | {"result": self._limits.result} | self._job())
         self._is_loaded = False
         async with WorkerSession(pool, self._limits) as session:
             self._wait = ProcessorWait(session.sight) if self._is_patient else None
-            end = await self._end(session.talk, data, serve)
-        self._room -= session.talk.heard
+            end = await self._end(session.conversation, data, serve)
+        self._room -= session.conversation.heard
         if not self._waiting or self._room <= 0:
             return
         ended = await session.ended(end)
@@ -104,64 +104,64 @@ class AttemptSeries:
         self.outcomes = [ended if at in charged else outcome for at, outcome in enumerate(self.outcomes)]
         self._waiting = self._waiting[len(charged) :]
 
-    async def _end(self, talk: WorkerConversation, data: bytes, serve: Serve) -> Late | str | None:
+    async def _end(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | str | None:
         """Take replies until all have arrived. If some are missing, return why."""
         try:
-            return await self._told(talk, data, serve)
+            return await self._told(conversation, data, serve)
         except ProtocolError as error:
             return f"the worker was stopped, because {error}"
 
-    async def _told(self, talk: WorkerConversation, data: bytes, serve: Serve) -> Late | None:
-        if not await talk.ready():
+    async def _told(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | None:
+        if not await conversation.ready():
             return None
-        await talk.say(data)
-        frame = await talk.reply(serve)
+        await conversation.say(data)
+        frame = await conversation.reply(serve)
         if frame is None:
             return None
         if frame != {"kind": "loaded"}:
             raise ProtocolError("its reply has no known shape")
         self._is_loaded = True
-        return await self._hear_all(talk, serve)
+        return await self._hear_all(conversation, serve)
 
-    async def _hear_all(self, talk: WorkerConversation, serve: Serve) -> Late | None:
+    async def _hear_all(self, conversation: WorkerConversation, serve: Serve) -> Late | None:
         loop = asyncio.get_running_loop()
-        while await self._more(talk) and talk.heard <= self._room:
+        while await self._more(conversation) and conversation.heard <= self._room:
             began = loop.time()
-            if len(self._waiting) > _FEW and not talk.has_frame:
+            if len(self._waiting) > _FEW and not conversation.has_frame:
                 await asyncio.sleep(_PAUSE_S)  # to take several at once is cheaper than to wake for each
-            frame = await self._reply(talk, serve)
+            frame = await self._reply(conversation, serve)
             if not isinstance(frame, dict):
                 return frame
             self._take(frame, loop.time() - began)
             await asyncio.sleep(0)  # what is here already never waits, and each may be large
         return None
 
-    async def _reply(self, talk: WorkerConversation, serve: Serve) -> Message | Late | None:
+    async def _reply(self, conversation: WorkerConversation, serve: Serve) -> Message | Late | None:
         """Return the next reply; if they are patient, the time in which it had no processor is not charged."""
         if self._wait is None:
-            return await talk.reply_within(self._most_s, serve)
+            return await conversation.reply_within(self._most_s, serve)
         waited = self._wait.seconds()
-        frame = await talk.reply_within(self._most_s, serve)
+        frame = await conversation.reply_within(self._most_s, serve)
         for _turn in range(_PATIENT):
             before, waited = waited, self._wait.seconds()
             if not isinstance(frame, Late) or waited - before < _LEAST_S:
                 break
-            frame = await talk.reply_within(min(self._most_s, waited - before), serve)
+            frame = await conversation.reply_within(min(self._most_s, waited - before), serve)
         return frame
 
-    async def _more(self, talk: WorkerConversation) -> bool:
+    async def _more(self, conversation: WorkerConversation) -> bool:
         """Return whether an attempt is left. Send new attempts to the worker."""
         sent_count = len(self._numbers)
         if not self._waiting and self._goes_on():
-            await talk.say(pack({"kind": "attempts", **self._job(sent_count)}))
+            await conversation.say(pack({"kind": "attempts", **self._job(sent_count)}))
         return bool(self._waiting)
 
     @property
     def _most_s(self) -> float:
         return min(self._each_s, self.attempts[self._waiting[0]].most_s)
 
-    def _take(self, frame: Message, seconds: float) -> None:
-        match frame:
+    def _take(self, message: Message, seconds: float) -> None:
+        match message:
             case {"kind": "tried", "reply": dict(reply), "output": str(output)}:
                 within("characters of what is printed", len(output), MOST_TRIED)
                 self.outcomes[self._waiting[0]] = judge(reply, output, seconds, MOST_TRIED)

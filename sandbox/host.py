@@ -72,7 +72,7 @@ class Sandbox:
         parallel: int = 4,
         guarded: Sequence[str] = (),
         override: bool = False,
-        level: Choice = "auto",
+        choice: Choice = "auto",
         store: Path | None = None,
         tell: Tell = _silent,
     ) -> "Sandbox":
@@ -83,13 +83,13 @@ class Sandbox:
         level has one wall, it has to be chosen, or its user has agreed (`agree_to_one_wall`); else OneWall is raised.
         """
         slots = _NESTED * parallel + SPARES
-        if level == "portable":
+        if choice == "portable":
             return cls(await _portable(store, slots, packages, tell), parallel)
         names = mounts.packages(packages)
         try:
-            ground = await find_ground(names, slots, _scratch_folder(), override=override, choice=level)
+            ground = await find_ground(names, slots, _scratch_folder(), override=override, choice=choice)
         except SandboxUnavailable as missing:
-            if level != "auto" or store is None or lacks():
+            if choice != "auto" or store is None or lacks():
                 raise
             portable = await _after(missing, _portable(store, slots, packages, tell))
             try:
@@ -208,9 +208,9 @@ class Sandbox:
         ahead = self._pools.ahead_for(closure, " ".join(job.texts), describes=describes)
         return _Ready(call, message | {"module": name, "modules": _sent_along(name, closure)}, ahead, closure.keys())
 
-    async def _compile(self, job: Message) -> Message | Killed | TimedOut:
+    async def _compile(self, message: Message) -> Message | Killed | TimedOut:
         async with self._places:
-            result = await run(self._pools.lean, job, Limits(result=_SENT_ALONG * 64), _refuse)
+            result = await run(self._pools.lean, message, Limits(result=_SENT_ALONG * 64), _refuse)
         return result.reply if isinstance(result, WorkerReply) else result
 
 
@@ -248,14 +248,14 @@ async def _portable(store: Path | None, slots: int, packages: Sequence[str], tel
     return await start_portable(store, slots, tuple(mounts.packages(packages)), tell)
 
 
-async def _after(missing: SandboxUnavailable, starting: Awaitable[PortableLevel]) -> PortableLevel:
+async def _after(unavailable: SandboxUnavailable, starting: Awaitable[PortableLevel]) -> PortableLevel:
     """Return the level that is left where no other holds; it says why none does."""
     try:
         level = await starting
     except SandboxUnavailable as error:
-        reasons = (*missing.missing, *error.missing)
-        raise SandboxUnavailable(f"{missing} {error}", reasons) from error
-    return replace(level, missing=(*missing.missing, *level.missing))
+        reasons = (*unavailable.missing, *error.missing)
+        raise SandboxUnavailable(f"{unavailable} {error}", reasons) from error
+    return replace(level, missing=(*unavailable.missing, *level.missing))
 
 
 def _scratch_folder() -> str:
@@ -263,7 +263,7 @@ def _scratch_folder() -> str:
     return str(Path(tempfile.gettempdir(), f"knapper-scratch-{uuid.uuid4().hex}"))
 
 
-async def _refuse(_frame: Message) -> Message:
+async def _refuse(_message: Message) -> Message:
     raise ProtocolError("a compile-only worker asked for something")
 
 

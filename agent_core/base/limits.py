@@ -49,13 +49,13 @@ class SpendingLimits:
             _check(str(key), value, where)
         return cls(**table, where=where)
 
-    def within(self, rest: "SpendingLimits") -> "SpendingLimits":
+    def within(self, limits: "SpendingLimits") -> "SpendingLimits":
         """Return the smaller of each; of two that are equal, and of which one is None, the other is taken."""
-        pairs = {name: (getattr(self, name), getattr(rest, name)) for name in NAMES}
+        pairs = {name: (getattr(self, name), getattr(limits, name)) for name in NAMES}
         smaller = {
             name: min((amount for amount in pair if amount is not None), default=None) for name, pair in pairs.items()
         }
-        return SpendingLimits(**smaller, where=self.where or rest.where)
+        return SpendingLimits(**smaller, where=self.where or limits.where)
 
     def amounts(self) -> dict[str, int | float]:
         """Return the limits that there are, by name."""

@@ -74,7 +74,7 @@ class NamedModel(SettingsSection):
     context_tokens: int | None = Field(None, ge=512, description="Size of the window.")
     price: ModelPrice | None = Field(None, description="`{ input = 1.0, cached = 0.1, output = 4.0 }` in dollars.")
 
-    def over(self, plain: ModelSettings, table: str) -> ModelSettings:
+    def over(self, settings: ModelSettings, table: str) -> ModelSettings:
         """Return the settings of `[model]` with what this table says."""
         own = self.model_dump(exclude_none=True, exclude={"price"})
-        return plain.model_copy(update={"name": table, **own})
+        return settings.model_copy(update={"name": table, **own})

@@ -242,27 +242,27 @@ class Compaction:
         self._settings = settings
         self._style = compaction or settings.compaction
 
-    async def make(self, turn: Journal, budget: Budget, ask: AskFor) -> bool:
+    async def make(self, journal: Journal, budget: Budget, ask: AskFor) -> bool:
         """Warn the model or compact the conversation if it is time; return whether it was compacted."""
-        used, most, room = budget.tokens(turn.history.size), budget.most(self._settings), budget.room(self._settings)
-        if used >= most and turn.history.size >= room * _WORTH:
-            await self.compact(turn, budget, ask)
+        used, most, room = budget.tokens(journal.history.size), budget.most(self._settings), budget.room(self._settings)
+        if used >= most and journal.history.size >= room * _WORTH:
+            await self.compact(journal, budget, ask)
             return True
-        if used >= budget.warned_at(self._settings) and not turn.history.warned:
-            await turn.append([Entry("notice", {"text": PRESSURE.text})])
+        if used >= budget.warned_at(self._settings) and not journal.history.warned:
+            await journal.append([Entry("notice", {"text": PRESSURE.text})])
         return False
 
-    async def compact(self, turn: Journal, budget: Budget, ask: AskFor, share: float = 1.0) -> Summary | None:
+    async def compact(self, journal: Journal, budget: Budget, ask: AskFor, share: float = 1.0) -> Summary | None:
         """Replace the older part by a summary. The rest takes at most this share of its limit."""
-        history, room = turn.history, int(budget.room(self._settings) * share)
+        history, room = journal.history, int(budget.room(self._settings) * share)
         tail = min(tail_bytes(room), history.size // 2)
         order = CompactionOrder(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)
         summary = await summarised(history, order, ask)
         if summary is not None:
-            await turn.append([Entry(SUMMARY, summary[0].payload())])
+            await journal.append([Entry(SUMMARY, summary[0].payload())])
             before = history.summary.covers if history.summary else 0
             history.compact(*summary)
-            turn.warn(
+            journal.warn(
                 f"The oldest {summary[0].covers - before:,} messages, calls and answers are a summary now;"
                 " all of them can be searched."
             )

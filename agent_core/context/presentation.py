@@ -32,12 +32,12 @@ _MOST_VERSIONS = 20
 _MAX_SOURCE = 8_000
 
 
-def listing(data: FunctionListing, page: int, own: Sequence[Function] = ()) -> str:
+def listing(function_listing: FunctionListing, page: int, own: Sequence[Function] = ()) -> str:
     """Return a page of functions, one line each, and the number of the others; `own` are those of the program."""
     rows = [
         f"- {row.name} ({row.module}, {row.standing}, {one_line(reach_words(row.reach), 200)}):"
         f" {shorten(row.description, 120)}"
-        for row in data.functions
+        for row in function_listing.functions
     ]
     both = [
         *rows,
@@ -50,7 +50,7 @@ def listing(data: FunctionListing, page: int, own: Sequence[Function] = ()) -> s
     if own:
         lines[0] += f" Of the program itself there are {len(own)}, marked meta or memory, which cannot be edited."
     lines += both[(page - 1) * PAGE : page * PAGE]
-    lines += [f"Rejected: {_problem(problem)}" for problem in data.rejected[:5]]
+    lines += [f"Rejected: {_problem(problem)}" for problem in function_listing.rejected[:5]]
     if page < pages:
         lines.append(f"Next: list_functions(page={page + 1}).")
     return "\n".join(lines)
@@ -208,11 +208,11 @@ def _example(result: ExampleResult) -> str:
     return f"- {word}: {fence(result.call)} gave {fence(result.value)}{printed}{expected}"
 
 
-def _quarantine(case: Quarantined | None) -> list[str]:
-    if case is None:
+def _quarantine(quarantined: Quarantined | None) -> list[str]:
+    if quarantined is None:
         return []
-    back = "rollback_function, " if len(case.ways) > 1 else ""
-    failed = "; ".join(fence(failure, 160) for failure in case.failures)
+    back = "rollback_function, " if len(quarantined.ways) > 1 else ""
+    failed = "; ".join(fence(failure, 160) for failure in quarantined.failures)
     return [f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."]
 
 

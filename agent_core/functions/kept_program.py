@@ -51,12 +51,14 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     return "\n\n\n".join(filter(None, parts)) + "\n"
 
 
-def _whole(name: str, run: SeenProgram) -> ast.FunctionDef:
+def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
     """Return a program as one function: its first literal values are the parameters, its value is returned."""
     body = [
-        node for node in run.program.tree.body if not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
+        node
+        for node in program.program.tree.body
+        if not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
     ]
-    given = _given(run.program)
+    given = _given(program.program)
     rest: list[ast.stmt] = [node for node in body if _target(node) not in given]
     if rest and isinstance(rest[-1], ast.Expr):
         rest[-1] = ast.Return(rest[-1].value)
@@ -68,7 +70,7 @@ def _whole(name: str, run: SeenProgram) -> ast.FunctionDef:
         rest.append(ast.Return(ast.Name(targets[-1], ast.Load())))
     parameters = [ast.arg(target, ast.Name(_type(value), ast.Load())) for target, value in given.items()]
     arguments = ast.arguments([], parameters, None, [], [], None, [])
-    made = ast.FunctionDef(name, arguments, rest, [], ast.Name(_type(run.value), ast.Load()), lineno=1)
+    made = ast.FunctionDef(name, arguments, rest, [], ast.Name(_type(program.value), ast.Load()), lineno=1)
     # Python 3.12 wants it; 3.11 does not know it.
     vars(made)["type_params"] = []
     return made
@@ -107,9 +109,9 @@ def _type(value: object) -> str:
     return kind if kind in _TYPES else "object"
 
 
-def _example(name: str, run: SeenProgram) -> Iterator[tuple[str, str]]:
-    given = ", ".join(f"{target}={value!r}" for target, value in _given(run.program).items())
-    yield f"{name}({given})", repr(run.value)
+def _example(name: str, program: SeenProgram) -> Iterator[tuple[str, str]]:
+    given = ", ".join(f"{target}={value!r}" for target, value in _given(program.program).items())
+    yield f"{name}({given})", repr(program.value)
 
 
 def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:

@@ -151,7 +151,7 @@ class SandboxClient:
                 parallel=self._parallel,
                 guarded=self._guarded,
                 override=self.settings.unsafe,
-                level=self.settings.level,
+                choice=self.settings.level,
                 store=_component_folder(),
                 tell=self._on_status,
             )

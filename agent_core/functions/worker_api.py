@@ -79,7 +79,7 @@ class PathPermits(Protocol):
 class WorkerApi:
     """The handler for the requests of one call. Functions that it calls run on the same snapshot."""
 
-    cage: SandboxClient
+    sandbox: SandboxClient
     snapshot: Snapshot
     on_progress: OnProgress
     permits: Permits
@@ -112,10 +112,10 @@ class WorkerApi:
         async def want_secret(name: str) -> bool:
             return await want(Grants(secrets=(name,)))
 
-        secrets = CallSecrets(self.cage.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
+        secrets = CallSecrets(self.sandbox.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         files = self._files(function.name, permit, secrets)
         if files is not None:
-            files.is_shown = await self.cage.shows_files()
+            files.is_shown = await self.sandbox.shows_files()
             files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
 
         async def reach(place: str) -> None:
@@ -123,7 +123,7 @@ class WorkerApi:
                 await self.on_reach(secrets.words(place))
 
         did = files.did if files is not None else Receipt()
-        session = self.broker.session(function.name, permit.grants.network, want_host, did=did, reach=reach)
+        session = self.broker.session(function.name, permit.grants.network, want_host, receipt=did, reach=reach)
         async with self._noting(did, permit, secrets), session as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
@@ -137,7 +137,7 @@ class WorkerApi:
             with contextlib.closing(files) if files else contextlib.nullcontext(), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
-                outcome = await self.cage.run(replace(job, keep=permit.keep, around=around), curtain)
+                outcome = await self.sandbox.run(replace(job, keep=permit.keep, around=around), curtain)
                 self.refusals.extend(files.refusals if files else ())
                 self.tries.extend(files.tries if files else ())
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
@@ -145,14 +145,14 @@ class WorkerApi:
                 return outcome
 
     @asynccontextmanager
-    async def _noting(self, did: Receipt, permit: Permit, secrets: CallSecrets) -> AsyncIterator[None]:
-        """Keep what is `did` in the block, and what changed meanwhile of the files that the worker may write."""
+    async def _noting(self, receipt: Receipt, permit: Permit, secrets: CallSecrets) -> AsyncIterator[None]:
+        """Keep what is `receipt` in the block, and what changed meanwhile of the files that the worker may write."""
         writable = permit.access.writable
         before = await asyncio.to_thread(WritableFiles.at, writable) if writable else WritableFiles()
         try:
             yield
         finally:  # where it was interrupted, too
-            self.did.add(did, secrets.words)
+            self.did.add(receipt, secrets.words)
             if writable:
                 root = Path(permit.access.home or "/")
                 self.did.add(await asyncio.to_thread(before.changed, writable, root), secrets.words)
@@ -253,7 +253,7 @@ class WorkerApi:
             raise RequestRefused(str(refusal)) from refusal
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
-        function, foreign = self.snapshot.functions.get(name), self.cage.foreign
+        function, foreign = self.snapshot.functions.get(name), self.sandbox.foreign
         if function is None and foreign is not None and name in foreign.functions():
             return await self._call_foreign(foreign.functions()[name], foreign, arguments)
         if function is None:

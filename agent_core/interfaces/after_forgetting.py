@@ -9,19 +9,21 @@ from .spans import line
 _RAN_IS_GONE = "What you ran with ! since your last message does not go along with the next one: run it again."
 
 
-async def read_anew(talk: Conversation) -> None:
+async def read_anew(conversation: Conversation) -> None:
     """Keep in a session nothing that the record does not have. What has no place in the record is dropped."""
-    talk.voice.drop_typed()
-    talk.log.forget()
-    talk.results.clear()
-    talk.tried = None
-    if talk.ran:
-        talk.ran = []
-        talk.voice.aloud([line(("warn", f"! {_RAN_IS_GONE}"))])
-    agents = {name for _, name, _, _ in talk.deeds.messages} | {turn.agent for turn in talk.spending.turns}
-    begun = {agent: await _beginnings(talk.workspace.store, agent) for agent in agents}
-    talk.deeds.reread({turn: text for texts in begun.values() for turn, text in texts.items()})
-    talk.spending.reread({agent: [*texts.values()] for agent, texts in begun.items()})
+    conversation.voice.drop_typed()
+    conversation.log.forget()
+    conversation.results.clear()
+    conversation.tried = None
+    if conversation.ran:
+        conversation.ran = []
+        conversation.voice.aloud([line(("warn", f"! {_RAN_IS_GONE}"))])
+    agents = {name for _, name, _, _ in conversation.deeds.messages} | {
+        turn.agent for turn in conversation.spending.turns
+    }
+    begun = {agent: await _beginnings(conversation.workspace.store, agent) for agent in agents}
+    conversation.deeds.reread({turn: text for texts in begun.values() for turn, text in texts.items()})
+    conversation.spending.reread({agent: [*texts.values()] for agent, texts in begun.items()})
 
 
 async def _beginnings(store: TurnStore, agent: str) -> dict[str, str]:

@@ -49,14 +49,14 @@ class CliContext:
         else:
             write(lines, sys.stdout)
 
-    def talk(self, *sentences: str) -> None:
+    def tell(self, *sentences: str) -> None:
         """Show the user something that is not the result."""
         write([line(("dim", sentence)) for sentence in sentences], sys.stderr)
 
     def hint(self, sentence: str) -> None:
         """Suggest the next command. Scripts do not get it."""
         if not self.as_json:
-            self.talk(sentence)
+            self.tell(sentence)
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def loading() -> Iterator[None]:
 Command = Callable[..., int | None]
 
 
-def scene(
+def workspace_command(
     command: Command, taken: Collection[str] = (), *, over_server: bool = False, searches: bool = True
 ) -> Command:
     """Give a command `--json`, `--workspace` and `--debug`, unless the name is `taken`, and its Scene as the first

@@ -88,13 +88,13 @@ class Conversation:
         if name == self.agent.name:
             await self.agent.aclose()
         before = self.agent
-        self.agent = await self.workspace.agent(name, verify=before.talk.verify)
+        self.agent = await self.workspace.agent(name, verify=before.session.verify)
         await before.aclose()
         if self.voice.is_attended:  # the status bar shows its model and how full it is; what is wrong, its turn says
             with suppress(KnapperError):
                 await self.agent.measure()
         if self._runner is not None:
-            await self.agent.talk.schedule()
+            await self.agent.session.schedule()
             self._runner.poke()
 
     async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
@@ -175,12 +175,12 @@ class Conversation:
 
     async def be_spoken_to(self, listener: Listener | None = None) -> None:
         """Start a turn in which the agent speaks first."""
-        await self.agent.talk.post("login")
+        await self.agent.session.post("login")
         await self.wake(listener)
 
     async def begin(self, options: RunOptions, listener: Listener | None = None) -> None:
         """Let the agent speak first, if that is wanted: by an option, or as MemGPT's agents do when they are new."""
-        is_new = self.voice.is_attended and self.agent.talk.style.packs and not await self.agent.history()
+        is_new = self.voice.is_attended and self.agent.session.style.packs and not await self.agent.history()
         if options.greet or (is_new and not options.first):
             await self.be_spoken_to(listener)
 
@@ -202,7 +202,7 @@ class Conversation:
     @asynccontextmanager
     async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
         """Give the agent its timed heartbeats while the block runs, and let the others work behind it."""
-        await self.agent.talk.schedule()
+        await self.agent.session.schedule()
         async with self._at_work(listener) as runner, asyncio.TaskGroup() as group:
             group.create_task(self.guarded(runner.run()))
             try:
@@ -330,13 +330,13 @@ class Conversation:
             *(row for change in since if change for row in changed_lines(change, "outside, since the last time")),
         ]
 
-    def announce(self, change: FunctionsChanged) -> None:
+    def announce(self, changed: FunctionsChanged) -> None:
         """Report functions that someone else changed: now, or after an editor that has the screen is closed."""
-        self.deeds.hear(change)
+        self.deeds.hear(changed)
         if self._held is not None:
-            self._held.append(change)
-        elif not is_own(change, self.commanded):
-            self.voice.aloud(changed_lines(change, self._saved_by))
+            self._held.append(changed)
+        elif not is_own(changed, self.commanded):
+            self.voice.aloud(changed_lines(changed, self._saved_by))
 
     @contextmanager
     def at_files(self, when: str) -> Iterator[None]:
@@ -378,7 +378,7 @@ def _was_cut_off(history: Sequence[Message]) -> bool:
 
 
 def _check_preset(options: RunOptions, agent: Agent) -> None:
-    had = agent.talk.style.preset
+    had = agent.session.style.preset
     if options.preset not in (None, had):
         message = f"The agent {agent.name} has been of the preset {had} since its first use."
         raise UsageError(message, fix=f"For another agent: knapper run --preset {options.preset} --agent NAME")

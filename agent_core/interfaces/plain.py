@@ -37,18 +37,18 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
     heard = _listener(options)
     approver = decide if is_attended() and (options.approve or not options.as_json) else None
     voice = PlainVoice(approver=approver, agrees=options.yes)
-    async with opened(options, voice) as talk, asyncio.TaskGroup() as group:
-        await _ready(talk)
-        with ctrl_c(group, talk.interrupt):
-            await _before(talk, options, heard)
+    async with opened(options, voice) as conversation, asyncio.TaskGroup() as group:
+        await _ready(conversation)
+        with ctrl_c(group, conversation.interrupt):
+            await _before(conversation, options, heard)
             if message is not None and options.is_typed and is_command(message):
-                await take(talk, message)
-            elif message is not None and not talk.failed:
-                if not await talk.turn(message, heard) and not talk.left:
-                    await talk.drop_unanswered()
-                if talk.has_sent:
-                    await talk.finish_work(heard)
-        return not talk.failed
+                await take(conversation, message)
+            elif message is not None and not conversation.failed:
+                if not await conversation.turn(message, heard) and not conversation.left:
+                    await conversation.drop_unanswered()
+                if conversation.has_sent:
+                    await conversation.finish_work(heard)
+        return not conversation.failed
 
 
 async def each_line(options: RunOptions) -> bool:
@@ -56,22 +56,22 @@ async def each_line(options: RunOptions) -> bool:
     typed = Typed()
     voice = PlainVoice(typed) if sys.stdin.isatty() else PlainVoice(agrees=options.yes)
     heard = _listener(options)
-    async with opened(options, voice) as talk, talk.awake(heard), asyncio.TaskGroup() as group:
-        model = await _ready(talk)
+    async with opened(options, voice) as conversation, conversation.awake(heard), asyncio.TaskGroup() as group:
+        model = await _ready(conversation)
         if sys.stdin.isatty() and not options.as_json:
-            voice.aloud(greeting(model, await talk.agent.user_texts()))
-            await _open_with(talk, await talk.opening(options))
-        with ctrl_c(group, talk.interrupt):
-            await talk.guarded(_before(talk, options, heard))
+            voice.aloud(greeting(model, await conversation.agent.user_texts()))
+            await _open_with(conversation, await conversation.opening(options))
+        with ctrl_c(group, conversation.interrupt):
+            await conversation.guarded(_before(conversation, options, heard))
         typed.start()
         has_line = sys.stdin.isatty() or options.as_json or options.greet
-        while not talk.left and (text := await typed.line(MARK)) is not None:
+        while not conversation.left and (text := await typed.line(MARK)) is not None:
             has_line = True
-            with ctrl_c(group, lambda: _stop(talk, typed)):
-                await _take(talk, text, options)
+            with ctrl_c(group, lambda: _stop(conversation, typed)):
+                await _take(conversation, text, options)
         if not has_line:
             voice.aloud([line(("dim", _EMPTY))])
-        return not talk.failed
+        return not conversation.failed
 
 
 async def tour_alone(options: RunOptions) -> bool:
@@ -82,66 +82,68 @@ async def tour_alone(options: RunOptions) -> bool:
     with TemporaryDirectory(prefix="knapper-") as folder:
         root = Path(folder)
         create(root)
-        async with opened(replace(options, root=root), PlainVoice()) as talk, asyncio.TaskGroup() as group:
-            talk.voice.aloud([line(("dim", _ALONE))])
+        async with opened(replace(options, root=root), PlainVoice()) as conversation, asyncio.TaskGroup() as group:
+            conversation.voice.aloud([line(("dim", _ALONE))])
             for typed in script().typed:
-                talk.voice.lines([line(), line(("name", MARK), ("strong", typed.text)), line()])
-                with ctrl_c(group, talk.interrupt):
-                    await (_edit(talk, typed) if typed.file else take(talk, typed.text))
-                if talk.failed:
+                conversation.voice.lines([line(), line(("name", MARK), ("strong", typed.text)), line()])
+                with ctrl_c(group, conversation.interrupt):
+                    await (_edit(conversation, typed) if typed.file else take(conversation, typed.text))
+                if conversation.failed:
                     return False
     return True
 
 
-async def _edit(talk: Conversation, typed: TypedLine) -> None:
+async def _edit(conversation: Conversation, typed: TypedLine) -> None:
     """Change and save a file as a person does in an editor."""
-    file = talk.workspace.root / typed.file
+    file = conversation.workspace.root / typed.file
     if not file.is_file():
         message = f"{typed.file} was not made, so the tour ends here."
-        talk.explain(WorkspaceError(message, fix="Can functions run here? knapper doctor"))
+        conversation.explain(WorkspaceError(message, fix="Can functions run here? knapper doctor"))
         return
-    async with talk.aside():
+    async with conversation.aside():
         file.write_text(file.read_text("utf-8").replace(typed.old, typed.new), "utf-8")
-        await talk.workspace.workshop.reload()
-    talk.voice.lines([line(("dim", f"  in the editor: {typed.old} became {typed.new}, and {typed.file} was saved"))])
+        await conversation.workspace.workshop.reload()
+    conversation.voice.lines(
+        [line(("dim", f"  in the editor: {typed.old} became {typed.new}, and {typed.file} was saved"))]
+    )
 
 
-async def _take(talk: Conversation, text: str, options: RunOptions) -> None:
+async def _take(conversation: Conversation, text: str, options: RunOptions) -> None:
     if options.as_json:
-        await talk.turn(text, JsonLines())
+        await conversation.turn(text, JsonLines())
     elif sys.stdin.isatty():
-        await talk.guarded(take(talk, text))
+        await conversation.guarded(take(conversation, text))
     else:
-        await take(talk, text)
+        await take(conversation, text)
 
 
-async def _open_with(talk: Conversation, opening: str) -> None:
+async def _open_with(conversation: Conversation, opening: str) -> None:
     if opening:
-        talk.voice.aloud([line(("name", MARK), ("strong", opening))])
-        await take(talk, opening)
+        conversation.voice.aloud([line(("name", MARK), ("strong", opening))])
+        await take(conversation, opening)
 
 
-async def _before(talk: Conversation, options: RunOptions, heard: Listener | None) -> None:
+async def _before(conversation: Conversation, options: RunOptions, heard: Listener | None) -> None:
     """Do what comes before the first message."""
     if options.resume:
-        await talk.resume(heard)
-    await talk.begin(options, heard)
+        await conversation.resume(heard)
+    await conversation.begin(options, heard)
 
 
 def _listener(options: RunOptions) -> Listener | None:
     return JsonLines() if options.as_json else None
 
 
-async def _ready(talk: Conversation) -> str:
-    write(talk.news(), sys.stderr)
-    model = await talk.agent.model_line()  # no message is taken up when there is nobody to answer it
-    write(warned(talk.agent.window_warning(only_news=True)), sys.stderr)  # not in every pipe
+async def _ready(conversation: Conversation) -> str:
+    write(conversation.news(), sys.stderr)
+    model = await conversation.agent.model_line()  # no message is taken up when there is nobody to answer it
+    write(warned(conversation.agent.window_warning(only_news=True)), sys.stderr)  # not in every pipe
     return model
 
 
-async def _stop(talk: Conversation, typed: "Typed") -> None:
+async def _stop(conversation: Conversation, typed: "Typed") -> None:
     if not typed.dismiss():
-        await talk.interrupt()
+        await conversation.interrupt()
 
 
 @contextmanager

@@ -51,10 +51,10 @@ def prepare(name: str) -> None:
         say([line(), line(("warn", "Interrupted: the first request will do that."))])
 
 
-async def _prepare(name: str, bar: StatusLine) -> None:
+async def _prepare(name: str, status: StatusLine) -> None:
     settings = Settings(model=ModelSettings(name=f"local/{name.removeprefix('local/')}"))
     with TemporaryDirectory(prefix="knapper-") as folder:
         async with agent_core.Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()
-            bar.count(0, 1, "loading the model")
-            await agent.prepare(lambda done, total: bar.count(done, total, _NOTE))
+            status.count(0, 1, "loading the model")
+            await agent.prepare(lambda done, total: status.count(done, total, _NOTE))

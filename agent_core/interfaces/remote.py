@@ -38,14 +38,14 @@ _BAD_REQUEST: Final = (400, 404)
 
 
 @asynccontextmanager
-async def connected(scene: CliContext) -> AsyncIterator[Client]:
+async def connected(context: CliContext) -> AsyncIterator[Client]:
     """Give a client of the server that was named, with the token of the option or of the environment.
 
     Raises:
         UsageError: what was asked for cannot be.
     """
     try:
-        async with Client(HttpWire(scene.server, scene.token or environment().get(TOKEN, ""))) as client:
+        async with Client(HttpWire(context.server, context.token or environment().get(TOKEN, ""))) as client:
             yield client
     except ApiRefusal as error:
         if error.status not in _BAD_REQUEST:
@@ -53,7 +53,7 @@ async def connected(scene: CliContext) -> AsyncIterator[Client]:
         raise UsageError(error.message, fix=error.fix) from error
 
 
-def run_command(scene: CliContext, words: Sequence[str]) -> int:
+def run_command(context: CliContext, words: Sequence[str]) -> int:
     """Run a command where the workspace is, print what it shows, and return its exit code.
 
     Raises:
@@ -63,10 +63,10 @@ def run_command(scene: CliContext, words: Sequence[str]) -> int:
         raise UsageError(f"`{words[0]}` does not work over a server.", fix="Run it where the workspace is.")
 
     async def run() -> Result:
-        async with connected(scene) as client:
+        async with connected(context) as client:
             return await carried_out(client, words)
 
-    return print_result(scene, asyncio.run(run()))
+    return print_result(context, asyncio.run(run()))
 
 
 async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | None = None, agent: str = "") -> Result:
@@ -95,9 +95,9 @@ async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | 
     raise UsageError("The server asks for ever more.", fix="Is it Knapper?")
 
 
-def _asked_for(refused: ApiRefusal, words: Sequence[str]) -> str:
+def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
     """Return the file that the server lacks: one that was typed, or standard input, and no other."""
-    name = str(refused.problems[0].get("file", "")) if refused.problems else ""
+    name = str(refusal.problems[0].get("file", "")) if refusal.problems else ""
     typed = {part for word in words for part in (word, word.partition("=")[2])}
     if name != "-" and name not in typed:
         raise UsageError("The server asks for a file that was not named.", fix="Do not trust it.")
@@ -212,25 +212,25 @@ def _names() -> list[str]:
     return [entry.name for entry in ENTRIES if entry.runs]
 
 
-async def talk_over(scene: CliContext, options: RunOptions) -> bool:
+async def talk_over(context: CliContext, options: RunOptions) -> bool:
     """Run one turn, or one for each line that is typed; return whether all ended with a reply."""
     typed = Typed()
     is_attended_here = sys.stdin.isatty() and options.message is None
     voice = PlainVoice(typed) if is_attended_here else PlainVoice(agrees=options.yes)
     asks_here = decide if is_attended() and not options.as_json else None
     approver = None if options.approve == "deny" else voice.approver or asks_here
-    async with connected(scene) as client, asyncio.TaskGroup() as group:
+    async with connected(context) as client, asyncio.TaskGroup() as group:
         agent = options.agent or str((await client.status())["agent"])
-        talk = RemoteTalk(client, agent, voice, approver)
+        conversation = RemoteTalk(client, agent, voice, approver)
         listener: Listener | None = JsonLines() if options.as_json else None
         if options.message is not None:
-            with ctrl_c(group, talk.interrupt):
-                await talk.turn(options.message, listener or PlainText(CallLog()))
-            return not talk.failed
+            with ctrl_c(group, conversation.interrupt):
+                await conversation.turn(options.message, listener or PlainText(CallLog()))
+            return not conversation.failed
         if is_attended_here:
-            write([line(("dim", f"{agent} at {scene.server}; /help lists the commands, Ctrl-D leaves"))], sys.stderr)
+            write([line(("dim", f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"))], sys.stderr)
         typed.start()
-        while not talk.left and (text := await typed.line(MARK)) is not None:
-            with ctrl_c(group, talk.interrupt):
-                await talk.take(text, listener)
-        return not talk.failed
+        while not conversation.left and (text := await typed.line(MARK)) is not None:
+            with ctrl_c(group, conversation.interrupt):
+                await conversation.take(text, listener)
+        return not conversation.failed

@@ -40,9 +40,9 @@ class SarifLog:
         self._seen: Counter[str] = Counter()
         self._began = False
 
-    def add(self, verdict: "Judgment") -> None:
+    def add(self, judgment: "Judgment") -> None:
         """Write the results of one verdict."""
-        for result in self._results(verdict):
+        for result in self._results(judgment):
             self._write(",\n" if self._began else self._head())
             self._write(json.dumps(result))
             self._began = True
@@ -68,24 +68,24 @@ class SarifLog:
     def _head(self) -> str:
         return f'{{"$schema": {json.dumps(SCHEMA)}, "version": "2.1.0", "runs": [{{"results": ['
 
-    def _results(self, verdict: "Judgment") -> Iterator[Document]:
-        for problem in verdict.problems:
+    def _results(self, judgment: "Judgment") -> Iterator[Document]:
+        for problem in judgment.problems:
             level = _LEVELS[problem.severity]
             advice = f" — {problem.fix}" if problem.fix else ""
             place = problem.where.line or 1, problem.where.column
-            yield self._result(verdict, problem.code, level, f"{problem.message}{advice}", place)
-        for number, fix in enumerate(verdict.fixes):
-            result = self._result(verdict, f"fix/{fix.code}", "note", f"The gate {fix.message}.", (1, 0))
-            if number == 0 and (replacement := self._fix(verdict)):
+            yield self._result(judgment, problem.code, level, f"{problem.message}{advice}", place)
+        for number, fix in enumerate(judgment.fixes):
+            result = self._result(judgment, f"fix/{fix.code}", "note", f"The gate {fix.message}.", (1, 0))
+            if number == 0 and (replacement := self._fix(judgment)):
                 result["fixes"] = [replacement]
             yield result
 
-    def _result(self, verdict: "Judgment", code: str, level: str, message: str, place: tuple[int, int]) -> Document:
-        file, row = _file_of(verdict.path)
+    def _result(self, judgment: "Judgment", code: str, level: str, message: str, place: tuple[int, int]) -> Document:
+        file, row = _file_of(judgment.path)
         region: Document = {"startLine": row or place[0]}
         if place[1] and not row:
             region["startColumn"] = place[1]
-        name = verdict.name
+        name = judgment.name
         return {
             "ruleId": code,
             "ruleIndex": self._rule(code, level),
@@ -121,19 +121,19 @@ class SarifLog:
             return {"uri": quote(path.relative_to(self._root).as_posix()), "uriBaseId": _BASE}
         return {"uri": path.as_uri()}
 
-    def _fingerprint(self, file: str, name: str, code: str, region: Document) -> str:
+    def _fingerprint(self, file: str, name: str, code: str, document: Document) -> str:
         """Return a fingerprint that stays the same while lines move: it uses the text of the line, not its number."""
         lines = _lines_of(file)
-        line = lines[region["startLine"] - 1].strip() if region["startLine"] <= len(lines) else ""
+        line = lines[document["startLine"] - 1].strip() if document["startLine"] <= len(lines) else ""
         text = "\0".join((Path(file).name, name, code, line))
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._seen[digest] += 1
         return f"{digest}:{self._seen[digest]}"
 
-    def _fix(self, verdict: "Judgment") -> Document | None:
+    def _fix(self, judgment: "Judgment") -> Document | None:
         """Return all fixes of a function as one, if its text is a file of its own."""
-        file, row = _file_of(verdict.path)
-        before, after = _lines_of(file), lines_of(verdict.source)
+        file, row = _file_of(judgment.path)
+        before, after = _lines_of(file), lines_of(judgment.source)
         if row or not before or not after:
             return None
         changes = [
@@ -145,7 +145,7 @@ class SarifLog:
             if tag != "equal"
         ]
         change = {"artifactLocation": self._address(file), "replacements": changes}
-        description = "; ".join(fix.message for fix in verdict.fixes)
+        description = "; ".join(fix.message for fix in judgment.fixes)
         return {"description": {"text": f"The gate {description}."}, "artifactChanges": [change]} if changes else None
 
 

@@ -55,8 +55,8 @@ class ShellDoor:
     agent_name = ""
     owners: CallOwners = None
 
-    def __init__(self, scene: CliContext, workspace: Workspace | None = None) -> None:
-        self._scene = scene
+    def __init__(self, context: CliContext, workspace: Workspace | None = None) -> None:
+        self._context = context
         self._workspace = workspace
 
     @property
@@ -73,9 +73,9 @@ class ShellDoor:
     @asynccontextmanager
     async def state(self) -> AsyncIterator[WorkspaceState]:
         """Open the state on disk, and report what was recovered."""
-        async with opened_state(self._scene.root) as state:
+        async with opened_state(self._context.root) as state:
             if state.store.recovered:
-                self._scene.talk(state.store.recovered)
+                self._context.tell(state.store.recovered)
             yield state
 
     async def agent(self, name: str) -> Agent:
@@ -112,7 +112,7 @@ class ShellDoor:
 
     async def ask(self, question: str) -> str | None:
         """Ask at a terminal, unless a script reads the result."""
-        if self._scene.as_json or not is_attended():
+        if self._context.as_json or not is_attended():
             return None
         answers = TerminalAnswers()
         answers.set_aside()
@@ -127,7 +127,7 @@ class ShellDoor:
 
     def debugger(self) -> Debugger | None:
         """Return the user at the terminal."""
-        if self._scene.as_json or not is_attended():
+        if self._context.as_json or not is_attended():
             fix = "Omit --debug, or run it at a terminal."
             raise UsageError("There is no terminal for the debugger.", fix=fix)
         return PlainHuman(say, TerminalAnswers())
@@ -139,81 +139,83 @@ class ShellDoor:
             with SourceProgressBar() as bar:
                 yield bar.hear
         except asyncio.CancelledError:
-            self._scene.hint("The same command resumes it.")
+            self._context.hint("The same command resumes it.")
             raise
 
 
-def carry_out(scene: CliContext, opens: Opens, use: Callable[[Door], Awaitable[Result]]) -> int:
+def carry_out(context: CliContext, opens: Opens, use: Callable[[Door], Awaitable[Result]]) -> int:
     """Open what a command needs, print its result after closing it, and return the exit code."""
     match opens:
         case Opens.NOTHING:
-            shown = asyncio.run(_awaited(use(ShellDoor(scene))))
+            shown = asyncio.run(_awaited(use(ShellDoor(context))))
         case Opens.MACHINE:
-            shown = with_any_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)))
+            shown = with_any_workspace(context, lambda workspace: use(ShellDoor(context, workspace)))
         case Opens.READABLE:
-            shown = with_readable_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)))
+            shown = with_readable_workspace(context, lambda workspace: use(ShellDoor(context, workspace)))
         case Opens.WORKSPACE | Opens.ASKING:
-            approver = decide if opens is Opens.ASKING and is_attended() and not scene.as_json else None
-            shown = with_workspace(scene, lambda workspace: use(ShellDoor(scene, workspace)), approver)
-    return print_result(scene, shown)
+            approver = decide if opens is Opens.ASKING and is_attended() and not context.as_json else None
+            shown = with_workspace(context, lambda workspace: use(ShellDoor(context, workspace)), approver)
+    return print_result(context, shown)
 
 
-def print_result(scene: CliContext, shown: Result) -> int:
+def print_result(context: CliContext, result: Result) -> int:
     """Print the result of a command, and return its exit code."""
-    if shown.document is not None or shown.lines:
-        source = source_lines(*shown.source) if shown.source else ()
-        scene.result(shown.document, [*shown.lines, *source])
-    if shown.document is None or not scene.as_json:
-        write(shown.aside, sys.stderr)
-    if shown.hint:
-        scene.hint(shown.hint)
-    return shown.code
+    if result.document is not None or result.lines:
+        source = source_lines(*result.source) if result.source else ()
+        context.result(result.document, [*result.lines, *source])
+    if result.document is None or not context.as_json:
+        write(result.aside, sys.stderr)
+    if result.hint:
+        context.hint(result.hint)
+    return result.code
 
 
 async def _awaited(work: Awaitable[T]) -> T:
     return await work
 
 
-def with_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None) -> T:
-    """Open the scene's workspace, report what it recovered, and use it.
+def with_workspace(
+    context: CliContext, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
+) -> T:
+    """Open the command's workspace, report what it recovered, and use it.
 
     Raises:
         WorkspaceError: there is none: a command that looks makes nothing.
     """
-    return _use(scene, Workspace.find(scene.root), use, approver)
+    return _use(context, Workspace.find(context.root), use, approver)
 
 
-def with_readable_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
-    """Open the scene's workspace, or where nothing can be written, a copy of it that is gone afterwards.
+def with_readable_workspace(context: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Open the command's workspace, or where nothing can be written, a copy of it that is gone afterwards.
 
     Raises:
         WorkspaceError: there is none.
     """
-    root = Workspace.find(scene.root)
+    root = Workspace.find(context.root)
     if not is_read_only(root):
-        return _use(scene, root, use)
-    scene.talk(f"{root.resolve()} cannot be written to, so it is only read: nothing that is found out is kept.")
+        return _use(context, root, use)
+    context.tell(f"{root.resolve()} cannot be written to, so it is only read: nothing that is found out is kept.")
     with reading_copy(root) as copy:
-        return _use(scene, copy, use)
+        return _use(context, copy, use)
 
 
-def with_any_workspace(scene: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
-    """Open the scene's workspace, or an empty temporary one for commands that only inspect the machine."""
+def with_any_workspace(context: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Open the command's workspace, or an empty temporary one for commands that only inspect the machine."""
     with TemporaryDirectory() as folder:
         try:
-            root = Workspace.find(scene.root)
+            root = Workspace.find(context.root)
         except WorkspaceError:
             root = Path(folder)
-        return _use(scene, root, use)
+        return _use(context, root, use)
 
 
 def _use(
-    scene: CliContext, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
+    context: CliContext, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
 ) -> T:
     async def opened() -> T:
         with StatusLine() as status:
             async with Workspace.open(root, approver=approver, on_status=status.show) as workspace:
-                scene.talk(*workspace.recovered)
+                context.tell(*workspace.recovered)
                 return await use(workspace)
 
     return asyncio.run(opened())

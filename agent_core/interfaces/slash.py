@@ -29,48 +29,50 @@ _KEYS = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end t
 _NOBODY = "No human is at a debugger here: breakpoints record values, and the answer includes them."
 
 
-async def _break(talk: Conversation, words: str) -> None:
+async def _break(conversation: Conversation, words: str) -> None:
     first, _, arguments = words.partition(" ")
     match first:
         case "":
-            _list(talk)
+            _list(conversation)
         case "now" if not arguments:
-            _break_now(talk)
+            _break_now(conversation)
         case "clear":
-            _clear_breakpoints(talk, arguments.strip())
+            _clear_breakpoints(conversation, arguments.strip())
         case _:
-            _show_placed(talk, _armed(talk, words))
+            _show_placed(conversation, _armed(conversation, words))
 
 
-def _list(talk: Conversation) -> None:
-    placed = talk.workspace.debugging.breakpoints.placed(talk.workspace.workshop.registry.snapshot())
-    talk.voice.lines(
+def _list(conversation: Conversation) -> None:
+    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.workshop.registry.snapshot())
+    conversation.voice.lines(
         [_line(entry) for entry in placed] or [line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))]
     )
 
 
-def _break_now(talk: Conversation) -> None:
-    if talk.workspace.debugging.seat.debugger is None:
+def _break_now(conversation: Conversation) -> None:
+    if conversation.workspace.debugging.seat.debugger is None:
         raise UsageError("No human is at a debugger here, so nothing is stopped.")
-    reached = talk.workspace.debugging.break_now()
+    reached = conversation.workspace.debugging.break_now()
     message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
-    talk.voice.lines([line(("dim", f"  {message}"))])
+    conversation.voice.lines([line(("dim", f"  {message}"))])
 
 
-def _clear_breakpoints(talk: Conversation, target: str) -> None:
+def _clear_breakpoints(conversation: Conversation, target: str) -> None:
     name, _, number = target.partition(":")
     id = int(name) if name.isdecimal() else 0
-    snapshot = talk.workspace.workshop.registry.snapshot()
-    breakpoints = talk.workspace.debugging.breakpoints
+    snapshot = conversation.workspace.workshop.registry.snapshot()
+    breakpoints = conversation.workspace.debugging.breakpoints
     removed = breakpoints.clear("" if id else name, _number(number) if number else 0, snapshot, id)
     if not removed:
         raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), fix="Type /break for the list.")
-    talk.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
+    conversation.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
 
 
-def _armed(talk: Conversation, words: str, *, once: bool = False) -> Placed:
+def _armed(conversation: Conversation, words: str, *, once: bool = False) -> Placed:
     target, line_number = typed_breakpoint(words, once=once)
-    return talk.workspace.debugging.breakpoints.arm(target, line_number, talk.workspace.workshop.registry.snapshot())
+    return conversation.workspace.debugging.breakpoints.arm(
+        target, line_number, conversation.workspace.workshop.registry.snapshot()
+    )
 
 
 def _number(text: str) -> int:
@@ -79,39 +81,39 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _show_placed(talk: Conversation, placed: Placed) -> None:
-    nobody = [] if talk.workspace.debugging.seat.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
+def _show_placed(conversation: Conversation, placed: Placed) -> None:
+    nobody = [] if conversation.workspace.debugging.seat.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
     moved = [line(("dim", f"  {placed.moved}"))] if placed.moved else []
-    talk.voice.lines([_line(placed), *moved, *nobody])
+    conversation.voice.lines([_line(placed), *moved, *nobody])
 
 
 def _line(placed: Placed) -> Line:
     return line(("warn", "● " if placed.line else "○ "), placed.text)
 
 
-async def _debug(talk: Conversation, words: str) -> None:
+async def _debug(conversation: Conversation, words: str) -> None:
     name, _, arguments = needed(words, "debug").partition(" ")
     if words == "last":
-        await _debug_last(talk)
+        await _debug_last(conversation)
         return
     if not arguments:
-        _show_placed(talk, _armed(talk, name, once=True))
+        _show_placed(conversation, _armed(conversation, name, once=True))
         return
-    async with talk.command():
-        door = PromptDoor(talk)
+    async with conversation.command():
+        door = PromptDoor(conversation)
         with stopping_first(door, name):
             outcome = await door.shop.call(name, arguments)
         shown = ended(door, (name, arguments), outcome)
         seen = [line(("dim", text)) for text in bare_lines(outcome.debugged)]
-        await show(talk, replace(shown, aside=[*shown.aside, *seen]))
+        await show(conversation, replace(shown, aside=[*shown.aside, *seen]))
 
 
-async def _debug_last(talk: Conversation) -> None:
-    failed = await talk.workspace.workshop.replays.calls(failed=True)
+async def _debug_last(conversation: Conversation) -> None:
+    failed = await conversation.workspace.workshop.replays.calls(failed=True)
     if not failed:
         raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
-    async with talk.command():
-        await show(talk, await run_shell(talk, "calls", "replay", "--debug", str(failed[0].call)))
+    async with conversation.command():
+        await show(conversation, await run_shell(conversation, "calls", "replay", "--debug", str(failed[0].call)))
 
 
 _BEGUN: Final = '''\
@@ -128,76 +130,76 @@ def {name}(text: str) -> str:
 '''
 
 
-async def _create(talk: Conversation, words: str) -> None:
+async def _create(conversation: Conversation, words: str) -> None:
     name, _, module = needed(words, "create").partition(" ")
     if not name.isidentifier():
         raise UsageError(f"{name} cannot be a function's name.", fix="Use letters, digits and _.")
-    if name in talk.names():
+    if name in conversation.names():
         raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
-    shop = talk.workspace.workshop
+    shop = conversation.workspace.workshop
     pending = await shop.pending(name)
     begun = pending.code if pending else _BEGUN.format(name=name)
-    async with PromptDoor(talk).editor(f"In the shell: knapper functions create {name} FILE"):
+    async with PromptDoor(conversation).editor(f"In the shell: knapper functions create {name} FILE"):
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
-        talk.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
+        conversation.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
         return
     into = [module.strip() or (pending.module if pending else "")]
     verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
     hint = f"/create {name} opens it again; /pending lists rejected candidates."
-    hint = f"  {challenge_hint(PromptDoor(talk), verdict) or hint}"
-    await show(talk, judged(PromptDoor(talk), verdict, "" if verdict.admitted else hint))
+    hint = f"  {challenge_hint(PromptDoor(conversation), verdict) or hint}"
+    await show(conversation, judged(PromptDoor(conversation), verdict, "" if verdict.admitted else hint))
 
 
 Run = Callable[[Conversation, str], Awaitable[None]]
 
 
-async def take(talk: Conversation, text: str) -> None:
+async def take(conversation: Conversation, text: str) -> None:
     """Process a typed line: a command, or a message to the agent."""
-    text = slash_shorthands.long_form(talk, text)
+    text = slash_shorthands.long_form(conversation, text)
     if is_command(text):
-        await command(talk, text.strip())
+        await command(conversation, text.strip())
     else:
-        await talk.say(slash_shorthands.message_of(talk, _unescaped(text)))
-    await talk.settle_later()
+        await conversation.say(slash_shorthands.message_of(conversation, _unescaped(text)))
+    await conversation.settle_later()
 
 
-async def during(talk: Conversation, text: str) -> None:
+async def during(conversation: Conversation, text: str) -> None:
     """Process a line while a turn runs: a message is delivered at its next step; some commands wait for the turn to
     end.
     """
-    text = slash_shorthands.long_form(talk, text)
+    text = slash_shorthands.long_form(conversation, text)
     if not is_command(text):
-        await talk.say_meanwhile(slash_shorthands.message_of(talk, _unescaped(text)))
+        await conversation.say_meanwhile(slash_shorthands.message_of(conversation, _unescaped(text)))
         return
     text = text.strip()
     entry = BY_NAME.get(_name(text))
     if entry is not None and not entry.in_turn:
-        talk.later.append(text)
-        activity = "turn" if talk.busy else "call"
-        talk.voice.lines([line(("dim", f"  /{entry.name} waits until this {activity} has ended"))])
+        conversation.later.append(text)
+        activity = "turn" if conversation.busy else "call"
+        conversation.voice.lines([line(("dim", f"  /{entry.name} waits until this {activity} has ended"))])
         return
-    await command(talk, text)
+    await command(conversation, text)
 
 
-async def command(talk: Conversation, text: str) -> None:
+async def command(conversation: Conversation, text: str) -> None:
     """Run one command. An error is reported and ends nothing."""
     name, words = _name(text), text.partition(" ")[2].strip()
     run = _RUNS.get(name)
     if run is None:
-        talk.explain(_no_command(name))
+        conversation.explain(_no_command(name))
         return
-    talk.commanded = frozenset(text.split()[1:])
+    conversation.commanded = frozenset(text.split()[1:])
     try:
         if words and not BY_NAME[name].usage:
             raise UsageError(f"/{name} takes nothing after it, so it was not run.", fix=f"Type /{name} alone.")
-        check_source(name, words, is_trusted=talk.voice.is_trusted)
-        await run(talk, words)
-        talk.deeds.touch(text.split()[1:2])
+        check_source(name, words, is_trusted=conversation.voice.is_trusted)
+        await run(conversation, words)
+        conversation.deeds.touch(text.split()[1:2])
     except KnapperError as error:
-        talk.explain(error)
+        conversation.explain(error)
     finally:
-        talk.commanded = frozenset()
+        conversation.commanded = frozenset()
 
 
 def _no_command(name: str) -> UsageError:
@@ -221,16 +223,18 @@ def _name(text: str) -> str:
     return text[1:].partition(" ")[0].strip()
 
 
-async def _help(talk: Conversation, words: str) -> None:
+async def _help(conversation: Conversation, words: str) -> None:
     name = words.removeprefix("/")
     if name in BY_NAME:
-        talk.voice.lines(_explained([BY_NAME[name]]))
+        conversation.voice.lines(_explained([BY_NAME[name]]))
     elif name in ("all", *GROUPS):
-        talk.voice.lines([row for group_name in (GROUPS if name == "all" else [name]) for row in _group(group_name)])
+        conversation.voice.lines(
+            [row for group_name in (GROUPS if name == "all" else [name]) for row in _group(group_name)]
+        )
     elif name:
         raise _no_command(name)
     else:
-        talk.voice.lines([*_explained(group(next(iter(GROUPS)))), *map(_names, [*GROUPS][1:]), *_help_ends()])
+        conversation.voice.lines([*_explained(group(next(iter(GROUPS)))), *map(_names, [*GROUPS][1:]), *_help_ends()])
 
 
 def _explained(entries: Sequence[CommandEntry]) -> list[Line]:
@@ -251,13 +255,13 @@ def _help_ends() -> list[Line]:
     return [line(("dim", text)) for text in ends]
 
 
-async def _exit(talk: Conversation, words: str) -> None:
-    talk.left = True
-    await talk.interrupt()
+async def _exit(conversation: Conversation, words: str) -> None:
+    conversation.left = True
+    await conversation.interrupt()
 
 
-async def _show(talk: Conversation, words: str) -> None:
-    calls, forgot = talk.log.calls, talk.log.forgot
+async def _show(conversation: Conversation, words: str) -> None:
+    calls, forgot = conversation.log.calls, conversation.log.forgot
     if not calls:
         fix = "" if forgot else "Calls of before are in /log, and in the shell: knapper calls list"
         raise UsageError(f"No call was made {'since /forget' if forgot else 'in this session'}.", fix=fix)
@@ -267,13 +271,13 @@ async def _show(talk: Conversation, words: str) -> None:
         raise UsageError(f"There is no call {one_line(words, 40)}.", fix=f"Type /show {first} … /show {last}.{gone}")
     call = calls[int(words) - first if words else -1]
     head, source = f"[{call.number}] {one_line(call.name, 80)}", (call.source, 1)
-    await talk.voice.read(
+    await conversation.voice.read(
         Choice(head, line(head), head, partial(laid_open, call), (lambda: source) if call.source else None)
     )
 
 
-async def _clear(talk: Conversation, words: str) -> None:
-    talk.voice.clear()
+async def _clear(conversation: Conversation, words: str) -> None:
+    conversation.voice.clear()
 
 
 _RUNS: dict[str, Run] = {

@@ -70,35 +70,35 @@ class PromptDoor:
     typed = SLASH
     owners: CallOwners = None
 
-    def __init__(self, talk: Conversation) -> None:
-        self._talk = talk
-        self.agent_name = talk.agent.name
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self.agent_name = conversation.agent.name
 
     @property
     def workspace(self) -> Workspace:
         """The open workspace."""
-        return self._talk.workspace
+        return self._conversation.workspace
 
     @property
     def shop(self) -> FunctionService:
         """Its functions."""
-        return self._talk.workspace.workshop
+        return self._conversation.workspace.workshop
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
         """Open the state on disk, with all agents in it."""
-        return opened_state(self._talk.workspace.root)
+        return opened_state(self._conversation.workspace.root)
 
     async def agent(self, name: str) -> Agent:
         """Return the agent that is talked to."""
-        return self._talk.agent
+        return self._conversation.agent
 
     async def memory(self, name: str) -> AgentMemory:
         """Return what this agent remembers."""
-        return self._talk.agent.memory
+        return self._conversation.agent.memory
 
     async def sources(self, name: str) -> Sources:
         """Return the sources of this agent."""
-        return self._talk.agent.memory.sources
+        return self._conversation.agent.memory.sources
 
     def read(self, file: str | None) -> str:
         """Read a file of this machine."""
@@ -106,23 +106,23 @@ class PromptDoor:
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask for a yes, with a code if the deed cannot be undone."""
-        return await self._talk.voice.confirm(question, is_final=is_final)
+        return await self._conversation.voice.confirm(question, is_final=is_final)
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show lines above the prompt."""
-        self._talk.voice.lines(lines)
+        self._conversation.voice.lines(lines)
 
     @asynccontextmanager
     async def resting(self) -> AsyncIterator[None]:
         """Close the agent, and open it anew afterwards: nothing of what it was is left in the session."""
-        await self._talk.agent.aclose()
+        await self._conversation.agent.aclose()
         try:
             yield
         finally:
             try:
-                await read_anew(self._talk)
+                await read_anew(self._conversation)
             finally:
-                await self._talk.switch(self.agent_name)
+                await self._conversation.switch(self.agent_name)
 
     async def ask(self, question: str) -> str | None:
         """Ask nothing: the line is for the next command, which can hold the answer."""
@@ -130,9 +130,9 @@ class PromptDoor:
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""
-        if not self._talk.voice.is_attended:
+        if not self._conversation.voice.is_attended:
             raise UsageError("There is no terminal for an editor.", fix=fix)
-        return self._talk.aside()
+        return self._conversation.aside()
 
     def debugger(self) -> Debugger | None:
         """Return None: the workspace was opened with the conversation's debugger."""
@@ -144,30 +144,30 @@ class PromptDoor:
 
         def hear(done: int, total: int, name: str) -> None:
             text = f"{done:,} of {total:,} passages of {one_line(name, 60)}" if done < total else ""
-            self._talk.voice.status(text)
+            self._conversation.voice.status(text)
 
         try:
             yield hear
         finally:
-            self._talk.voice.status("")
+            self._conversation.voice.status("")
 
 
-async def _run(name: str, talk: Conversation, words: str) -> None:
+async def _run(name: str, conversation: Conversation, words: str) -> None:
     """Run a slash command that the shell has, too."""
     verb, _, arguments = words.partition(" ")
     if (below := f"{name} {verb}") in _SHELL or below in _READERS:
         name, words = below, arguments.strip()
     if name not in _STOPPABLE:
-        await show(talk, await _shown(name, talk, words))
+        await show(conversation, await _shown(name, conversation, words))
         return
-    async with talk.command():
-        await show(talk, await _shown(name, talk, words))
+    async with conversation.command():
+        await show(conversation, await _shown(name, conversation, words))
 
 
-async def _shown(name: str, talk: Conversation, words: str) -> Result:
+async def _shown(name: str, conversation: Conversation, words: str) -> Result:
     if name in _READERS:
-        return await _READERS[name](talk, words)
-    return await run_shell(talk, *_typed(name, words))
+        return await _READERS[name](conversation, words)
+    return await run_shell(conversation, *_typed(name, words))
 
 
 def shell_words(name: str, words: str) -> list[str] | None:
@@ -194,7 +194,7 @@ def _typed(name: str, words: str) -> list[str]:
     return [noun, verb, *_filled(places, words)]
 
 
-async def run_shell(talk: Conversation, noun: str, name: str, *arguments: str) -> Result:
+async def run_shell(conversation: Conversation, noun: str, name: str, *arguments: str) -> Result:
     """Run a command as it is typed in the shell, and return its result.
 
     Raises:
@@ -203,19 +203,19 @@ async def run_shell(talk: Conversation, noun: str, name: str, *arguments: str) -
     above = _NOUNS[noun]
     verb = above.commands[name] if isinstance(above, click.Group) else above
     assert isinstance(verb, Verb), f"{noun} {name} is only for the shell"
-    return await verb.handler(PromptDoor(talk), **verb.taken(arguments))
+    return await verb.handler(PromptDoor(conversation), **verb.taken(arguments))
 
 
-async def show(talk: Conversation, shown: Result) -> None:
+async def show(conversation: Conversation, result: Result) -> None:
     """Show the result of a command."""
-    talk.failed |= shown.code != 0
-    if shown.table is not None:
-        await talk.voice.browse(shown.table)
-    hint = [line(("dim", shown.hint))] if shown.hint else []
-    if lines := [*shown.lines, *shown.aside, *hint]:
-        talk.voice.lines(lines)
-    if shown.source is not None:
-        talk.voice.source(*shown.source)
+    conversation.failed |= result.code != 0
+    if result.table is not None:
+        await conversation.voice.browse(result.table)
+    hint = [line(("dim", result.hint))] if result.hint else []
+    if lines := [*result.lines, *result.aside, *hint]:
+        conversation.voice.lines(lines)
+    if result.source is not None:
+        conversation.voice.source(*result.source)
 
 
 def _filled(places: Sequence[str], words: str) -> list[str]:
@@ -243,26 +243,26 @@ def _example(words: str) -> list[str]:
     return ["functions", "add-example", f"--call={call}", f"--expected={expected}", "--", name]
 
 
-async def _browse(talk: Conversation, words: str) -> Result:
+async def _browse(conversation: Conversation, words: str) -> Result:
     """List the functions; below all of them, say what the status bar counts."""
-    result = await run_shell(talk, *_functions(words))
+    result = await run_shell(conversation, *_functions(words))
     if result.table is None:
         return result
-    status = talk.agent.status()
+    status = conversation.agent.status()
     counted = shown_line(status.functions_shown, status.functions_known, status.functions_own)
     return replace(result, table=replace(result.table, below=(counted, *result.table.below)))
 
 
-async def _rate(thumb: str, talk: Conversation, words: str) -> Result:
+async def _rate(thumb: str, conversation: Conversation, words: str) -> Result:
     """Rate the named function, or the one that was called last."""
     name, _, note = words.partition(" ")
-    called = [call.name for call in talk.log.calls if call.name in talk.names()]
-    if talk.tried and talk.tried[1] == len(talk.log.calls):  # the user's own call was the last
-        called.append(talk.tried[0])
+    called = [call.name for call in conversation.log.calls if call.name in conversation.names()]
+    if conversation.tried and conversation.tried[1] == len(conversation.log.calls):  # the user's own call was the last
+        called.append(conversation.tried[0])
     if not (name or called):
         raise UsageError("No function was called in this session.", fix=f"Type /{thumb} NAME.")
     notes = [note.strip()] if note.strip() and thumb == "bad" else []
-    return await run_shell(talk, "functions", thumb, "--", name or called[-1], *notes)
+    return await run_shell(conversation, "functions", thumb, "--", name or called[-1], *notes)
 
 
 def _confirm(words: str) -> list[str]:
@@ -277,14 +277,14 @@ def _pending(words: str) -> list[str]:
     return ["functions", "pending", *(["--drop"] if action == "drop" else []), "--", name]
 
 
-async def _grants(talk: Conversation, words: str) -> Result:
+async def _grants(conversation: Conversation, words: str) -> Result:
     name, _, arguments = words.partition(" ")
     action, _, item = arguments.strip().partition(" ")
     if action not in ("", "revoke"):
         raise UsageError(f"/grants cannot {action}.", fix=f"Type {BY_NAME['grants'].typed}.")
     if not action:
-        return await run_shell(talk, "functions", "grants", "--", name)
-    shop = talk.workspace.workshop
+        return await run_shell(conversation, "functions", "grants", "--", name)
+    shop = conversation.workspace.workshop
     return await revoked(shop, name, _named(name, await shop.grants.listing(name), item.strip()) if item else None)
 
 
@@ -298,9 +298,9 @@ def _named(name: str, listing: GrantListing, item: str) -> Grants:
     return Grants.from_json(selection)
 
 
-async def _section(talk: Conversation, words: str) -> Result:
+async def _section(conversation: Conversation, words: str) -> Result:
     """List the sections of the system message, set one, or drop one."""
-    sections = talk.agent.memory.sections
+    sections = conversation.agent.memory.sections
     name, _, arguments = words.partition(" ")
     position, _, text = arguments.strip().partition(" ")
     if not name or not position:
@@ -322,32 +322,34 @@ _TARGETS: Final = ("message", "turn", "before")
 _CHOICES: Final = ("--word", "--exact", "--dry-run")
 
 
-async def _forget(talk: Conversation, words: str) -> Result:
+async def _forget(conversation: Conversation, words: str) -> Result:
     """Read what to forget: a word that says what follows, or the text itself after its options."""
     first, _, rest = needed(words, "forget").partition(" ")
     if first in _TARGETS and rest:
-        return await run_shell(talk, "memory", "forget", f"--{first}={rest.strip()}")
+        return await run_shell(conversation, "memory", "forget", f"--{first}={rest.strip()}")
     choices: list[str] = []
     while first in _CHOICES:
         choices.append(first)
         words = rest.strip()
         first, _, rest = words.partition(" ")
-    result = await run_shell(talk, "memory", "forget", *choices, "--", words.removeprefix("text ").strip())
+    result = await run_shell(conversation, "memory", "forget", *choices, "--", words.removeprefix("text ").strip())
     if result.document and result.document["outcome"] == "nothing":
-        talk.voice.drop_typed()  # the line itself has the text
+        conversation.voice.drop_typed()  # the line itself has the text
     return result
 
 
-async def _log(talk: Conversation, words: str) -> Result:
+async def _log(conversation: Conversation, words: str) -> Result:
     try:
-        return await run_shell(talk, "log", "", *shlex.split(words))
+        return await run_shell(conversation, "log", "", *shlex.split(words))
     except ValueError as error:
         raise UsageError(f"That cannot be read: {error}.", fix=f"Type {BY_NAME['log'].typed}.") from error
 
 
-async def _save(talk: Conversation, words: str) -> Result:
-    path = words or f"{talk.agent.name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.json"
-    return await run_shell(talk, "agents", "export", "--", talk.agent.name, path if path != "-" else "./-")
+async def _save(conversation: Conversation, words: str) -> Result:
+    path = words or f"{conversation.agent.name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.json"
+    return await run_shell(
+        conversation, "agents", "export", "--", conversation.agent.name, path if path != "-" else "./-"
+    )
 
 
 _WORDS: Final[Mapping[str, Callable[[str], list[str]]]] = {

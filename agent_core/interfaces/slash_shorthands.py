@@ -54,22 +54,22 @@ _LISTS: Final = ("tuple", "set", "frozenset")
 _TEXTS: Final = ("bytes", "Decimal", "datetime", "date", "time", "UUID", "Path")  # JSON has them as text
 
 
-def long_form(talk: Conversation, text: str) -> str:
+def long_form(conversation: Conversation, text: str) -> str:
     """Return the slash command for what was typed in short at a terminal; any other text unchanged.
 
     Raises:
         UsageError: it begins as a short form does, and is none.
     """
-    if not talk.voice.is_attended:
+    if not conversation.voice.is_attended:
         return text
     kept = _KEPT.fullmatch(text)
-    if _CALL.match(text) or (kept and kept[1] in talk.results):
+    if _CALL.match(text) or (kept and kept[1] in conversation.results):
         return f"/call {text[1:].strip()}"
     about = _ABOUT.fullmatch(text)
-    if about and (about[2] in talk.names() or text.startswith(about[1] + about[2])):
+    if about and (about[2] in conversation.names() or text.startswith(about[1] + about[2])):
         return f"/{'about' if about[1] == '?' else 'introspect'} {about[2]}"
     if near := _NEAR.fullmatch(text):
-        return _looked_up(talk, near[1], near[2].strip())
+        return _looked_up(conversation, near[1], near[2].strip())
     if wide := _WIDE.match(text):
         meant = nearest(wide[1].lower())
         fix = f"Did you mean /{meant}?" if meant else "Type /help for the list."
@@ -81,7 +81,7 @@ def long_form(talk: Conversation, text: str) -> str:
     return f"/shell {text[1:].strip()}" if _SHELL.match(text) else text
 
 
-def _looked_up(talk: Conversation, sign: str, typed: str) -> str:
+def _looked_up(conversation: Conversation, sign: str, typed: str) -> str:
     """Return the command for what is nearly a short form: a function's name after `=` shows the function.
 
     Raises:
@@ -89,57 +89,57 @@ def _looked_up(talk: Conversation, sign: str, typed: str) -> str:
     """
     if sign != "=":
         raise UsageError(f"`{sign}` shows one function.", fix=f"Type {sign}NAME. {_TO_MODEL}")
-    if typed in talk.names():
+    if typed in conversation.names():
         return f"/about {typed}"
     if typed.isidentifier():
         fix = matching.did_you_mean(
-            typed, talk.names(), f"Type =NAME(…), or =x = NAME(…) to keep a result. {_TO_MODEL}"
+            typed, conversation.names(), f"Type =NAME(…), or =x = NAME(…) to keep a result. {_TO_MODEL}"
         )
         raise UsageError(f"There is no result that is kept as `{typed}`, and no function of that name.", fix=fix)
     raise UsageError("That is not a call.", fix=f'Type =NAME(…), such as =slugify("A b", sep="-"). {_TO_MODEL}')
 
 
-def message_of(talk: Conversation, text: str) -> str:
+def message_of(conversation: Conversation, text: str) -> str:
     """Return a message with what goes along with it: the files that it names, and what was run before it.
 
     Nothing is awaited: a Ctrl-C right after Enter has to find the turn running.
     """
-    files = named_in(text) if talk.voice.is_attended else []
-    talk.voice.lines([line(("warn" if file.problem else "dim", f"  {file.note}")) for file in files])
-    ran, talk.ran = talk.ran, []
+    files = named_in(text) if conversation.voice.is_attended else []
+    conversation.voice.lines([line(("warn" if file.problem else "dim", f"  {file.note}")) for file in files])
+    ran, conversation.ran = conversation.ran, []
     return with_blocks(text, [*(file.block for file in files if not file.problem), *ran])
 
 
-async def _call(talk: Conversation, words: str) -> None:
+async def _call(conversation: Conversation, words: str) -> None:
     words = needed(words, "call")
-    if words in talk.results:
-        talk.voice.lines(value_lines(talk.results[words]))
+    if words in conversation.results:
+        conversation.voice.lines(value_lines(conversation.results[words]))
         return
     named = _NAMED.fullmatch(words)
     kept_as, words = named.groups() if named else ("", words)
     if keyword.iskeyword(kept_as):
         raise UsageError(f"`{kept_as}` is a word of Python's, and no name.", fix="Type =x = NAME(…).")
-    async with talk.command():
-        await _wait_for_saves(talk)
-        name, arguments = _typed_call(talk, words)
-        talk.tried = name, len(talk.log.calls)
-        shown = await run_shell(talk, "functions", "test", f"--args={arguments}", "--", name)
+    async with conversation.command():
+        await _wait_for_saves(conversation)
+        name, arguments = _typed_call(conversation, words)
+        conversation.tried = name, len(conversation.log.calls)
+        shown = await run_shell(conversation, "functions", "test", f"--args={arguments}", "--", name)
         if isinstance(shown.document, CallReport) and shown.document.outcome == "returned":
-            talk.results |= dict.fromkeys(("_", kept_as) if kept_as else ("_",), shown.document)
-        await show(talk, shown)
+            conversation.results |= dict.fromkeys(("_", kept_as) if kept_as else ("_",), shown.document)
+        await show(conversation, shown)
 
 
-async def _wait_for_saves(talk: Conversation) -> None:
+async def _wait_for_saves(conversation: Conversation) -> None:
     """Load files that were saved and not checked yet: a call typed after a save means the saved code."""
     text = "  checking saved files first…"
-    told = asyncio.get_running_loop().call_later(_QUIET_S, talk.voice.lines, [line(("dim", text))])
+    told = asyncio.get_running_loop().call_later(_QUIET_S, conversation.voice.lines, [line(("dim", text))])
     try:
-        await asyncio.shield(talk.workspace.workshop.reload())
+        await asyncio.shield(conversation.workspace.workshop.reload())
     finally:
         told.cancel()
 
 
-def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
+def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
     """Return the name of the function and its arguments as JSON.
 
     Raises:
@@ -155,14 +155,14 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
         raise UsageError(f"That is not a call: {one_line(why, 200)}.", fix=_LITERALS) from error
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
-    function = _callable(talk, node.func.id)
-    if function is None and _own(talk, node.func.id):
+    function = _callable(conversation, node.func.id)
+    if function is None and _own(conversation, node.func.id):
         fix = f"To see what it takes: ?{node.func.id}. /help lists what you can do yourself."
         raise UsageError(f"{node.func.id} is part of the program: only the agent calls it.", fix=fix)
     if function is None:
-        fix = matching.did_you_mean(node.func.id, talk.names(), "Type /functions for the list.")
+        fix = matching.did_you_mean(node.func.id, conversation.names(), "Type /functions for the list.")
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
-    arguments = json.dumps(_arguments(node, function, talk), ensure_ascii=False, default=_as_list)
+    arguments = json.dumps(_arguments(node, function, conversation), ensure_ascii=False, default=_as_list)
     try:
         given = read_json(arguments)
     except Malformed as error:  # an infinite number, half a character
@@ -173,16 +173,16 @@ def _typed_call(talk: Conversation, text: str) -> tuple[str, str]:
     return function.name, arguments
 
 
-def _callable(talk: Conversation, name: str) -> Function | None:
+def _callable(conversation: Conversation, name: str) -> Function | None:
     """Return a function of the workspace, or an approved tool of an MCP server."""
-    shop = talk.workspace.workshop
+    shop = conversation.workspace.workshop
     foreign = shop.foreign().get(name)
     return foreign.function if foreign else shop.registry.snapshot().functions.get(name)
 
 
-def _arguments(node: ast.Call, function: Function, talk: Conversation) -> dict[str, Any]:  # Any: values of JSON
+def _arguments(node: ast.Call, function: Function, conversation: Conversation) -> dict[str, Any]:  # Any: values of JSON
     names = [*function.parameters.get("properties", {})]
-    node = _gathered(node, names, function.rest, talk)
+    node = _gathered(node, names, function.rest, conversation)
     if len(node.args) > len(names):
         count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
         raise UsageError(f"{function.name} takes {count}, and {len(node.args)} came.", fix=f"Type ?{function.name}.")
@@ -193,32 +193,32 @@ def _arguments(node: ast.Call, function: Function, talk: Conversation) -> dict[s
             raise UsageError("Arguments are given one by one, without `*`.", fix=_LITERALS)
         if name in values:
             raise UsageError(f"`{name}` came twice.", fix=f"Type ?{function.name}.")
-        values[name] = _value(value, talk)
+        values[name] = _value(value, conversation)
     return values
 
 
-def _gathered(node: ast.Call, names: list[str], rest: str, talk: Conversation) -> ast.Call:
+def _gathered(node: ast.Call, names: list[str], rest: str, conversation: Conversation) -> ast.Call:
     """Return a call with the values for `*rest` in one list, unless they came as one."""
     at = names.index(rest) if rest in names else len(names)
     several = node.args[at:]
     if not several or isinstance(several[0], ast.Starred):
         return node
-    if len(several) == 1 and isinstance(_value(several[0], talk), list | tuple | set):
+    if len(several) == 1 and isinstance(_value(several[0], conversation), list | tuple | set):
         return node
     return ast.Call(node.func, [*node.args[:at], ast.List(several, ast.Load())], node.keywords)
 
 
-def _value(node: ast.expr, talk: Conversation) -> Any:  # Any: values of JSON
+def _value(node: ast.expr, conversation: Conversation) -> Any:  # Any: values of JSON
     """Return the value of a literal, or of a result that is kept, or of a part of one."""
     if isinstance(node, ast.Name):
-        if node.id not in talk.results:
-            kept = ", ".join(f"`{name}`" for name in talk.results) or "none yet"
+        if node.id not in conversation.results:
+            kept = ", ".join(f"`{name}`" for name in conversation.results) or "none yet"
             raise UsageError(f"`{node.id}` is not a literal, and no result that is kept: {kept}.", fix=_LITERALS)
-        return _plain(talk.results[node.id].value, node.id)
+        return _plain(conversation.results[node.id].value, node.id)
     if isinstance(node, ast.List | ast.Tuple):
-        return [_value(item, talk) for item in node.elts]
+        return [_value(item, conversation) for item in node.elts]
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.UnaryOp):
-        whole, place = _value(node.value, talk), _literal(node.slice)
+        whole, place = _value(node.value, conversation), _literal(node.slice)
         try:
             return whole[place]
         except (LookupError, TypeError) as error:
@@ -259,57 +259,59 @@ def _as_list(value: object) -> list[Any]:  # Any: the elements of a literal
     raise TypeError(f"{type(value).__name__} cannot be an argument")
 
 
-async def _about(talk: Conversation, words: str) -> None:
-    await _explain(talk, needed(words, "about"), "--brief")
+async def _about(conversation: Conversation, words: str) -> None:
+    await _explain(conversation, needed(words, "about"), "--brief")
 
 
-async def _introspect(talk: Conversation, words: str) -> None:
-    await _explain(talk, needed(words, "introspect"))
+async def _introspect(conversation: Conversation, words: str) -> None:
+    await _explain(conversation, needed(words, "introspect"))
 
 
-async def _explain(talk: Conversation, name: str, *options: str) -> None:
+async def _explain(conversation: Conversation, name: str, *options: str) -> None:
     """Show a function of the workspace, or one of the program that the agent has."""
-    if own := _own(talk, name):
-        talk.voice.lines([line(row) for row in presentation.own_function(own, talk.agent.schema_of(own)).splitlines()])
+    if own := _own(conversation, name):
+        conversation.voice.lines(
+            [line(row) for row in presentation.own_function(own, conversation.agent.schema_of(own)).splitlines()]
+        )
         return
-    await show(talk, await run_shell(talk, "functions", "show", *options, "--", name))
+    await show(conversation, await run_shell(conversation, "functions", "show", *options, "--", name))
 
 
-def _own(talk: Conversation, name: str) -> Function | None:
-    return next((function for function in talk.agent.own_functions() if function.name == name), None)
+def _own(conversation: Conversation, name: str) -> Function | None:
+    return next((function for function in conversation.agent.own_functions() if function.name == name), None)
 
 
-async def _shell(talk: Conversation, words: str) -> None:
+async def _shell(conversation: Conversation, words: str) -> None:
     command = needed(words, "shell")
-    if not talk.voice.is_attended:
+    if not conversation.voice.is_attended:
         fix = "Run it in your shell: COMMAND | knapper run --once -f - --message TEXT"
         raise UsageError("A command of the shell runs only for a user at a terminal.", fix=fix)
     if own := _OF_SHELL.fullmatch(command):
         message = f"{own[1]} would change nothing: each ! is a shell of its own, and begins in {Path.cwd()}."
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
-    async with talk.command():
-        with talk.at_files("while that ran"):
-            failed = await _run_for_message(talk, command)
-            if not talk.busy:  # a turn may hold the functions for long; it hears of the files by itself
-                await talk.workspace.workshop.reload()
+    async with conversation.command():
+        with conversation.at_files("while that ran"):
+            failed = await _run_for_message(conversation, command)
+            if not conversation.busy:  # a turn may hold the functions for long; it hears of the files by itself
+                await conversation.workspace.workshop.reload()
         note = "  it goes along with your next message"
-        talk.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
+        conversation.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
 
 
-async def _run_for_message(talk: Conversation, command: str) -> str:
+async def _run_for_message(conversation: Conversation, command: str) -> str:
     """Run a command, and keep what it printed for the next message. Return how it failed, if it did."""
-    talk.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
+    conversation.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
     try:
-        output, code = await _run(talk, command)
+        output, code = await _run(conversation, command)
     finally:
-        talk.voice.status("")
+        conversation.voice.status("")
     failed = f"exit code {code}" if code else ""
     shown = shorten(output.rstrip("\n"), _MOST_OUTPUT) if output.strip() else ""
-    talk.ran.append(command_block(one_line(command, 1_000), failed, shown))
+    conversation.ran.append(command_block(one_line(command, 1_000), failed, shown))
     return failed
 
 
-async def _run(talk: Conversation, command: str) -> tuple[str, int]:
+async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
     """Run a command in the user's shell, show what it prints as it comes, and return that with the exit code.
 
     It has no input, and no keys and secrets in its environment: what it prints is for the model.
@@ -328,23 +330,23 @@ async def _run(talk: Conversation, command: str) -> tuple[str, int]:
         raise UsageError(f"The shell {shell} cannot be started: {error.strerror}.", fix="Set SHELL.") from error
     try:
         assert process.stdout is not None
-        return await _shown(talk, process.stdout), await process.wait()
+        return await _shown(conversation, process.stdout), await process.wait()
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 machine.kill_group(process.pid)
 
 
-async def _shown(talk: Conversation, stream: asyncio.StreamReader) -> str:
+async def _shown(conversation: Conversation, stream: asyncio.StreamReader) -> str:
     decoder, rest, kept = codecs.getincrementaldecoder("utf-8")("replace"), "", ""
     while piece := await stream.read(1 << 16):
         text = decoder.decode(piece).replace("\r\n", "\n")
         kept += text if len(kept) < _MOST_KEPT else ""
         *complete, rest = (rest + text).split("\n")
         if complete:
-            talk.voice.lines([line("  ", row) for row in complete])
+            conversation.voice.lines([line("  ", row) for row in complete])
     if rest:
-        talk.voice.lines([line("  ", rest)])
+        conversation.voice.lines([line("  ", rest)])
     return kept
 
 

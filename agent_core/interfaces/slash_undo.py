@@ -33,53 +33,55 @@ _NOT_ALL = "Nothing is left to undo in this session: what /forget took out canno
 _OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
 
 
-async def _changes(talk: Conversation, words: str) -> None:
+async def _changes(conversation: Conversation, words: str) -> None:
     """List what differs from when the session began, and who changed it last."""
-    changes = await _whole(talk, "author")
-    count = len(talk.deeds.of(talk.agent.name))
+    changes = await _whole(conversation, "author")
+    count = len(conversation.deeds.of(conversation.agent.name))
     rows = [
         line(("name", f"{number:3} "), ("dim", f"{change.when}  "), change.says)
         for number, change in enumerate(changes, 1)
     ]
     turns = [line(("dim", f"and {count} turn{'' if count == 1 else 's'}: /pop removes the last one."))] if count else []
     hint = [line(("dim", "/undo N undoes one of them, /undo all everything; /undo alone only the last step."))]
-    lines = [*rows, *await _not_undone(talk, 0.0), *(turns + hint if rows else ())]
-    talk.voice.lines(lines or [line(("dim", "Nothing was made or changed in this session."))])
+    lines = [*rows, *await _not_undone(conversation, 0.0), *(turns + hint if rows else ())]
+    conversation.voice.lines(lines or [line(("dim", "Nothing was made or changed in this session."))])
 
 
-async def _undo(talk: Conversation, words: str) -> None:
+async def _undo(conversation: Conversation, words: str) -> None:
     if words:
-        await _undo_listed(talk, words)
+        await _undo_listed(conversation, words)
         return
-    last = undo_log.latest([deed async for deed in _deeds(talk)])
-    talk.voice.lines(await _not_undone(talk, last.at if last else 0.0))
+    last = undo_log.latest([deed async for deed in _deeds(conversation)])
+    conversation.voice.lines(await _not_undone(conversation, last.at if last else 0.0))
     if last is None:
-        raise UsageError(_NOT_ALL if talk.deeds.forgot else "Nothing was changed or said in this session.", fix=_OLDER)
-    await _carry_out(talk, [last])
+        raise UsageError(
+            _NOT_ALL if conversation.deeds.forgot else "Nothing was changed or said in this session.", fix=_OLDER
+        )
+    await _carry_out(conversation, [last])
 
 
-async def _undo_listed(talk: Conversation, words: str) -> None:
-    changes = await _whole(talk, "session" if words == "all" else "author")
+async def _undo_listed(conversation: Conversation, words: str) -> None:
+    changes = await _whole(conversation, "session" if words == "all" else "author")
     if not changes:
         raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
     if words == "all":
-        await _carry_out(talk, changes[::-1])
+        await _carry_out(conversation, changes[::-1])
         return
     if not (words.isdecimal() and 1 <= int(words) <= len(changes)):
         raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
-    await _carry_out(talk, [changes[int(words) - 1]])
+    await _carry_out(conversation, [changes[int(words) - 1]])
 
 
-async def _carry_out(talk: Conversation, deeds: Sequence[Deed]) -> None:
+async def _carry_out(conversation: Conversation, deeds: Sequence[Deed]) -> None:
     """Undo these actions after asking once. One that cannot be undone is reported, and the others are."""
-    if not await talk.voice.confirm(f"This would {'; '.join(deed.undoes for deed in deeds)}."):
-        talk.voice.lines([line(("dim", "Nothing was changed."))])
+    if not await conversation.voice.confirm(f"This would {'; '.join(deed.undoes for deed in deeds)}."):
+        conversation.voice.lines([line(("dim", "Nothing was changed."))])
         return
     for deed in deeds:
         try:
             await deed.undo()
         except KnapperError as error:
-            talk.explain(error)
+            conversation.explain(error)
 
 
 class _Kind(Protocol):
@@ -147,64 +149,69 @@ class _Helpers:
         return verdict.admitted, helper_lines(verdict, "was restored")
 
 
-def _kinds(talk: Conversation) -> tuple[_Kind, ...]:
-    return _Functions(talk.workspace), _Helpers(talk.workspace)
+def _kinds(conversation: Conversation) -> tuple[_Kind, ...]:
+    return _Functions(conversation.workspace), _Helpers(conversation.workspace)
 
 
-async def _whole(talk: Conversation, scope: _Scope) -> list[Deed]:
+async def _whole(conversation: Conversation, scope: _Scope) -> list[Deed]:
     """Return one entry for each thing that differs from the beginning of the session, the oldest first."""
-    touched = product(_kinds(talk), talk.deeds.touched)
-    things = [await _changed(talk, kind, name, scope) for kind, name in touched]
-    blocks = [await _block_since_start(talk, row.label) for row in talk.agent.memory.blocks.rows]
-    states = [_state_since_start(talk, rows) for rows in (await talk.workspace.workshop.kept_states()).values()]
+    touched = product(_kinds(conversation), conversation.deeds.touched)
+    things = [await _changed(conversation, kind, name, scope) for kind, name in touched]
+    blocks = [await _block_since_start(conversation, row.label) for row in conversation.agent.memory.blocks.rows]
+    states = [
+        _state_since_start(conversation, rows)
+        for rows in (await conversation.workspace.workshop.kept_states()).values()
+    ]
     return sorted((deed for deed in (*things, *blocks, *states) if deed), key=lambda deed: deed.at)
 
 
-async def _deeds(talk: Conversation) -> AsyncIterator[Deed]:
-    for kind, name in product(_kinds(talk), talk.deeds.touched):
-        if deed := await _changed(talk, kind, name):
+async def _deeds(conversation: Conversation) -> AsyncIterator[Deed]:
+    for kind, name in product(_kinds(conversation), conversation.deeds.touched):
+        if deed := await _changed(conversation, kind, name):
             yield deed
-    for row in talk.agent.memory.blocks.rows:
-        if deed := await _block(talk, row.label):
+    for row in conversation.agent.memory.blocks.rows:
+        if deed := await _block(conversation, row.label):
             yield deed
-    for rows in (await talk.workspace.workshop.kept_states()).values():
-        if _is_own_state(talk, rows[-1]):
+    for rows in (await conversation.workspace.workshop.kept_states()).values():
+        if _is_own_state(conversation, rows[-1]):
             name = rows[-1].function
             undoes = f"take the state of {name} back to before {shown_time(rows[-1].at, '%H:%M')}"
-            yield Deed(rows[-1].at, f"changed the state of {name}", undoes, partial(_restore_state, talk, rows[-1]))
-    if messages := talk.deeds.of(talk.agent.name):
+            yield Deed(
+                rows[-1].at, f"changed the state of {name}", undoes, partial(_restore_state, conversation, rows[-1])
+            )
+    if messages := conversation.deeds.of(conversation.agent.name):
         at, message = messages[-1]
-        yield Deed(at, f"said “{one_line(message, 60)}”", undo_log.message_says(message), partial(_unsay, talk))
+        yield Deed(at, f"said “{one_line(message, 60)}”", undo_log.message_says(message), partial(_unsay, conversation))
 
 
-async def _changed(talk: Conversation, kind: _Kind, name: str, scope: _Scope = "step") -> Deed | None:
+async def _changed(conversation: Conversation, kind: _Kind, name: str, scope: _Scope = "step") -> Deed | None:
     """Return the last changes of a function or helper as one; None if another agent made the last."""
-    live_versions = await _live_versions(talk, kind, name)
-    began, last = talk.deeds.began, live_versions[-1] if live_versions else None
-    if last is None or last.row.at < began or _is_of_another(talk, last):
+    live_versions = await _live_versions(conversation, kind, name)
+    began, last = conversation.deeds.began, live_versions[-1] if live_versions else None
+    if last is None or last.row.at < began or _is_of_another(conversation, last):
         return None
     changes = [*takewhile(lambda version: _is_in(scope, version, last, began), live_versions[::-1])]
     steps = len(changes)
     before = live_versions[-steps - 1] if steps < len(live_versions) else None
     there, here = before is not None and bool(before.hash), bool(last.hash)
     if before is not None and there and here and before.hash == last.hash:
-        return await _changed(talk, kind, name, "session") if scope == "author" else None
+        return await _changed(conversation, kind, name, "session") if scope == "author" else None
     what, by, maker = f"{kind.label}{name}", _hand(last), _hand(changes[-1])
     if before is None or not there:
         says = f"{maker} made {what}"
         undoes = f"delete {what}, made by {maker}" + (f" and changed by {by}" if by != maker else "")
-        return Deed(last.row.at, says, undoes, partial(_unmake, talk, kind, name, steps)) if here else None
-    undo = partial(_restore, talk, kind, name, before, steps)
+        return Deed(last.row.at, says, undoes, partial(_unmake, conversation, kind, name, steps)) if here else None
+    undo = partial(_restore, conversation, kind, name, before, steps)
     change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
     bring = f"bring {what} back, which {by} deleted ({last.when})"
     return Deed(last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo)
 
 
-def _is_in(scope: _Scope, version: Version, last: Version, began: float) -> bool:
+def _is_in(scope: _Scope, version: Version, last_version: Version, began: float) -> bool:
     """Return whether a version is undone together with the last one."""
     if scope == "step":
-        return version is last
-    return version.row.at >= began and (scope == "session" or _hand(version) == _hand(last))
+        return version is last_version
+    return version.row.at >= began and (scope == "session" or _hand(version) == _hand(last_version))
 
 
 def _hand(version: Version) -> str:
@@ -212,60 +219,64 @@ def _hand(version: Version) -> str:
     return "you" if version.row.by == "human" else f"the {version.who}"
 
 
-async def _live_versions(talk: Conversation, kind: _Kind, name: str) -> list[Version]:
+async def _live_versions(conversation: Conversation, kind: _Kind, name: str) -> list[Version]:
     try:
         versions = await kind.versions(name)
     except UsageError:  # what was touched was never there, or is of another kind
         return []
-    return undo_log.states(versions, talk.deeds.undone, f"{kind.label}{name}")
+    return undo_log.states(versions, conversation.deeds.undone, f"{kind.label}{name}")
 
 
-def _is_of_another(talk: Conversation, version: Version) -> bool:
-    return version.row.agent not in ("", talk.agent.name)
+def _is_of_another(conversation: Conversation, version: Version) -> bool:
+    return version.row.agent not in ("", conversation.agent.name)
 
 
-async def _block(talk: Conversation, label: str) -> Deed | None:
-    change = undo_log.last_edit(await talk.agent.memory.blocks.history(label))
-    if change is None or change.at < talk.deeds.began or change.agent not in ("", talk.agent.name):
+async def _block(conversation: Conversation, label: str) -> Deed | None:
+    change = undo_log.last_edit(await conversation.agent.memory.blocks.history(label))
+    if change is None or change.at < conversation.deeds.began or change.agent not in ("", conversation.agent.name):
         return None
     undoes = f"restore the block {label} as it was before {edit_says(change)}"
-    return Deed(change.at, f"changed the block {label}", undoes, partial(_forget, talk, label))
+    return Deed(change.at, f"changed the block {label}", undoes, partial(_forget, conversation, label))
 
 
-async def _block_since_start(talk: Conversation, label: str) -> Deed | None:
-    changes = await talk.agent.memory.blocks.history(label)
-    before = [change for change in changes if change.at < talk.deeds.began]
+async def _block_since_start(conversation: Conversation, label: str) -> Deed | None:
+    changes = await conversation.agent.memory.blocks.history(label)
+    before = [change for change in changes if change.at < conversation.deeds.began]
     base, last = (before or changes)[-1 if before else 0], changes[-1]
-    if base.value == last.value or last.agent not in ("", talk.agent.name):
+    if base.value == last.value or last.agent not in ("", conversation.agent.name):
         return None
     undoes = f"restore the block {label} as it was when the session began"
     by = "you" if last.by == "human" else f"the agent {last.agent}".rstrip()
-    return Deed(last.at, f"{by} changed the block {label}", undoes, partial(_restore_block, talk, label, base))
+    return Deed(last.at, f"{by} changed the block {label}", undoes, partial(_restore_block, conversation, label, base))
 
 
-def _is_own_state(talk: Conversation, row: StateRow) -> bool:
+def _is_own_state(conversation: Conversation, row: StateRow) -> bool:
     """Return whether this conversation left a state, by its agent or by a call of the user's own."""
-    return row.at >= talk.deeds.began and row.turn in talk.deeds.turns_of(talk.agent.name) | {""}
+    return row.at >= conversation.deeds.began and row.turn in conversation.deeds.turns_of(conversation.agent.name) | {
+        ""
+    }
 
 
-def _state_since_start(talk: Conversation, rows: Sequence[StateRow]) -> Deed | None:
+def _state_since_start(conversation: Conversation, rows: Sequence[StateRow]) -> Deed | None:
     """Return how a function's state differs from the one that the session, or the function, began with."""
-    last, before = rows[-1], [row for row in rows if row.at < talk.deeds.began or row.turn == BEGUN]
+    last, before = rows[-1], [row for row in rows if row.at < conversation.deeds.began or row.turn == BEGUN]
     base = before[-1] if before else replace(last, value={})
-    if base.value == last.value or not _is_own_state(talk, last):
+    if base.value == last.value or not _is_own_state(conversation, last):
         return None
     undoes = f"restore the state of {last.function} as it was when the session began"
-    return Deed(last.at, f"changed the state of {last.function}", undoes, partial(_restore_state, talk, last, base))
+    return Deed(
+        last.at, f"changed the state of {last.function}", undoes, partial(_restore_state, conversation, last, base)
+    )
 
 
-async def _restore_state(talk: Conversation, row: StateRow, base: StateRow | None = None) -> None:
-    await talk.workspace.workshop.restore_state(row, base)
-    talk.voice.lines([line(("ok", "✓ "), f"the state of {row.function} is as it was")])
+async def _restore_state(conversation: Conversation, row: StateRow, base: StateRow | None = None) -> None:
+    await conversation.workspace.workshop.restore_state(row, base)
+    conversation.voice.lines([line(("ok", "✓ "), f"the state of {row.function} is as it was")])
 
 
-async def _not_undone(talk: Conversation, since: float) -> list[Line]:
+async def _not_undone(conversation: Conversation, since: float) -> list[Line]:
     """Return what was done after the last action that can be undone here, and how to undo that."""
-    memory, now = talk.agent.memory, max(since, talk.deeds.began)
+    memory, now = conversation.agent.memory, max(since, conversation.deeds.began)
     newer = [
         (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
         for row in await memory.sections.list()
@@ -274,9 +285,9 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
         (row.at, f"The source {one_line(row.name)}", f"`knapper sources remove {row.hash[:8]}` forgets it")
         for row in await memory.sources.list()
     ]
-    for kind, name in product(_kinds(talk), talk.deeds.touched):
-        versions = await _live_versions(talk, kind, name)
-        if versions and _is_of_another(talk, versions[-1]):
+    for kind, name in product(_kinds(conversation), conversation.deeds.touched):
+        versions = await _live_versions(conversation, kind, name)
+        if versions and _is_of_another(conversation, versions[-1]):
             what = f"A change of {kind.label}{name} by {_hand(versions[-1])}"
             before = [str(version.number) for version in versions[:-1] if version.hash][-1:]
             back = kind.rollback.format(" ".join([name, *before]))
@@ -285,48 +296,48 @@ async def _not_undone(talk: Conversation, since: float) -> list[Line]:
     return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []
 
 
-async def _unmake(talk: Conversation, kind: _Kind, name: str, steps: int) -> None:
+async def _unmake(conversation: Conversation, kind: _Kind, name: str, steps: int) -> None:
     told = await kind.remove(name)
-    await _note_undone(talk, kind, name, steps)
-    talk.voice.lines([told])
+    await _note_undone(conversation, kind, name, steps)
+    conversation.voice.lines([told])
 
 
-async def _restore(talk: Conversation, kind: _Kind, name: str, version: Version, steps: int) -> None:
+async def _restore(conversation: Conversation, kind: _Kind, name: str, version: Version, steps: int) -> None:
     is_in_force, told = await kind.restore(name, version)
     if is_in_force:
-        await _note_undone(talk, kind, name, steps)
-    talk.voice.lines(told)
+        await _note_undone(conversation, kind, name, steps)
+    conversation.voice.lines(told)
 
 
-async def _note_undone(talk: Conversation, kind: _Kind, name: str, steps: int) -> None:
+async def _note_undone(conversation: Conversation, kind: _Kind, name: str, steps: int) -> None:
     """Note that the latest version is not an action, because it undid so many."""
-    talk.deeds.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
+    conversation.deeds.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
 
 
-async def _forget(talk: Conversation, label: str) -> None:
-    edit = await undo_block(talk.agent.memory.blocks, label)
+async def _forget(conversation: Conversation, label: str) -> None:
+    edit = await undo_block(conversation.agent.memory.blocks, label)
     if edit.outcome != "returned":
         raise UsageError(edit.text)
-    talk.voice.lines([line(("ok", "✓ "), edit.text)])
+    conversation.voice.lines([line(("ok", "✓ "), edit.text)])
 
 
-async def _restore_block(talk: Conversation, label: str, base: BlockChange) -> None:
-    text = base.value if isinstance(base.value, str) else "\n".join(base.value)
-    edit = await write_block(talk.agent.memory.blocks, label, text)
+async def _restore_block(conversation: Conversation, label: str, base_change: BlockChange) -> None:
+    text = base_change.value if isinstance(base_change.value, str) else "\n".join(base_change.value)
+    edit = await write_block(conversation.agent.memory.blocks, label, text)
     if edit.outcome != "returned":
         raise UsageError(edit.text)
-    talk.voice.lines([line(("ok", "✓ "), f"the block {label} is as it was when the session began")])
+    conversation.voice.lines([line(("ok", "✓ "), f"the block {label} is as it was when the session began")])
 
 
-async def _unsay(talk: Conversation) -> None:
-    removed = await popped(talk)
-    talk.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
+async def _unsay(conversation: Conversation) -> None:
+    removed = await popped(conversation)
+    conversation.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
 
 
-async def popped(talk: Conversation) -> RemovedTurn | None:
+async def popped(conversation: Conversation) -> RemovedTurn | None:
     """Remove the last turn from the context, and from what can be undone."""
-    removed = await talk.agent.pop()
-    talk.deeds.unsay(talk.agent.name)
+    removed = await conversation.agent.pop()
+    conversation.deeds.unsay(conversation.agent.name)
     return removed
 
 

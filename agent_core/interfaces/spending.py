@@ -38,11 +38,11 @@ class Price:
     output: float
     cached: float | None = None
 
-    def of(self, usage: "TurnCost") -> float:
+    def of(self, cost: "TurnCost") -> float:
         """Return the cost of these tokens."""
         cached = self.input if self.cached is None else self.cached
-        fresh = usage.prompt - usage.cached
-        return (fresh * self.input + usage.cached * cached + usage.completion * self.output) / _MILLION
+        fresh = cost.prompt - cost.cached
+        return (fresh * self.input + cost.cached * cached + cost.completion * self.output) / _MILLION
 
 
 @dataclass(slots=True)
@@ -235,13 +235,13 @@ def spending_lines(spending: Spending) -> list[Line]:
     return lines
 
 
-def ever_line(agent: str, ever: Spending) -> Line:
+def ever_line(agent: str, spending: Spending) -> Line:
     """Return what all turns of an agent took, those of former sessions, too."""
-    total = ever.total
+    total = spending.total
     about, cost = "≈" if total.is_estimated else "", "price unknown" if total.cost is None else money(total.cost)
-    cost = "not counted" if ever.turns and not total.steps else cost
+    cost = "not counted" if spending.turns and not total.steps else cost
     read = f"{about}{total.prompt:,} tokens in ({total.cached:,} cached), {about}{total.completion:,} out"
-    turns = f"{len(ever.turns)} turn{'' if len(ever.turns) == 1 else 's'}"
+    turns = f"{len(spending.turns)} turn{'' if len(spending.turns) == 1 else 's'}"
     return line(("dim", f"Since ever, {agent}: {turns}, {total.steps} steps, {read}, {cost}."))
 
 
@@ -257,18 +257,22 @@ def money(cost: float) -> str:
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 
 
-def short(total: TurnCost) -> str:
+def short(cost: TurnCost) -> str:
     """Return `12k $0.03` for the bar."""
-    if not total.tokens:
+    if not cost.tokens:
         return ""
-    count = f"{total.tokens / 1e6:.1f}M" if total.tokens >= 1e6 else f"{total.tokens / 1e3:.1f}k"
-    return f"{count} tokens" + (f" {money(total.cost)}" if total.cost else "")
+    count = f"{cost.tokens / 1e6:.1f}M" if cost.tokens >= 1e6 else f"{cost.tokens / 1e3:.1f}k"
+    return f"{count} tokens" + (f" {money(cost.cost)}" if cost.cost else "")
 
 
-def _row(usage: TurnCost) -> list[str]:
-    about = "≈" if usage.is_estimated else ""
-    if not usage.steps:
-        return [usage.agent, one_line(usage.message, 40), "", "", "", "", "not counted"]
-    cost = "" if usage.cost is None else money(usage.cost)
-    tokens = [f"{about}{usage.prompt:,}", f"{usage.cached:,}" if usage.cached else "", f"{about}{usage.completion:,}"]
-    return [usage.agent, one_line(usage.message, 40), str(usage.steps), *tokens, cost]
+def _row(turn_cost: TurnCost) -> list[str]:
+    about = "≈" if turn_cost.is_estimated else ""
+    if not turn_cost.steps:
+        return [turn_cost.agent, one_line(turn_cost.message, 40), "", "", "", "", "not counted"]
+    cost = "" if turn_cost.cost is None else money(turn_cost.cost)
+    tokens = [
+        f"{about}{turn_cost.prompt:,}",
+        f"{turn_cost.cached:,}" if turn_cost.cached else "",
+        f"{about}{turn_cost.completion:,}",
+    ]
+    return [turn_cost.agent, one_line(turn_cost.message, 40), str(turn_cost.steps), *tokens, cost]

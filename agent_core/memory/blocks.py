@@ -115,9 +115,9 @@ class Blocks:
         near = [line for change in edit.changed if (line := await self._near(change))]
         return replace(edit, text="\n".join([edit.text, *near]))
 
-    async def _near(self, change: BlockDifference) -> str:
+    async def _near(self, difference: BlockDifference) -> str:
         """Return the lines of a block that stand nearest to those that are new in it, as a line for the model."""
-        before, after = (from_row(row).lines if row else [] for row in (change.before, change.after))
+        before, after = (from_row(row).lines if row else [] for row in (difference.before, difference.after))
         known = {*before}
         written = [line for line in after if line.strip() and line not in known]
         others = [number for number, line in enumerate(after) if line.strip() and line in known][-_MOST_COMPARED:]
@@ -279,15 +279,15 @@ class Blocks:
     async def _plan(self, deed: Deed, author: EditAuthor, action: str) -> PlannedEdit:
         return await self._planned(self.request(deed, author, action))
 
-    async def _planned(self, order: EditRequest) -> PlannedEdit:
-        edit = await self.plan(order)
+    async def _planned(self, request: EditRequest) -> PlannedEdit:
+        edit = await self.plan(request)
         if not edit.writes:
             return edit
-        return replace(edit, replan=partial(self._again, order), done=partial(self.applied, edit))
+        return replace(edit, replan=partial(self._again, request), done=partial(self.applied, edit))
 
-    async def _again(self, order: EditRequest) -> PlannedEdit:
+    async def _again(self, request: EditRequest) -> PlannedEdit:
         await self.reload()
-        return await self._planned(order)
+        return await self._planned(request)
 
     async def commit(self, edit: PlannedEdit) -> PlannedEdit:
         """Commit an edit outside of a turn; return the edit in its final form."""

@@ -96,9 +96,9 @@ class FunctionMemoryApi:
             self._chars += sum(len(str(change.after.value)) for change in edit.changed if change.after)
             self._hold(self.held, edit)
 
-    def _hold(self, held: PlannedEdit, edit: PlannedEdit) -> None:
-        changed = (*held.changed, *edit.changed)
-        self.held = replace(held, writes=(*held.writes, *edit.writes), changed=changed, replan=self._replan)
+    def _hold(self, planned: PlannedEdit, edit: PlannedEdit) -> None:
+        changed = (*planned.changed, *edit.changed)
+        self.held = replace(planned, writes=(*planned.writes, *edit.writes), changed=changed, replan=self._replan)
         self.held = replace(self.held, done=partial(self._blocks.applied, self.held))
 
     async def _replan(self) -> PlannedEdit:

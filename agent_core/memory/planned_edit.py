@@ -53,21 +53,21 @@ def opened(memory: Memory, rows: Sequence[BlockRow]) -> StoredMemory:
     return StoredMemory(now, by_label)
 
 
-def differences(now: StoredMemory, after: Memory) -> Iterator[BlockDifference]:
+def differences(memory: StoredMemory, memory_after: Memory) -> Iterator[BlockDifference]:
     """Yield how a memory differs from what is stored; the limit of each block is checked here."""
-    if len({*after.labels}) < len(after.labels):
-        raise EditRefused(f"There can be one block per label, and there would be {', '.join(after.labels)}.")
-    for place, block in enumerate(after.blocks):
+    if len({*memory_after.labels}) < len(memory_after.labels):
+        raise EditRefused(f"There can be one block per label, and there would be {', '.join(memory_after.labels)}.")
+    for place, block in enumerate(memory_after.blocks):
         checked = Block.model_validate(block.model_dump())
-        row = now.rows.get(block.label)
+        row = memory.rows.get(block.label)
         if row is None:
             yield BlockDifference(
                 None, _row(checked, BlockRow("", block.label, "", 0, position=block.position or place, version=0))
             )
         elif from_row(row) != checked:
             yield BlockDifference(row, _row(checked, replace(row, position=checked.position)))
-    for label, row in now.rows.items():
-        if label not in after:
+    for label, row in memory.rows.items():
+        if label not in memory_after:
             yield BlockDifference(row, None)
 
 
@@ -84,17 +84,17 @@ def _row(block: Block, row: BlockRow) -> BlockRow:
     )
 
 
-def lost(seen: StoredMemory, now: StoredMemory, after: Memory) -> dict[str, list[str]]:
-    """Return the lines, by label, that someone else added since `seen` and that would be lost."""
+def lost(memory: StoredMemory, stored_memory: StoredMemory, memory_after: Memory) -> dict[str, list[str]]:
+    """Return the lines, by label, that someone else added since `memory` and that would be lost."""
     lost_lines = {}
-    for label, row in now.rows.items():
-        before = seen.rows.get(label)
+    for label, row in stored_memory.rows.items():
+        before = memory.rows.get(label)
         # By the value, too: who holds edits that are not on disk has seen versions that another writer may have made.
-        if before is None or (before.version, before.value) == (row.version, row.value) or label not in after:
+        if before is None or (before.version, before.value) == (row.version, row.value) or label not in memory_after:
             continue
-        seen_lines, remaining_lines = {*seen.memory[label].lines}, {*after[label].lines}
+        seen_lines, remaining_lines = {*memory.memory[label].lines}, {*memory_after[label].lines}
         if missing := [
-            line for line in now.memory[label].lines if line not in seen_lines and line not in remaining_lines
+            line for line in stored_memory.memory[label].lines if line not in seen_lines and line not in remaining_lines
         ]:
             lost_lines[label] = missing
     return lost_lines
@@ -214,26 +214,29 @@ def refused(text: str, by: str = "agent") -> PlannedEdit:
     return PlannedEdit(text, outcome="refused", by=by)
 
 
-async def plan(order: EditRequest, now: StoredMemory, agent: str, clock: Clock) -> PlannedEdit:
+async def plan(request: EditRequest, memory: StoredMemory, agent: str, clock: Clock) -> PlannedEdit:
     """Return the edit applied to what is stored now."""
-    after = now.memory.model_copy(deep=True)
+    after = memory.memory.model_copy(deep=True)
     try:
         is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing its lines would hold up the loop
-        result = await asyncio.to_thread(order.deed, after) if is_large else order.deed(after)
+        result = await asyncio.to_thread(request.deed, after) if is_large else request.deed(after)
         result = await result if inspect.isawaitable(result) else result
-        changed = [_stamped(change, clock) for change in differences(now, after)]
-        _check(order, changed)
+        changed = [_stamped(change, clock) for change in differences(memory, after)]
+        _check(request, changed)
     except ValidationError as error:
-        return refused(reasons(error), order.author.by)
+        return refused(reasons(error), request.author.by)
     except _ANSWERED as error:
         own = isinstance(error, KnapperError)
-        return refused(str(error) if own else f"{type(error).__name__}: {error}", order.author.by)
-    if lost_lines := lost(order.seen, now, after):
-        return refused(_overtaken(lost_lines, order.seen, now), order.author.by)
+        return refused(str(error) if own else f"{type(error).__name__}: {error}", request.author.by)
+    if lost_lines := lost(request.seen, memory, after):
+        return refused(_overtaken(lost_lines, request.seen, memory), request.author.by)
     messages = [_spoken(result), *(_reads_now(after[each.after.label], each.before) for each in changed if each.after)]
-    writes = tuple(_write(change, order, agent) for change in changed)
+    writes = tuple(_write(change, request, agent) for change in changed)
     return PlannedEdit(
-        "\n".join(filter(None, messages)) or "Nothing was changed.", writes, by=order.author.by, changed=tuple(changed)
+        "\n".join(filter(None, messages)) or "Nothing was changed.",
+        writes,
+        by=request.author.by,
+        changed=tuple(changed),
     )
 
 
@@ -247,28 +250,30 @@ def adding(blocks: Sequence[Block]) -> Deed:
     return add
 
 
-def _stamped(change: BlockDifference, clock: Clock) -> BlockDifference:
-    if change.after is None:
-        return change
-    row = replace(change.after, id=change.after.id or clock.new_id(), edited=clock.now())
-    return replace(change, after=row)
+def _stamped(difference: BlockDifference, clock: Clock) -> BlockDifference:
+    if difference.after is None:
+        return difference
+    row = replace(difference.after, id=difference.after.id or clock.new_id(), edited=clock.now())
+    return replace(difference, after=row)
 
 
-def _check(order: EditRequest, changed: Sequence[BlockDifference]) -> None:
+def _check(request: EditRequest, changed: Sequence[BlockDifference]) -> None:
     for change in changed:
-        if order.author.by in _BOUND and change.before is not None and change.before.read_only:
+        if request.author.by in _BOUND and change.before is not None and change.before.read_only:
             raise EditRefused(f"`{change.before.label}` is read-only: only a human may change it.")
-        if order.author.by in _BOUND and change.before is not None and not change.before.writable and change.after:
+        if request.author.by in _BOUND and change.before is not None and not change.before.writable and change.after:
             raise EditRefused(f"`{change.before.label}` is another agent's: you may read it, and not change it.")
 
 
-def _write(change: BlockDifference, order: EditRequest, agent: str) -> Write:
-    if change.after is None:
-        assert change.before is not None
-        return DetachBlock(agent, change.before.id)
-    summary = difference(*(value_lines(row.value) if row else [] for row in (change.before, change.after)))
-    action = f"{order.action}: {summary}" if summary and not order.is_plain else order.action
-    return SaveBlock(change.after, agent, action, order.author.by, order.author.turn)
+def _write(block_difference: BlockDifference, request: EditRequest, agent: str) -> Write:
+    if block_difference.after is None:
+        assert block_difference.before is not None
+        return DetachBlock(agent, block_difference.before.id)
+    summary = difference(
+        *(value_lines(row.value) if row else [] for row in (block_difference.before, block_difference.after))
+    )
+    action = f"{request.action}: {summary}" if summary and not request.is_plain else request.action
+    return SaveBlock(block_difference.after, agent, action, request.author.by, request.author.turn)
 
 
 def _spoken(result: Any) -> str:  # Any: what a human's method returned
@@ -287,15 +292,15 @@ def _reads_now(block: Block, before: BlockRow | None = None) -> str:
     return f"`{block.label}` reads now ({size}):\n{block.text}"
 
 
-def _overtaken(lost_lines: Mapping[str, Sequence[str]], seen: StoredMemory, now: StoredMemory) -> str:
+def _overtaken(lost_lines: Mapping[str, Sequence[str]], memory: StoredMemory, stored_memory: StoredMemory) -> str:
     listing = "; ".join(f"`{label}`: {listed(lines, range(len(lines)))}" for label, lines in lost_lines.items())
-    differs = [row for label in lost_lines for row in changed_since(seen.rows[label], now.rows[label])]
-    texts = [*differs, *(_reads_now(now.memory[label]) for label in lost_lines)]
+    differs = [row for label in lost_lines for row in changed_since(memory.rows[label], stored_memory.rows[label])]
+    texts = [*differs, *(_reads_now(stored_memory.memory[label]) for label in lost_lines)]
     message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
     return "\n".join([message, *texts])
 
 
-def changed_since(seen: BlockRow, now: BlockRow) -> list[str]:
+def changed_since(seen_row: BlockRow, row: BlockRow) -> list[str]:
     """Return how a block differs from the version that somebody knows, as lines of a diff."""
-    names = (f"{now.label}, version {seen.version}", f"{now.label}, version {now.version}")
-    return diff_lines(value_lines(seen.value), value_lines(now.value), names, 0)
+    names = (f"{row.label}, version {seen_row.version}", f"{row.label}, version {row.version}")
+    return diff_lines(value_lines(seen_row.value), value_lines(row.value), names, 0)

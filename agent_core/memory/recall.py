@@ -84,21 +84,21 @@ def derive(
     return rows
 
 
-def _row(agent: str, line: JournalMessage, last: RecallMessage | None, gap_s: float) -> RecallMessage:
-    begins = last is not None and line.at - last.at > gap_s
+def _row(agent: str, message: JournalMessage, last: RecallMessage | None, gap_s: float) -> RecallMessage:
+    begins = last is not None and message.at - last.at > gap_s
     return RecallMessage(
-        seq=line.seq,
+        seq=message.seq,
         agent=agent,
         n=last.n + 1 if last else 0,
-        text=line.text,
-        words=words.indexed(line.text, line.at),
-        at=line.at,
-        speaker=line.speaker,
+        text=message.text,
+        words=words.indexed(message.text, message.at),
+        at=message.at,
+        speaker=message.speaker,
         session=last.session + begins if last else 0,
-        length=len(words.content(line.text)),
-        asks=words.asks(line.text),
-        timed=words.timed(line.text),
-        turn=line.turn,
+        length=len(words.content(message.text)),
+        asks=words.asks(message.text),
+        timed=words.timed(message.text),
+        turn=message.turn,
     )
 
 

@@ -75,16 +75,16 @@ def page_of(ranked: Sequence[T], page: int, count: int) -> Sequence[T]:
     return ranked[start : start + count]
 
 
-def _heading(hits: ResultPage) -> str:
-    if not hits.total:
-        return f"No {hits.item_kind} found."
-    if not hits.items:
-        return f"There is no page {hits.page}: {hits.total} {hits.item_kind} on pages 0 to {hits.pages - 1}."
+def _heading(page: ResultPage) -> str:
+    if not page.total:
+        return f"No {page.item_kind} found."
+    if not page.items:
+        return f"There is no page {page.page}: {page.total} {page.item_kind} on pages 0 to {page.pages - 1}."
     shown = (
-        f"Showing {len(hits.items)} of {hits.total} {hits.item_kind} (page {hits.page}, pages 0 to {hits.pages - 1})"
+        f"Showing {len(page.items)} of {page.total} {page.item_kind} (page {page.page}, pages 0 to {page.pages - 1})"
     )
-    count = "" if hits.is_usual else f" with count={hits.count}"
-    return shown + (f"; page={hits.page + 1}{count} has the next." if hits.page + 1 < hits.pages else ".")
+    count = "" if page.is_usual else f" with count={page.count}"
+    return shown + (f"; page={page.page + 1}{count} has the next." if page.page + 1 < page.pages else ".")
 
 
 def _line(item: FoundItem, terms: Collection[str]) -> str:
@@ -111,12 +111,12 @@ _READ_FOR_HINTS: Final = 20_000  # characters of each result
 _SHOWN: Final = 4
 
 
-def remarks(question: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+def remarks(query: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """Return what a page says of its search: `notes`, `missing` and `trouble`.
 
     The notes go under the results; there are none if these contain everything that was asked for.
     """
-    missing = _lacking(question, texts)
+    missing = _lacking(query, texts)
     notes = [f"Searched by words alone: {trouble}"] if trouble else []
     if not texts:
         notes.append("Try other words, or fewer.")
@@ -130,9 +130,7 @@ def coverage(text: str, terms: Collection[str]) -> int:
     return len({*stems(split(text[:_READ_FOR_HINTS]))} & {*terms})
 
 
-def _lacking(question: ParsedQuery, texts: Iterable[str]) -> list[str]:
+def _lacking(query: ParsedQuery, texts: Iterable[str]) -> list[str]:
     result_terms = {term for text in texts for term in stems(split(text[:_READ_FOR_HINTS]))}
-    named = {name.lower() for name in question.named} | {
-        name.lower() for time in question.times for name in split(time.text)
-    }
-    return [word for word in question.words if stem(word) not in result_terms and word not in named][:_SHOWN]
+    named = {name.lower() for name in query.named} | {name.lower() for time in query.times for name in split(time.text)}
+    return [word for word in query.words if stem(word) not in result_terms and word not in named][:_SHOWN]

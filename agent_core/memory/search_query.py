@@ -110,11 +110,11 @@ class RecallEvidence:
     total: int
 
 
-def row(utterance: RecallMessage) -> CountedMessage:
+def row(message: RecallMessage) -> CountedMessage:
     """Return a message prepared for scoring."""
-    words = utterance.words.split()
-    counts = counted_stems(utterance.words)
-    return CountedMessage(utterance, tuple(dict.fromkeys(words)), counts, len(words))
+    words = message.words.split()
+    counts = counted_stems(message.words)
+    return CountedMessage(message, tuple(dict.fromkeys(words)), counts, len(words))
 
 
 Weights: TypeAlias = Mapping[str, float]

@@ -142,11 +142,11 @@ def summed(signals: Signals, counts: Mapping[str, float], rows: int) -> Array:
 
 
 def measure_passages(
-    rows: Sequence[PassageRow], question: ParsedQuery, worded: Collection[int], cosines: Mapping[int, float], total: int
+    rows: Sequence[PassageRow], query: ParsedQuery, worded: Collection[int], cosines: Mapping[int, float], total: int
 ) -> Signals:
     """Return every signal of the passages."""
     stems = [_stems(row.words) for row in rows]
-    counts = counted(stems, question.terms, question.forms)
+    counts = counted(stems, query.terms, query.forms)
     rare = rarity(counts, np.array([row.seq in worded for row in rows], bool), total)
     own = top(bm25(counts, np.array([len(row.words.split()) for row in rows], "f4"), rare))
     signals = {"own": own, "beside": _neighbor_scores(rows, own)}

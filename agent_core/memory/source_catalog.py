@@ -119,7 +119,7 @@ class Sources:
         await self._store.apply([DropDocument(self._agent, row.hash) for row in matches])
         return matches
 
-    async def _add(self, place: SourcePlace, reading: SourceReader, on_progress: OnProgress) -> SourceReport:
+    async def _add(self, place: SourcePlace, reader: SourceReader, on_progress: OnProgress) -> SourceReport:
         material = await place.material()
         if place.is_found and (why := of_program(place, material.data) or not_prose(place.name, material.data)):
             raise Unreadable(f"It is {why}, not a text to read.", fix="To add it nevertheless, name the file itself.")
@@ -129,7 +129,7 @@ class Sources:
         name = one_line(f"{place.name} {hash[:8]}" if place.is_unnamed else place.name, _LONGEST_NAME)
         if had is not None and had.complete:
             return SourceReport(had.name, "there", had.total, had.kind, hash)
-        cut = await reading.read(material.guess or place.name, material.data, material.content_type)
+        cut = await reader.read(material.guess or place.name, material.data, material.content_type)
         old = [row for row in rows if row.name == name and row.hash != hash]
         row = DocumentRow(hash, self._agent, name, cut.kind, self._clock.now(), total=len(cut.chunks))
         begun = had if had is not None and (had.kind, had.total) == (row.kind, row.total) else None

@@ -40,7 +40,7 @@ _SET: Final = re.compile(r"^num_ctx[ \t]+(\d{1,9})\b", re.MULTILINE)
 
 
 async def find_window(
-    endpoint: Endpoint, chosen: DiscoveredModel, known: KnownModes | None = None, *, loads: bool = True
+    endpoint: Endpoint, model: DiscoveredModel, known: KnownModes | None = None, *, loads: bool = True
 ) -> Window:
     """Return the window of the endpoint's model: as set, told now or once, known by its name, or assumed.
 
@@ -51,7 +51,7 @@ async def find_window(
     if endpoint.dialect.loading and (loaded := await loaded_window(endpoint, endpoint.dialect.loading, loads=loads)):
         return loaded
     known, key = known or KnownModes(), f"{endpoint.url} {endpoint.model}"
-    if tokens := chosen.context_tokens or await _told(endpoint, loads=loads):
+    if tokens := model.context_tokens or await _told(endpoint, loads=loads):
         known.put_window(key, tokens)
         return Window(tokens, "told by the endpoint")
     if tokens := known.window(key):
@@ -100,20 +100,20 @@ def _meant(place: WindowPlace, answer: _Told, model: str) -> Iterator[_Told]:
             yield entry
 
 
-async def window_of(chosen: DiscoveredModel, settings: ModelSettings) -> Window | None:
+async def window_of(model: DiscoveredModel, settings: ModelSettings) -> Window | None:
     """Return the window of a model that is not opened; None for one that is not at an endpoint."""
-    if chosen.kind != "endpoint":
+    if model.kind != "endpoint":
         return None
-    endpoint = _endpoint(chosen, settings)
+    endpoint = _endpoint(model, settings)
     try:
-        return await find_window(endpoint, chosen, loads=False)
+        return await find_window(endpoint, model, loads=False)
     finally:
         await endpoint.aclose()
 
 
-def _endpoint(chosen: DiscoveredModel, settings: ModelSettings) -> Endpoint:
-    url, model = chosen.endpoint_url, chosen.model_name
-    return Endpoint(url, model, key=chosen.key, settings=settings, azure=chosen.azure)
+def _endpoint(discovered: DiscoveredModel, settings: ModelSettings) -> Endpoint:
+    url, model = discovered.endpoint_url, discovered.model_name
+    return Endpoint(url, model, key=discovered.key, settings=settings, azure=discovered.azure)
 
 
 async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = True) -> Window | None:
@@ -387,25 +387,25 @@ def _constrained(endpoint: Endpoint, window: Window, clock: Clock | None, profil
 
 
 async def open_model(
-    chosen: DiscoveredModel,
+    discovered: DiscoveredModel,
     settings: ModelSettings,
     *,
     clock: Clock | None = None,
     found_out: Path | None = None,
 ) -> Model:
     """Return the chosen model, ready for requests; the file `found_out` has the modes that were found out before."""
-    if chosen.kind == "local":
+    if discovered.kind == "local":
         from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
 
-        return await open_local(chosen.model_name, settings)
-    if chosen.kind == "tour":
+        return await open_local(discovered.model_name, settings)
+    if discovered.kind == "tour":
         return TourModel(tour_endpoint(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
-    endpoint = _endpoint(chosen, settings)
+    endpoint = _endpoint(discovered, settings)
     known = KnownModes(found_out)
     if settings.mode == "native":
-        return NativeModel(endpoint, window=await find_window(endpoint, chosen, known), clock=clock)
+        return NativeModel(endpoint, window=await find_window(endpoint, discovered, known), clock=clock)
     profile = await find_profile(endpoint, known)
-    window = await find_window(endpoint, chosen, known)
+    window = await find_window(endpoint, discovered, known)
     if profile.context_tokens and not settings.context_tokens:  # of one slot, where the server has several
         window = Window(profile.context_tokens, "as its server loads it", window.fix)
     if not endpoint.dialect.ways and settings.mode == "constrained":

@@ -89,7 +89,7 @@ TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {}
 """The functions that the demonstration tells of, by message."""
 
 
-def _message(entry: dict[str, Any], last: Call) -> Message:  # Any: data of this package
+def _message(entry: dict[str, Any], last_call: Call) -> Message:  # Any: data of this package
     match entry:
         case {"user": text}:
             message = User(text)
@@ -97,10 +97,10 @@ def _message(entry: dict[str, Any], last: Call) -> Message:  # Any: data of this
                 TOLD[message] = (FunctionShown(**told),)
             return message
         case {"answer": text}:
-            return Answer(last.id, last.name, text)
+            return Answer(last_call.id, last_call.name, text)
         case {"reply": text}:
             return Assistant(text, (), entry["thought"])
-    return Assistant("", (last,), entry["thought"])
+    return Assistant("", (last_call,), entry["thought"])
 
 
 def _messages() -> tuple[Message, ...]:

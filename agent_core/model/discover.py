@@ -126,28 +126,28 @@ async def choose(
     raise UnconfirmedServer(chosen[0].endpoint_url) if chosen else _nothing(name, stored)
 
 
-async def listed(chosen: DiscoveredModel) -> DiscoveredModel:
+async def listed(model: DiscoveredModel) -> DiscoveredModel:
     """Return a model that was asked for by name, if its endpoint has it; `why` says where the endpoint does not tell.
 
     Raises:
         ModelError: the endpoint lists its models, and none has this name; the near ones are named.
     """
-    name, url = chosen.model_name, chosen.endpoint_url
-    if chosen.kind != "endpoint" or chosen.azure or dialect_of(url).name == AZURE:  # it lists models, not deployments
-        return chosen
-    entries = await _listed(url, key=chosen.key, timeout_s=_NAMES_S)
+    name, url = model.model_name, model.endpoint_url
+    if model.kind != "endpoint" or model.azure or dialect_of(url).name == AZURE:  # it lists models, not deployments
+        return model
+    entries = await _listed(url, key=model.key, timeout_s=_NAMES_S)
     if not entries:
-        return replace(chosen, why=f"{chosen.why}; it does not list its models, so the name was not checked")
+        return replace(model, why=f"{model.why}; it does not list its models, so the name was not checked")
     names = [entry["id"] for entry in entries]
     if _pick(entries, name) or name.rpartition(":")[0] in names:
-        return chosen
+        return model
     near = nearest(name, names, most=_SHOWN, likeness=_LIKE) or names[:_SHOWN]
     raise ModelError(f"{url} has no model `{name}`.", fix=f"{_among(near, len(names))}")
 
 
-async def endpoint_names(chosen: DiscoveredModel) -> list[str]:
+async def endpoint_names(model: DiscoveredModel) -> list[str]:
     """Return the names of the models that the endpoint of a model lists; none if it does not say in time."""
-    return [entry["id"] for entry in await _listed(chosen.endpoint_url, key=chosen.key, timeout_s=_NAMES_S)]
+    return [entry["id"] for entry in await _listed(model.endpoint_url, key=model.key, timeout_s=_NAMES_S)]
 
 
 def _among(near: Sequence[str], count: int) -> str:

@@ -49,39 +49,39 @@ class ResponseReader:
     def __init__(self) -> None:
         self._begun: set[object] = set()  # places of calls of whose arguments a part came
 
-    def read(self, event: Chunk) -> Iterator[Chunk]:
+    def read(self, chunk: Chunk) -> Iterator[Chunk]:
         """Yield what an event says, as chunks of chat completions."""
-        kind, place = event.get("type"), event.get("output_index")
-        if kind is None and isinstance(event.get("output"), list):
-            for n, item in enumerate(event["output"]):
+        kind, place = chunk.get("type"), chunk.get("output_index")
+        if kind is None and isinstance(chunk.get("output"), list):
+            for n, item in enumerate(chunk["output"]):
                 yield from self._done(n, _dict(item), is_whole=True)
-            yield _end(event)
+            yield _end(chunk)
         elif kind in _KIND:
-            yield _delta({_KIND[kind]: event.get("delta")})
-        elif kind == "response.reasoning_summary_part.added" and event.get("summary_index"):
+            yield _delta({_KIND[kind]: chunk.get("delta")})
+        elif kind == "response.reasoning_summary_part.added" and chunk.get("summary_index"):
             yield _delta({"reasoning_content": "\n\n"})
         elif kind == "response.output_item.added":
-            yield from _begin(place, _dict(event.get("item")), "")
+            yield from _begin(place, _dict(chunk.get("item")), "")
         elif kind == "response.function_call_arguments.delta":
             self._begun.add(place)
-            yield _call(place, {"arguments": event.get("delta")})
+            yield _call(place, {"arguments": chunk.get("delta")})
         elif kind == "response.output_item.done":
-            yield from self._done(place, _dict(event.get("item")))
+            yield from self._done(place, _dict(chunk.get("item")))
         elif kind in ENDS:
-            yield _end(_dict(event.get("response")))
+            yield _end(_dict(chunk.get("response")))
 
-    def _done(self, place: object, item: Chunk, *, is_whole: bool = False) -> Iterator[Chunk]:
-        if item.get("type") == "reasoning":
+    def _done(self, place: object, chunk: Chunk, *, is_whole: bool = False) -> Iterator[Chunk]:
+        if chunk.get("type") == "reasoning":
             if is_whole:
-                yield _delta({"reasoning_content": _texts(item.get("summary"), "\n\n")})
-            yield _delta({REASONING: {key: value for key, value in item.items() if value is not None}})
-        elif is_whole and item.get("type") == "message":
-            parts = item.get("content")
+                yield _delta({"reasoning_content": _texts(chunk.get("summary"), "\n\n")})
+            yield _delta({REASONING: {key: value for key, value in chunk.items() if value is not None}})
+        elif is_whole and chunk.get("type") == "message":
+            parts = chunk.get("content")
             yield _delta({"content": _texts(parts, ""), "refusal": _texts(parts, "", "refusal")})
         elif is_whole:
-            yield from _begin(place, item, item.get("arguments"))
-        elif item.get("type") == "function_call" and place not in self._begun:
-            yield _call(place, {"arguments": item.get("arguments")})
+            yield from _begin(place, chunk, chunk.get("arguments"))
+        elif chunk.get("type") == "function_call" and place not in self._begun:
+            yield _call(place, {"arguments": chunk.get("arguments")})
 
 
 def reasoning_text(item: object) -> str:
@@ -92,19 +92,19 @@ def reasoning_text(item: object) -> str:
         return ""
 
 
-def _begin(place: object, item: Chunk, arguments: object) -> Iterator[Chunk]:
-    if item.get("type") == "function_call":
-        yield _call(place, {"name": item.get("name"), "arguments": arguments}, item.get("call_id"))
+def _begin(place: object, chunk: Chunk, arguments: object) -> Iterator[Chunk]:
+    if chunk.get("type") == "function_call":
+        yield _call(place, {"name": chunk.get("name"), "arguments": arguments}, chunk.get("call_id"))
 
 
-def _call(place: object, function: Chunk, call_id: object = "") -> Chunk:
-    return _delta({"tool_calls": [{"index": place, "id": call_id, "function": function}]})
+def _call(place: object, chunk: Chunk, call_id: object = "") -> Chunk:
+    return _delta({"tool_calls": [{"index": place, "id": call_id, "function": chunk}]})
 
 
-def _end(response: Chunk) -> Chunk:
-    reason = _dict(response.get("incomplete_details")).get("reason")
+def _end(chunk: Chunk) -> Chunk:
+    reason = _dict(chunk.get("incomplete_details")).get("reason")
     finish = _FINISH.get(reason, "stop") if isinstance(reason, str) else "stop"
-    told = _dict(response.get("usage"))
+    told = _dict(chunk.get("usage"))
     usage = {
         "prompt_tokens": told.get("input_tokens"),
         "completion_tokens": told.get("output_tokens"),
@@ -113,8 +113,8 @@ def _end(response: Chunk) -> Chunk:
     return {"choices": [{"delta": {}, "finish_reason": finish}], "usage": usage}
 
 
-def _delta(delta: Chunk) -> Chunk:
-    return {"choices": [{"delta": delta}]}
+def _delta(chunk: Chunk) -> Chunk:
+    return {"choices": [{"delta": chunk}]}
 
 
 def _texts(parts: object, between: str, key: str = "text") -> str:

@@ -114,10 +114,10 @@ class Assembly:
         """The text so far."""
         return "".join(self._text)
 
-    def add(self, chunk: Entry) -> list[Piece]:
+    def add(self, entry: Entry) -> list[Piece]:
         """Return the pieces that a chunk adds."""
-        delta = read_chunk(chunk)
-        self.usage = read_usage(chunk) or self.usage
+        delta = read_chunk(entry)
+        self.usage = read_usage(entry) or self.usage
         self._finish = delta.finish or self._finish
         self._refused = self._refused or bool(delta.refusal)
         if delta.reasoning and sum(map(len, self._reasoning)) < _MOST_REASONING_CHARS:

@@ -197,17 +197,17 @@ class _Grouped:
         self._last = system_role
         self._waiting: set[str] = set()
 
-    def extend(self, messages: Group) -> None:
+    def extend(self, group: Group) -> None:
         """Go on with what follows the messages that are grouped already.
 
         Raises:
             InvalidRequest: a call is not answered right after it, or an answer has no call.
         """
-        for message in messages[len(self.messages) :]:
+        for message in group[len(self.messages) :]:
             self._check(message)
             self._add(message)
         _check_answered(self._waiting, "the conversation ends")
-        self.messages = messages
+        self.messages = group
 
     def _add(self, message: Message) -> None:
         role = _ROLES[type(message)]
@@ -282,9 +282,9 @@ def _function(function: FunctionShown, dialect: Dialect) -> Entry:
     return {"type": "function", "function": described}
 
 
-def read_chunk(chunk: Entry) -> WireDelta:
+def read_chunk(entry: Entry) -> WireDelta:
     """Return the contents of a chunk, whichever of the usual shapes it has; unknown parts are ignored."""
-    choice = _dict(next(iter(_list(chunk.get("choices"))), None))
+    choice = _dict(next(iter(_list(entry.get("choices"))), None))
     whole = _dict(choice.get("message"))
     part = whole or _dict(choice.get("delta"))
     calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
@@ -298,9 +298,9 @@ def read_chunk(chunk: Entry) -> WireDelta:
     )
 
 
-def read_progress(chunk: Entry) -> ReadingPiece | None:
+def read_progress(entry: Entry) -> ReadingPiece | None:
     """Return how far a server says that it has read the prompt, if it does."""
-    progress = _dict(chunk.get("prompt_progress"))
+    progress = _dict(entry.get("prompt_progress"))
     done, total = count(progress.get("processed")), count(progress.get("total"), least=1)
     if done is None or total is None:
         return None
@@ -312,9 +312,9 @@ def read_progress(chunk: Entry) -> ReadingPiece | None:
     return ReadingPiece(min(done, total), total, left_s)
 
 
-def read_usage(chunk: Entry) -> TokenUsage | None:
+def read_usage(entry: Entry) -> TokenUsage | None:
     """Return the tokens that a chunk reports, if any."""
-    usage = _dict(chunk.get("usage"))
+    usage = _dict(entry.get("usage"))
     prompt = count(usage.get("prompt_tokens"), least=1)
     if prompt is None:
         return None
@@ -322,19 +322,19 @@ def read_usage(chunk: Entry) -> TokenUsage | None:
     return TokenUsage(prompt, count(usage.get("completion_tokens")) or 0, count(cached) or 0)
 
 
-def _fragment(call: Entry, position: int | None) -> Fragment:
-    function = _dict(call.get("function")) or call
+def _fragment(entry: Entry, position: int | None) -> Fragment:
+    function = _dict(entry.get("function")) or entry
     arguments = function.get("arguments")
     text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
-    index = call.get("index") if position is None else position
-    extra = {key: call[key] for key in KEPT_EXTRAS if isinstance(call.get(key), dict) and _can_go_back(call[key])}
+    index = entry.get("index") if position is None else position
+    extra = {key: entry[key] for key in KEPT_EXTRAS if isinstance(entry.get(key), dict) and _can_go_back(entry[key])}
     place = index if isinstance(index, int) else None
-    return Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra)
+    return Fragment(place, _string(entry.get("id")), _string(function.get("name")), text, extra)
 
 
-def _can_go_back(value: Entry) -> bool:
+def _can_go_back(entry: Entry) -> bool:
     try:
-        return is_object(json.dumps(value))
+        return is_object(json.dumps(entry))
     except RecursionError:
         return False
 

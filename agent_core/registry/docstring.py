@@ -81,17 +81,19 @@ def _parsed(text: str, style: DocstringStyle) -> Docstring:
         return Docstring()
 
 
-def _merge(previous: Described, parsed: Docstring) -> Described:
-    parameters, types = dict(previous.parameters), dict(previous.types)
+def _merge(described_so_far: Described, parsed: Docstring) -> Described:
+    parameters, types = dict(described_so_far.parameters), dict(described_so_far.types)
     for entry in parsed.params:
         for name in (word.lstrip("\\*") for word in entry.arg_name.replace(",", " ").split()):
             described = " ".join((entry.description or "").split())
             parameters[name] = parameters.get(name) or described
             if entry.type_name:
                 types.setdefault(name, entry.type_name)
-    returns = previous.returns or (parsed.returns.description if parsed.returns else None) or ""
+    returns = described_so_far.returns or (parsed.returns.description if parsed.returns else None) or ""
     raises = tuple(error.type_name for error in parsed.raises if error.type_name)
-    return Described(previous.text, parameters, types, returns, (*previous.raises, *raises), previous.styles)
+    return Described(
+        described_so_far.text, parameters, types, returns, (*described_so_far.raises, *raises), described_so_far.styles
+    )
 
 
 def _tidy(text: str, *, has_examples: bool) -> str:

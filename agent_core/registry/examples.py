@@ -147,9 +147,9 @@ class _Locator:
     def __init__(self, lines: list[str], start: int) -> None:
         self._lines, self._start, self._from = lines, start, start
 
-    def __call__(self, prompt: DoctestEntry) -> int:
-        first = prompt.source.split("\n", 1)[0].strip()
-        guess = self._start + prompt.line
+    def __call__(self, entry: DoctestEntry) -> int:
+        first = entry.source.split("\n", 1)[0].strip()
+        guess = self._start + entry.line
         candidates = [guess, *range(self._from, min(guess + 50, self._from + _FAR, len(self._lines) + 1))]
         line = next((number for number in candidates if self._shows(number, first)), guess)
         self._from = line + 1

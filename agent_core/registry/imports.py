@@ -38,25 +38,25 @@ def _names_type_checking(test: ast.expr) -> bool:
     )
 
 
-def brought_by(candidate: ParsedText, module: ParsedText, path: str) -> Brought | Problem:
+def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -> Brought | Problem:
     """Return the candidate's imports that the module does not have, or the problem that one of their names is taken."""
-    present = {key for node in module.body for key in _keys(node)}
-    dumps = {ast.dump(node) for node in module.body}
-    bound = {name: node for node in module.body for name in bound_names(node)}
+    present = {key for node in module_text.body for key in _keys(node)}
+    dumps = {ast.dump(node) for node in module_text.body}
+    bound = {name: node for node in module_text.body for name in bound_names(node)}
     future: list[str] = []
     plain: list[str] = []
-    for node in candidate.body:
+    for node in candidate_text.body:
         if not is_import(node) or ast.dump(node) in dumps:
             continue
         if isinstance(node, ast.If | ast.Assign):
-            plain.append(candidate.segment(node))
+            plain.append(candidate_text.segment(node))
             continue
         missing = [key for key in _keys(node) if key not in present]
         clash = next((key for key in missing if _clashes(key, bound)), None)
         if clash is not None:
             return _clash(clash[2], bound[clash[2]], path)
         if missing:
-            text = candidate.segment(node) if len(missing) == len(_keys(node)) else _statement(node, missing)
+            text = candidate_text.segment(node) if len(missing) == len(_keys(node)) else _statement(node, missing)
             (future if _is_future(node) else plain).append(text)
             present.update(missing)
     return Brought(tuple(future), tuple(plain))
@@ -102,18 +102,18 @@ def _statement(node: ast.stmt, keys: list[_Key]) -> str:
     return f"from {keys[0][0]} import {', '.join(names)}"
 
 
-def edits(module: ParsedText, brought: Brought) -> list[LineEdit]:
+def edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:
     """Return the insertions that add the imports to the module."""
     return [
-        *([_insertion(module, *_after_future(module), brought.future)] if brought.future else []),
-        *([_insertion(module, *_after_imports(module), brought.plain)] if brought.plain else []),
+        *([_insertion(module_text, *_after_future(module_text), brought.future)] if brought.future else []),
+        *([_insertion(module_text, *_after_imports(module_text), brought.plain)] if brought.plain else []),
     ]
 
 
-def _insertion(module: ParsedText, position: int, follows_import: bool, statements: tuple[str, ...]) -> LineEdit:  # noqa: FBT001
-    newline = module.newline
+def _insertion(module_text: ParsedText, position: int, follows_import: bool, statements: tuple[str, ...]) -> LineEdit:  # noqa: FBT001
+    newline = module_text.newline
     added = [with_newline(f"{text}\n", newline) for text in statements]
-    above, below = module.lines[:position][-1:], module.lines[position:][:1]
+    above, below = module_text.lines[:position][-1:], module_text.lines[position:][:1]
     if above and not follows_import and not is_blank(above[0]):
         added.insert(0, newline)
     if below and not follows_import and not is_blank(below[0]):
@@ -125,36 +125,36 @@ def _starts_import(line: str) -> bool:
     return line.startswith(("import ", "from "))
 
 
-def _after_imports(module: ParsedText) -> tuple[int, bool]:
+def _after_imports(module_text: ParsedText) -> tuple[int, bool]:
     """Return the number of lines above the place for imports, and whether the line above it is an import."""
     last = None
-    for node in module.body:
+    for node in module_text.body:
         if is_import(node):
             last = node
-        elif not _is_docstring(node, module):
+        elif not _is_docstring(node, module_text):
             break
-    return _after(module, last) if last is not None else (_top(module), False)
+    return _after(module_text, last) if last is not None else (_top(module_text), False)
 
 
-def _after_future(module: ParsedText) -> tuple[int, bool]:
-    futures = [node for node in module.body if _is_future(node)]
-    return _after(module, futures[-1]) if futures else (_top(module), False)
+def _after_future(module_text: ParsedText) -> tuple[int, bool]:
+    futures = [node for node in module_text.body if _is_future(node)]
+    return _after(module_text, futures[-1]) if futures else (_top(module_text), False)
 
 
-def _after(module: ParsedText, node: ast.stmt) -> tuple[int, bool]:
+def _after(module_text: ParsedText, node: ast.stmt) -> tuple[int, bool]:
     end = last_line(node)
-    for statement in module.body:
+    for statement in module_text.body:
         if statement.lineno <= end < last_line(statement):
             end = last_line(statement)
     return end, True
 
 
-def _top(module: ParsedText) -> int:
+def _top(module_text: ParsedText) -> int:
     """Return the number of lines above everything that is not the docstring or a heading comment."""
-    if module.body and _is_docstring(module.body[0], module):
-        return _after(module, module.body[0])[0]
-    return module.span(module.body[0])[0] - 1 if module.body else len(module.lines)
+    if module_text.body and _is_docstring(module_text.body[0], module_text):
+        return _after(module_text, module_text.body[0])[0]
+    return module_text.span(module_text.body[0])[0] - 1 if module_text.body else len(module_text.lines)
 
 
-def _is_docstring(node: ast.stmt, module: ParsedText) -> bool:
-    return node is module.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+def _is_docstring(node: ast.stmt, module_text: ParsedText) -> bool:
+    return node is module_text.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -19,35 +19,35 @@ from .tree import Definition, survey
 _Exported = ast.List | ast.Tuple
 
 
-def adding(module: ParsedText, name: str) -> list[LineEdit]:
+def adding(module_text: ParsedText, name: str) -> list[LineEdit]:
     """Return the edit that adds `name` to `__all__`, if there is an `__all__` without it."""
-    exported = _exported(module)
+    exported = _exported(module_text)
     if exported is None or any(_holds(element, name) for element in exported.elts):
         return []
-    lines = list(module.lines)
+    lines = list(module_text.lines)
     if exported.elts:
-        _add_after(lines, exported, name, module.newline)
+        _add_after(lines, exported, name, module_text.newline)
     else:
         row, column = exported.lineno - 1, column_of(lines[exported.lineno - 1], exported.col_offset) + 1
         comma = "," if isinstance(exported, ast.Tuple) else ""
         lines[row] = f'{lines[row][:column]}"{name}"{comma}{lines[row][column:]}'
-    return [_edit(module, exported, lines)]
+    return [_edit(module_text, exported, lines)]
 
 
-def dropping(module: ParsedText, name: str) -> list[LineEdit]:
+def dropping(module_text: ParsedText, name: str) -> list[LineEdit]:
     """Return the edit that removes `name` from `__all__`, if it is there."""
-    exported = _exported(module)
+    exported = _exported(module_text)
     index = next((n for n, element in enumerate(exported.elts) if _holds(element, name)), None) if exported else None
     if exported is None or index is None:
         return []
-    lines = list(module.lines)
+    lines = list(module_text.lines)
     _drop(lines, exported, index)
-    return [_edit(module, exported, lines)]
+    return [_edit(module_text, exported, lines)]
 
 
-def _edit(module: ParsedText, exported: _Exported, lines: list[str]) -> LineEdit:
+def _edit(module_text: ParsedText, exported: _Exported, lines: list[str]) -> LineEdit:
     start, end = exported.lineno - 1, _last_row(exported) + 1
-    return LineEdit(start, end, tuple(lines[start : end + len(lines) - len(module.lines)]))
+    return LineEdit(start, end, tuple(lines[start : end + len(lines) - len(module_text.lines)]))
 
 
 def _add_after(lines: list[str], exported: _Exported, name: str, newline: str) -> None:
@@ -102,8 +102,8 @@ def _holds(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == name
 
 
-def _exported(module: ParsedText) -> _Exported | None:
-    for node in module.body:
+def _exported(module_text: ParsedText) -> _Exported | None:
+    for node in module_text.body:
         match node:
             case (
                 ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List() | ast.Tuple() as value)
@@ -149,21 +149,21 @@ def place_function(
 
 
 def _placed(
-    module: ParsedText, brought: ParsedText, function: Definition, old: Definition | None, path: str
+    module_text: ParsedText, brought_text: ParsedText, function: Definition, old: Definition | None, path: str
 ) -> str | Problem:
-    added = imports.brought_by(brought, module, path)
-    helpers = _helpers(module, brought, function, path)
+    added = imports.brought_by(brought_text, module_text, path)
+    helpers = _helpers(module_text, brought_text, function, path)
     if isinstance(added, Problem):
         return added
     if isinstance(helpers, Problem):
         return helpers
-    block = [*helpers, brought.segment(function), *_statements_after(module, brought, function)]
+    block = [*helpers, brought_text.segment(function), *_statements_after(module_text, brought_text, function)]
     edits = [
-        *imports.edits(module, added),
-        _replacement(module, old, block) if old is not None else _addition(module, block),
-        *(adding(module, function.name) if not function.name.startswith("_") else []),
+        *imports.edits(module_text, added),
+        _replacement(module_text, old, block) if old is not None else _addition(module_text, block),
+        *(adding(module_text, function.name) if not function.name.startswith("_") else []),
     ]
-    return applied(module.lines, edits)
+    return applied(module_text.lines, edits)
 
 
 def remove_function(module_text: str, name: str, *, path: str = "module") -> str | Problem:
@@ -207,21 +207,21 @@ def unlisted(module_text: str, names: Set[str]) -> str:
     return module_text
 
 
-def _is_head(node: ast.stmt, module: ParsedText) -> bool:
+def _is_head(node: ast.stmt, module_text: ParsedText) -> bool:
     """Check whether a statement must stand before all others: the docstring, and imports from the future."""
-    is_docstring = node is module.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    is_docstring = node is module_text.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
-def _removal(module: ParsedText, old: Definition) -> LineEdit:
+def _removal(module_text: ParsedText, old: Definition) -> LineEdit:
     """Return the removal of the function's lines, with the blank lines that separate it from the next or previous
     one.
     """
-    start, end = module.span(old)
+    start, end = module_text.span(old)
     start -= 1
-    while end < len(module.lines) and is_blank(module.lines[end]):
+    while end < len(module_text.lines) and is_blank(module_text.lines[end]):
         end += 1
-    while end == len(module.lines) and start and is_blank(module.lines[start - 1]):
+    while end == len(module_text.lines) and start and is_blank(module_text.lines[start - 1]):
         start -= 1
     return LineEdit(start, end, ())
 
@@ -247,11 +247,11 @@ def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem 
     return Problem("not-a-plain-function", message, where, "choose another name, or edit the file manually")
 
 
-def _loose(candidate: ParsedText) -> Problem | None:
+def _loose(candidate_text: ParsedText) -> Problem | None:
     """Return the problem of code in a candidate that is no docstring, import, helper or function: it would run at
     import.
     """
-    for node in filter(_is_loose, candidate.body):
+    for node in filter(_is_loose, candidate_text.body):
         message = f"`{bare_lines(ast.unparse(node))[0][:60]}` would run whenever the module is imported"
         return Problem(
             "loose-code", message, Place(CANDIDATE, node.lineno), "leave only imports, helpers and the function"
@@ -264,26 +264,28 @@ def _is_loose(node: ast.stmt) -> bool:
     return not (is_text or imports.is_import(node) or bound_names(node))
 
 
-def _statements_after(module: ParsedText, candidate: ParsedText, function: Definition) -> list[str]:
+def _statements_after(module_text: ParsedText, candidate_text: ParsedText, function: Definition) -> list[str]:
     """Return the statements that the candidate runs once its function is there, unless the module has them."""
-    existing = {ast.dump(statement) for statement in module.body}
-    behind = candidate.body[candidate.body.index(function) + 1 :]
-    return [candidate.segment(node) for node in behind if _is_loose(node) and ast.dump(node) not in existing]
+    existing = {ast.dump(statement) for statement in module_text.body}
+    behind = candidate_text.body[candidate_text.body.index(function) + 1 :]
+    return [candidate_text.segment(node) for node in behind if _is_loose(node) and ast.dump(node) not in existing]
 
 
-def _helpers(module: ParsedText, candidate: ParsedText, function: Definition, path: str) -> list[str] | Problem:
+def _helpers(
+    module_text: ParsedText, candidate_text: ParsedText, function: Definition, path: str
+) -> list[str] | Problem:
     """Return the helpers that the module does not have, as text; or the problem that one differs from the module's."""
-    helpers, existing = [], {ast.dump(statement) for statement in module.body}
-    before = candidate.body[: candidate.body.index(function)]
-    for node in candidate.body:
+    helpers, existing = [], {ast.dump(statement) for statement in module_text.body}
+    before = candidate_text.body[: candidate_text.body.index(function)]
+    for node in candidate_text.body:
         names = bound_names(node)
         if node in before and _is_loose(node) and ast.dump(node) not in existing:
-            helpers.append(candidate.segment(node))
+            helpers.append(candidate_text.segment(node))
         if node is function or imports.is_import(node) or not names:
             continue
-        holders = [statement for statement in module.body if names & bound_names(statement)]
+        holders = [statement for statement in module_text.body if names & bound_names(statement)]
         if not holders:
-            helpers.append(candidate.segment(node))
+            helpers.append(candidate_text.segment(node))
         elif not any(ast.dump(statement) == ast.dump(node) for statement in holders):
             name = sorted(names)[0]
             message = (
@@ -294,19 +296,19 @@ def _helpers(module: ParsedText, candidate: ParsedText, function: Definition, pa
     return helpers
 
 
-def _addition(module: ParsedText, block: Iterable[str]) -> LineEdit:
-    newline, at_end = module.newline, len(module.lines)
+def _addition(module_text: ParsedText, block: Iterable[str]) -> LineEdit:
+    newline, at_end = module_text.newline, len(module_text.lines)
     lines: list[str] = []
     for text in block:
-        above = [*module.lines[-2:], *lines][-2:]
+        above = [*module_text.lines[-2:], *lines][-2:]
         missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
         lines += [newline] * missing + lines_of(with_newline(f"{text}\n", newline))
     return LineEdit(at_end, at_end, tuple(lines))
 
 
-def _replacement(module: ParsedText, old: Definition, block: list[str]) -> LineEdit:
-    start, end = module.span(old)
-    text = with_newline("\n\n\n".join(block), module.newline)
-    last = module.lines[end - 1]
+def _replacement(module_text: ParsedText, old: Definition, block: list[str]) -> LineEdit:
+    start, end = module_text.span(old)
+    text = with_newline("\n\n\n".join(block), module_text.newline)
+    last = module_text.lines[end - 1]
     ending = last[len(last.rstrip("\r\n")) :]
     return LineEdit(start - 1, end, tuple(lines_of(text + ending)))

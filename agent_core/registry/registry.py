@@ -43,7 +43,7 @@ Listener = Callable[[RegistryChange], None]
 
 
 def difference(
-    old: Snapshot, new: Snapshot, by: Hand = "human", change: RegistryChange | None = None
+    old_snapshot: Snapshot, new_snapshot: Snapshot, by: Hand = "human", change: RegistryChange | None = None
 ) -> RegistryChange:
     """Return the differences between two snapshots, with the sentences by function from `change`.
 
@@ -51,16 +51,18 @@ def difference(
     in the same module is no change of it.
     """
     again = () if change is None else change.rejected
-    told_of = frozenset(old.rejected) | frozenset(again)
-    settled = old.rejections.keys() - new.rejections.keys()
+    told_of = frozenset(old_snapshot.rejected) | frozenset(again)
+    settled = old_snapshot.rejections.keys() - new_snapshot.rejections.keys()
     return replace(
         RegistryChange() if change is None else change,
-        loaded=tuple(sorted(new.functions.keys() - old.functions.keys())),
-        changed=tuple(sorted(name for name in _others(old, new) if _differs(name, old, new))),
-        removed=tuple(sorted(old.functions.keys() - new.functions.keys())),
-        rejected=(*again, *(problem for problem in new.rejected if problem not in told_of)),
+        loaded=tuple(sorted(new_snapshot.functions.keys() - old_snapshot.functions.keys())),
+        changed=tuple(
+            sorted(name for name in _others(old_snapshot, new_snapshot) if _differs(name, old_snapshot, new_snapshot))
+        ),
+        removed=tuple(sorted(old_snapshot.functions.keys() - new_snapshot.functions.keys())),
+        rejected=(*again, *(problem for problem in new_snapshot.rejected if problem not in told_of)),
         by=by,
-        fixed=tuple(sorted(settled & _places(settled, new))) if settled else (),
+        fixed=tuple(sorted(settled & _places(settled, new_snapshot))) if settled else (),
     )
 
 
@@ -69,14 +71,14 @@ def _places(settled: Collection[str], snapshot: Snapshot) -> set[str]:
     return {source.path for source in snapshot.modules.values()} | {path for path in settled if path.endswith("/")}
 
 
-def _others(old: Snapshot, new: Snapshot) -> list[str]:
+def _others(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
     """Return the names in both with a function that is not the very same object: of 1,000, all but one module's are."""
-    before = old.functions
-    return [name for name, function in new.functions.items() if before.get(name, function) is not function]
+    before = old_snapshot.functions
+    return [name for name, function in new_snapshot.functions.items() if before.get(name, function) is not function]
 
 
-def _differs(name: str, old: Snapshot, new: Snapshot) -> bool:
-    before, after = old.functions[name], new.functions[name]
+def _differs(name: str, old_snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
+    before, after = old_snapshot.functions[name], new_snapshot.functions[name]
     return (before.module, before.body_hash, before.parameters, before.description) != (
         after.module,
         after.body_hash,

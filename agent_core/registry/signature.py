@@ -69,12 +69,12 @@ def read_signature(signature: Signature, module: str, path: str, place: PlaceOf)
     return replace(own, description=signature.description, returns=returns, line=place("purpose").line)
 
 
-def _parameter(name: str, written: str, where: Place) -> str | Problem:
+def _parameter(name: str, written: str, place: Place) -> str | Problem:
     """Return a parameter as source, of which only one expression and one literal were taken."""
     shown = one_line(name, 80)
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name == "self":
         message = f"`{shown}` cannot be the name of an input"
-        return Problem("input-name", message, where, "use letters, digits and `_`, beginning with a letter")
+        return Problem("input-name", message, place, "use letters, digits and `_`, beginning with a letter")
     try:
         body = syntax.parse(f"_: {written}").body if len(written) <= _LONGEST else []
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -84,12 +84,12 @@ def _parameter(name: str, written: str, where: Place) -> str | Problem:
             return f"{name}: {ast.unparse(annotation)}"
         case [ast.AnnAssign(annotation=annotation, value=default)] if default is not None and is_literal(default):
             return f"{name}: {ast.unparse(annotation)} = {ast.unparse(default)}"
-    return _unreadable(name, written, where)
+    return _unreadable(name, written, place)
 
 
-def _unreadable(name: str, written: str, where: Place) -> Problem:
+def _unreadable(name: str, written: str, place: Place) -> Problem:
     message = f"`{one_line(written, 120)}` is not a type that `{one_line(name, 80)}` can have"
-    return Problem("inexpressible-type", message, where, _FIX)
+    return Problem("inexpressible-type", message, place, _FIX)
 
 
 def _has_default(written: str) -> bool:

@@ -150,9 +150,9 @@ class Snapshot:
         holder = self.functions.get(name)
         return holder is not None and holder.module == module
 
-    def clash(self, name: str, module: str, where: Place) -> Problem | None:
+    def clash(self, name: str, module: str, place: Place) -> Problem | None:
         """Return what keeps a function of another module out: its name is taken."""
-        return _name_clash(self.functions.get(name), name, module, where)
+        return _name_clash(self.functions.get(name), name, module, place)
 
     def _refusal(self, function: Function, functions: Mapping[str, Function]) -> Problem | None:
         where = Place(function.path, function.line)
@@ -170,11 +170,11 @@ class Snapshot:
         return snapshot
 
 
-def _name_clash(holder: Function | None, name: str, module: str, where: Place) -> Problem | None:
+def _name_clash(holder: Function | None, name: str, module: str, place: Place) -> Problem | None:
     if holder is None or holder.module == module:
         return None
     message = f"`{name}` is already the function at {holder.path}:{holder.line}, which stays"
-    return Problem("name-clash", message, where, "rename one of the two, or remove one")
+    return Problem("name-clash", message, place, "rename one of the two, or remove one")
 
 
 def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping[str, tuple[str, ...]]:
@@ -184,6 +184,6 @@ def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping
     return {name: modules for name, modules in remaining.items() if modules}
 
 
-def _module_clash(source: ModuleSource, holder: ModuleSource) -> Problem:
-    message = f"the module `{source.module}` is already {holder.path}, which stays"
+def _module_clash(source: ModuleSource, holder_source: ModuleSource) -> Problem:
+    message = f"the module `{source.module}` is already {holder_source.path}, which stays"
     return Problem("module-clash", message, Place(source.path), "rename or remove one of the two")

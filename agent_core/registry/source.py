@@ -126,13 +126,13 @@ def check_module_name(module: str) -> Problem | None:
     return None
 
 
-def _unusable(parts: list[str], where: Place) -> Problem | None:
+def _unusable(parts: list[str], place: Place) -> Problem | None:
     bad, module = next((part for part in parts if not _is_importable(part)), None), ".".join(parts)
     if bad is not None:
-        return _unimportable(bad, where)
+        return _unimportable(bad, place)
     if loader := loader_of(module):
         what = f"{loader} loads a module called `{module}` by itself, so its code would run outside of the sandbox"
-        return Problem("module-name", what, where, f"choose another name, say `{proposed(module)}`")
+        return Problem("module-name", what, place, f"choose another name, say `{proposed(module)}`")
     return None
 
 
@@ -142,17 +142,17 @@ def _is_importable(part: str) -> bool:
     return is_name and unicodedata.normalize("NFKC", part) == part
 
 
-def _unimportable(part: str, where: Place) -> Problem:
+def _unimportable(part: str, place: Place) -> Problem:
     if odd := odd_in_name(part):
         message = f"`{name_shown(part)}` holds {odd}, so the module cannot be imported"
-        return Problem("module-name", message, where, "rename it without that character")
+        return Problem("module-name", message, place, "rename it without that character")
     read = unicodedata.normalize("NFKC", part)
     if part.isidentifier() and read != part:
         message = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
-        return Problem("module-name", message, where, f"rename it to `{read}`, spelled {read!a}")
+        return Problem("module-name", message, place, f"rename it to `{read}`, spelled {read!a}")
     why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
     fix = "rename it: letters, digits and underscores, not beginning with a digit"
-    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", where, fix)
+    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", place, fix)
 
 
 def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource | Problem:
@@ -190,31 +190,31 @@ def _folder_link(root: Path, relative: PurePath) -> Problem | None:
     return Problem("symlink", message, Place(shown_path(relative)), "put the folder itself here")
 
 
-def _read_bytes(root: Path, relative: PurePath, limit: int, where: Place) -> bytes | Problem:
+def _read_bytes(root: Path, relative: PurePath, limit: int, place: Place) -> bytes | Problem:
     try:
         path = _real_path(root, relative)
         if path is None:
-            message = f"`{where.path}` is a link that leaves the folder `{FOLDER}/`"
-            return Problem("symlink", message, where, "put the file itself here")
-        return _content(root, path, limit, where)
+            message = f"`{place.path}` is a link that leaves the folder `{FOLDER}/`"
+            return Problem("symlink", message, place, "put the file itself here")
+        return _content(root, path, limit, place)
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return Problem("unreadable", f"`{where.path}` cannot be read: {reason}", where, "check the file and its rights")
+        return Problem("unreadable", f"`{place.path}` cannot be read: {reason}", place, "check the file and its rights")
 
 
-def _content(root: Path, inside: PurePath, limit: int, where: Place) -> bytes | Problem:
+def _content(root: Path, inside: PurePath, limit: int, place: Place) -> bytes | Problem:
     with folder(root, inside.parts[:-1]) as folder_fd:
         descriptor = read_only(inside.name, folder_fd)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return Problem("not-a-file", f"`{where.path}` is not a regular file", where, "remove it")
+            return Problem("not-a-file", f"`{place.path}` is not a regular file", place, "remove it")
         content = b"" if status.st_size > limit else os.read(descriptor, status.st_size + 1)
         if len(content) > status.st_size:  # it has grown meanwhile
             content += os.read(descriptor, limit + 1)
     finally:
         os.close(descriptor)
-    return too_large(where, limit) if max(status.st_size, len(content)) > limit else content
+    return too_large(place, limit) if max(status.st_size, len(content)) > limit else content
 
 
 def _real_path(root: Path, relative: PurePath) -> PurePath | None:
@@ -225,13 +225,13 @@ def _real_path(root: Path, relative: PurePath) -> PurePath | None:
     return real.relative_to(base) if real.is_relative_to(base) else None
 
 
-def too_large(where: Place, limit: int) -> Problem:
+def too_large(place: Place, limit: int) -> Problem:
     """Return the problem of a source beyond its size limit."""
-    message = f"`{where.path}` is larger than {limit // 1024} KiB, so it was not read"
-    return Problem("too-large", message, where, "split it, or keep data out of code")
+    message = f"`{place.path}` is larger than {limit // 1024} KiB, so it was not read"
+    return Problem("too-large", message, place, "split it, or keep data out of code")
 
 
-def _decode(content: bytes, where: Place) -> str | Problem:
+def _decode(content: bytes, known_place: Place) -> str | Problem:
     content = content.removeprefix(_BOM)
     try:
         text = content.decode("utf-8")
@@ -239,11 +239,11 @@ def _decode(content: bytes, where: Place) -> str | Problem:
         readable = content[: error.start].decode("utf-8")
         declared, place = flaw_of(readable), place_of(readable, len(readable))
         if declared is not None and declared.code == "encoding":
-            return _problem(declared, where.path)
+            return _problem(declared, known_place.path)
         message = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        return Problem("encoding", message, Place(where.path, *place), "save the file as UTF-8")
+        return Problem("encoding", message, Place(known_place.path, *place), "save the file as UTF-8")
     flaw = flaw_of(text)
-    return text if flaw is None else _problem(flaw, where.path)
+    return text if flaw is None else _problem(flaw, known_place.path)
 
 
 def _problem(flaw: Flaw, path: str) -> Problem:

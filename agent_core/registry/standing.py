@@ -16,7 +16,9 @@ _DAY = 86_400.0
 _DOUBTED = 2
 
 
-def standing(current: Standing, stats: Stats | None, rules: StandingSettings, *, is_doubted: bool = False) -> Standing:
+def standing(
+    current: Standing, stats: Stats | None, standing_settings: StandingSettings, *, is_doubted: bool = False
+) -> Standing:
     """Return the standing now; `current` is the gate's, `stats` are the calls of the present version.
 
     One that joined with open doubts is trusted after twice as many calls, over twice as many days.
@@ -24,24 +26,27 @@ def standing(current: Standing, stats: Stats | None, rules: StandingSettings, *,
     times = _DOUBTED if is_doubted else 1
     if stats is None:
         return current
-    if is_quarantined(stats, rules):
+    if is_quarantined(stats, standing_settings):
         return "quarantined"
-    if stats.holding >= times * rules.trusted_calls and _days_held(stats) >= times * rules.trusted_days:
+    if (
+        stats.holding >= times * standing_settings.trusted_calls
+        and _days_held(stats) >= times * standing_settings.trusted_days
+    ):
         return "trusted"
-    if current == "draft" and stats.holding >= rules.trial_calls:
+    if current == "draft" and stats.holding >= standing_settings.trial_calls:
         return "trial"
     return current
 
 
-def is_quarantined(stats: Stats, rules: StandingSettings) -> bool:
+def is_quarantined(stats: Stats, standing: StandingSettings) -> bool:
     """Check whether this version failed so often in a row that the model no longer sees it."""
-    return 0 < rules.quarantine_failures <= stats.worst
+    return 0 < standing.quarantine_failures <= stats.worst
 
 
-def is_unused(joined: float, called: float | None, now: float, rules: StandingSettings) -> bool:
+def is_unused(joined: float, called: float | None, now: float, standing: StandingSettings) -> bool:
     """Check whether a function has been unused for so long, counted from its joining, that it may be retired."""
     since = max(joined, called or joined)
-    return rules.retire_days > 0 and now - since >= rules.retire_days * _DAY
+    return standing.retire_days > 0 and now - since >= standing.retire_days * _DAY
 
 
 def summed(rows: list[Stats]) -> Stats | None:

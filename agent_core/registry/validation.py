@@ -34,7 +34,9 @@ _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "
 _VALUES = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
 
 
-def check_schema(schema: Any, where: Place | None = None) -> Problem | None:  # Any: a worker's answer, not trusted
+def check_schema(
+    schema: Any, known_place: Place | None = None
+) -> Problem | None:  # Any: a worker's answer, not trusted
     """Return the problem that makes a schema from a worker unusable; None if it is usable.
 
     A `pattern` may stay in it, for the model and the worker: no validator of the host evaluates one.
@@ -42,7 +44,7 @@ def check_schema(schema: Any, where: Place | None = None) -> Problem | None:  # 
     reason = _why_not(schema)
     if reason is None:
         return None
-    place = where or Place("schema")
+    place = known_place or Place("schema")
     return Problem("bad-schema", f"the schema cannot be used: {reason}", place, "use a type that JSON can express")
 
 

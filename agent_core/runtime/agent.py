@@ -78,11 +78,11 @@ class Agent:
         self,
         name: str,
         store: Store,
-        workshop: FunctionService,
+        functions: FunctionService,
         loop: TurnLoop,
         owner: str,
         *,
-        talk: AgentSession,
+        session: AgentSession,
         memory: AgentMemory,
         save: SaveAgentFile,
         colleagues: Colleagues | None = None,
@@ -91,9 +91,9 @@ class Agent:
         """Create the agent; `resources` are closed with it."""
         self.name = name
         self.memory = memory
-        self.workshop = workshop
-        self.talk = talk
-        self.colleagues = colleagues or Colleagues(name, store, Alone(), RunnerSettings(), talk.clock)
+        self.workshop = functions
+        self.session = session
+        self.colleagues = colleagues or Colleagues(name, store, Alone(), RunnerSettings(), session.clock)
         self.restored = ""
         self.desk: MakesHelpers | None = None  # where it may make helpers
         self.spends_for: Allowance | None = None  # of the turn that called it, where it runs a helper
@@ -103,17 +103,17 @@ class Agent:
         self._loop = loop
         self._save = save
         self._history = History()
-        self._turns = TurnRunner(name, store, owner, loop, talk, self.colleagues, workshop, self._history)
+        self._turns = TurnRunner(name, store, owner, loop, session, self.colleagues, functions, self._history)
         self._unread = StaleView()
         self._closed = asyncio.Event()
         self._resources = resources or AsyncExitStack()
         self._resources.callback(self._closed.set)  # without this agent, which nobody may hold any more
         self._resources.push_async_callback(loop.aclose)
-        self._resources.callback(workshop.on_change(self._unread.heard))
+        self._resources.callback(functions.on_change(self._unread.heard))
 
     def __repr__(self) -> str:
         """Return its name, its model once there is one, and how long its conversation is."""
-        facts = [self._loop.asker.model_name, f"{len([*self._history])} messages in the context"]
+        facts = [self._loop.model_session.model_name, f"{len([*self._history])} messages in the context"]
         return f"<Agent {self.name}: {one_line(', '.join(filter(None, facts)), 200)}>"
 
     @property
@@ -127,7 +127,7 @@ class Agent:
     @property
     def author(self) -> Author:
         """The author of a change that this agent makes now."""
-        turn, model = self._turns.turn, self._loop.asker.model_name
+        turn, model = self._turns.turn, self._loop.model_session.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
         about = self._unread, turn.approvals, turn.seat, turn.spend, self._history.last_request
@@ -139,11 +139,11 @@ class Agent:
         Calls with an unseen outcome are answered as unknown, and never run again automatically. A message that no turn
         took up is the user's to send again, unless the agent `answers`: then the next turn takes it up.
         """
-        await self.talk.own_set.load()
-        await self.talk.load_pause()
+        await self.session.own_set.load()
+        await self.session.load_pause()
         claimed = await claim(self._store, self.name, self._turns.owner, leaves=FROM_USER if answers else ())
         if claimed is not None and claimed.attempt > 1:
-            self.restored = await settle(self._store, claimed, self.talk, goes_on=self.goes_on)
+            self.restored = await settle(self._store, claimed, self.session, goes_on=self.goes_on)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
         await resume(self._store, self.name, self._history, messages_of)
@@ -278,7 +278,7 @@ class Agent:
         Raises:
             ModelError: there is no usable answer.
         """
-        return await self._loop.asker.ask_alone(message, self._turns.turn)
+        return await self._loop.model_session.ask_alone(message, self._turns.turn)
 
     async def say_during_turn(self, message: str) -> None:
         """Store a message on disk that the running turn picks up at its next step."""
@@ -299,7 +299,7 @@ class Agent:
 
         A host that stays alive iterates over it in a task of its own.
         """
-        async for _ in self.talk.heartbeats(self._turns.one_at_a_time.locked):
+        async for _ in self.session.heartbeats(self._turns.one_at_a_time.locked):
             yield
 
     async def model_line(self) -> str:
@@ -308,24 +308,24 @@ class Agent:
         Raises:
             NoModel: nothing is configured and nothing was found.
         """
-        await self._loop.asker.model()
-        return self._loop.asker.line
+        await self._loop.model_session.model()
+        return self._loop.model_session.line
 
     def window_warning(self, *, only_news: bool = False) -> str:
         """Return that the window of the open model is assumed, and how to set it; empty if it is not.
 
         `only_news`: also empty if this workspace assumed it before.
         """
-        asker = self._loop.asker
-        return asker.window_warning if asker.is_window_news or not only_news else ""
+        model_session = self._loop.model_session
+        return model_session.window_warning if model_session.is_window_news or not only_news else ""
 
     async def endpoint_models(self) -> list[str] | None:
         """Return the names of the models that the endpoint lists, none if it does not say; None without an endpoint."""
-        return await self._loop.asker.endpoint_names()
+        return await self._loop.model_session.endpoint_names()
 
     async def measure(self) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
-        await self._loop.asker.estimate(self._history, self._snapshot())
+        await self._loop.model_session.estimate(self._history, self._snapshot())
 
     async def prepare(self, tell: Tell = lambda *_: None) -> None:
         """Prefill a slow local model's prompt cache with the prefix of every request; `tell` gets (tokens done, total).
@@ -333,12 +333,12 @@ class Agent:
         Raises:
             ModelError: the model cannot be had.
         """
-        await self._loop.asker.prepare(self._snapshot(), tell)
+        await self._loop.model_session.prepare(self._snapshot(), tell)
 
     async def set_model(self, name: str) -> str:
         """Switch to another model from the next step on, and return the line that describes it."""
-        await self._loop.asker.change(name)
-        return self._loop.asker.line
+        await self._loop.model_session.change(name)
+        return self._loop.model_session.line
 
     async def pop(self) -> RemovedTurn | None:
         """Remove the last turn from the context (not from the record), and return what began it."""
@@ -367,8 +367,8 @@ class Agent:
         await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
         self._history.clear()
-        self._loop.asker.shown.thaw()
-        self._loop.asker.meter.context_tokens = 0
+        self._loop.model_session.shown.thaw()
+        self._loop.model_session.meter.context_tokens = 0
         return hidden
 
     async def keep_unsaved(self, waiting: ShowsWait = nullcontext) -> tuple[str, ...]:
@@ -379,7 +379,7 @@ class Agent:
         """
         if self._turns.one_at_a_time.locked():
             return ()
-        return await self._loop.asker.keep_unsaved(self._history, None, waiting)
+        return await self._loop.model_session.keep_unsaved(self._history, None, waiting)
 
     async def tidy(self, label: str, author: EditAuthor) -> PlannedEdit:
         """Ask the model to tidy a block of memory, outside of a turn, and do what loses nothing.
@@ -388,7 +388,7 @@ class Agent:
             ModelError: the model cannot be had, is too small for it, or its plan cannot be read.
         """
         self._must_be_idle()
-        return await self.memory.tidy(label, self._loop.asker.ask_large_model, author)
+        return await self.memory.tidy(label, self._loop.model_session.ask_large_model, author)
 
     async def summarize(self) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.
@@ -398,7 +398,7 @@ class Agent:
         """
         self._must_be_idle()
         async with self._turns.alone(SUMMARY, TurnTerms(self, goes_on=self.goes_on)) as turn:
-            return await self._loop.asker.summarize(turn, self._snapshot())
+            return await self._loop.model_session.summarize(turn, self._snapshot())
 
     async def warn_memory(self) -> None:
         """Warn the model of memory pressure: at the next step, or by `turn(None)`."""
@@ -419,43 +419,43 @@ class Agent:
             UsageError: there is no such function.
         """
         self.workshop.path_of(function)
-        await self.talk.own_set.add(function)
+        await self.session.own_set.add(function)
 
     def show(self, functions: Iterable[str]) -> None:
         """Show the model these functions from the next step on, as if it had just called them."""
-        names, shown = [*functions], self._loop.asker.shown
+        names, shown = [*functions], self._loop.model_session.shown
         shown.tell(names)
         for function in reversed(names):
             shown.use(function)
 
     async def release(self, function: str) -> None:
         """Remove a function from this agent's own set; the file stays."""
-        await self.talk.own_set.remove(function)
+        await self.session.own_set.remove(function)
 
     @property
     def own_set(self) -> frozenset[str]:
         """The functions that are always shown to this agent."""
-        return self.talk.own_set.names
+        return self.session.own_set.names
 
     def own_functions(self, pattern: str = "", module: str = "") -> list[Function]:
         """Return the functions of the program that this agent has, those of its memory included, as in `list`."""
-        return matches(self._loop.asker.shown.pinned, pattern, module)
+        return matches(self._loop.model_session.shown.pinned, pattern, module)
 
     def schema_of(self, function: Function) -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as this agent's model gets it."""
-        return self._loop.asker.schema_of(function)
+        return self._loop.model_session.schema_of(function)
 
     def taken_names(self) -> frozenset[str]:
         """Return the names that a function of a client cannot have: those of functions that can be called here."""
         snapshot = self._snapshot()
-        return snapshot.reserved | self._loop.asker.offered(snapshot).keys()
+        return snapshot.reserved | self._loop.model_session.offered(snapshot).keys()
 
     @property
     def hidden(self) -> frozenset[str]:
         """The functions of the workspace and of other programs that this agent does not see, or is not shown now."""
         patterns = self.colleagues.profile.functions
         foreign = {} if "*" in patterns else self.workshop.foreign()
-        masked = self._loop.asker.shown.masked
+        masked = self._loop.model_session.shown.masked
         return (
             self._snapshot().hidden
             | masked
@@ -468,7 +468,7 @@ class Agent:
         Raises:
             ModelError: the model cannot be had, and what is shown depends on it.
         """
-        return await self._loop.asker.prompt(self._history, self._snapshot())
+        return await self._loop.model_session.prompt(self._history, self._snapshot())
 
     async def history(self) -> list[Message]:
         """Return the conversation as it is in the context."""
@@ -476,11 +476,13 @@ class Agent:
 
     def status(self) -> AgentStatus:
         """Return the figures for a status bar; this is cheap."""
-        asker = self._loop.asker
-        total, own = self.workshop.count(), asker.shown.pinned_count
-        shown = len(asker.shown.told) or min(max(len(asker.functions()) - own, 0), total)
-        meter = asker.meter
-        return AgentStatus(self.name, asker.model_name, meter.context_tokens, asker.context_limit, shown, total, own)
+        model_session = self._loop.model_session
+        total, own = self.workshop.count(), model_session.shown.pinned_count
+        shown = len(model_session.shown.told) or min(max(len(model_session.functions()) - own, 0), total)
+        meter = model_session.meter
+        return AgentStatus(
+            self.name, model_session.model_name, meter.context_tokens, model_session.context_limit, shown, total, own
+        )
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Notify a listener of functions that someone else changes; the returned callable ends it."""
@@ -493,7 +495,7 @@ class Agent:
         """
         if self._loop.is_group:
             return False
-        await self._loop.asker.aclose()
+        await self._loop.model_session.aclose()
         await self._store.lend(self.name)
         return True
 

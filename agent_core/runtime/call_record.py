@@ -183,7 +183,7 @@ class CallRecord:
         """Commit an edit of memory together with the answer, and report it."""
 
         async def store(edit: PlannedEdit) -> None:
-            await self.record(edit.text, edit.outcome, {}, edit.writes, did=_remembered(edit))
+            await self.record(edit.text, edit.outcome, {}, edit.writes, turn_receipt=_remembered(edit))
 
         edit = await commit(edit, store, self._clock)
         text = beginning(edit.text, self._answer_chars)
@@ -223,10 +223,10 @@ class CallRecord:
         detail: dict[str, Any],  # Any: JSON
         writes: Sequence[Write],
         entries: Sequence[Entry] = (),
-        did: Receipt | None = None,
+        turn_receipt: Receipt | None = None,
     ) -> str:
         """Store the answer together with the writes that belong to it, and with what the call did, to which these
-        writes add what is `did`; return the text that is shown at once.
+        writes add what is `turn_receipt`; return the text that is shown at once.
 
         For a longer one, the whole text is stored in addition to its beginning, for `read_on`.
         """
@@ -234,7 +234,7 @@ class CallRecord:
         entry = result(self.call, text, word, self.seconds(), detail)
         answer = replace(entry, payload={**entry.payload, **payload})
         done = Receipt()
-        for receipt in filter(None, (self.did, did)):
+        for receipt in filter(None, (self.did, turn_receipt)):
             done.add(receipt)
         for write in writes:
             if isinstance(write, SaveBlock | SavePassages):

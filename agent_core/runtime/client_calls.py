@@ -46,9 +46,9 @@ class ClientFunctions:
     shape: Mapping[str, Any] | None = None  # Any: JSON
 
     @classmethod
-    def of(cls, event: Inbound) -> "ClientFunctions":
+    def of(cls, inbound: Inbound) -> "ClientFunctions":
         """Return what came with an event."""
-        offered = event.payload.get("client")
+        offered = inbound.payload.get("client")
         return cls.read(offered) if isinstance(offered, dict) else NO_CLIENT
 
     @classmethod
@@ -137,13 +137,13 @@ def handed_over(calls: Sequence[Call]) -> list[Entry]:
     return [*opened, Entry("parked", {"calls": rows})]
 
 
-def beginning(event: Inbound, open_calls: Sequence[Call], opening: Sequence[Entry]) -> list[Entry]:
+def beginning(inbound: Inbound, open_calls: Sequence[Call], opening: Sequence[Entry]) -> list[Entry]:
     """Return the first entries of a turn: answers to the calls that were open, then what else `opening` says."""
-    given, shape = _given(event), _shape_notice(ClientFunctions.of(event))
+    given, shape = _given(inbound), _shape_notice(ClientFunctions.of(inbound))
     if not open_calls and not given:
         return [*opening, *shape]
-    is_silent = bool(given) and not event.payload.get("text")  # the client says nothing besides
-    began = Entry(CLIENT, {"text": str(event.payload.get("text", "")), "event": event.kind})
+    is_silent = bool(given) and not inbound.payload.get("text")  # the client says nothing besides
+    began = Entry(CLIENT, {"text": str(inbound.payload.get("text", "")), "event": inbound.kind})
     answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
     late = [Entry("notice", {"text": _late(id, text)}) for id, text in given.items()]
     return [began, *answers, *late, *(opening[:-1] if is_silent else opening), *shape]
@@ -158,8 +158,8 @@ def _shape_notice(client: ClientFunctions) -> list[Entry]:
     return [Entry("notice", {"text": f"{text}{schema or '.'}"})]
 
 
-def _given(event: Inbound) -> dict[str, str]:
-    rows = event.payload.get("answers") if event.kind == "message" else None
+def _given(inbound: Inbound) -> dict[str, str]:
+    rows = inbound.payload.get("answers") if inbound.kind == "message" else None
     rows = rows if isinstance(rows, list) else []
     return {str(row["id"]): str(row["text"]) for row in rows if isinstance(row, dict) and {"id", "text"} <= row.keys()}
 

@@ -169,12 +169,12 @@ class Dispatcher:
                 results.append(await self._call(record, callee))
         return results
 
-    async def _call(self, record: CallRecord, callee: ModelFunction) -> Done:
+    async def _call(self, record: CallRecord, function: ModelFunction) -> Done:
         call = record.call
-        arguments = await aside(len(call.arguments), record.read, callee.function)
+        arguments = await aside(len(call.arguments), record.read, function.function)
         if not isinstance(arguments, dict):
             return await record.close(Refused(""), answers.bad_arguments(call.name, arguments))
-        return await callee.call(arguments, record)
+        return await function.call(arguments, record)
 
     def _record(self, call: Call, turn: Turn) -> CallRecord:
         return CallRecord(call, turn, self._clock, self._settings.answer_chars)
@@ -199,16 +199,16 @@ class WorkspaceFunctions:
 
     def __init__(
         self,
-        cage: SandboxClient,
-        workshop: FunctionService,
+        sandbox: SandboxClient,
+        functions: FunctionService,
         parallel: int,
         blocks: Blocks | None = None,
         agent: str = "",
     ) -> None:
         """Create the source; what is told of failures in calls that are not of the `agent` says only their kind."""
-        self.cage = cage
+        self.sandbox = sandbox
         self.agent = agent
-        self.workshop = workshop
+        self.workshop = functions
         self.blocks = blocks
         self.slots = asyncio.Semaphore(parallel)
 
@@ -263,7 +263,7 @@ class WorkspaceFunction:
         function, snapshot, turn, workshop = self.function, self.snapshot, record.turn, self.room.workshop
         states = workshop.states(turn.id)
         lacks, was_refused = "", False
-        watch = self.room.cage.debugging.watch(seat=turn.seat)
+        watch = self.room.sandbox.debugging.watch(seat=turn.seat)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.interruption:
@@ -297,12 +297,12 @@ class WorkspaceFunction:
         record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
         granting = room.workshop.granting.during(record.approvals)
         requests = WorkerApi(
-            room.cage,
+            room.sandbox,
             self.snapshot,
             record.tell_progress,
             granting,
             paths=granting,
-            broker=room.cage.broker,
+            broker=room.sandbox.broker,
             memory=record.memory,
             states=states,
             watch=watch,

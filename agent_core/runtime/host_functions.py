@@ -64,13 +64,13 @@ class HostFunctions:
     def __init__(
         self,
         functions: Mapping[str, HostFunction],
-        workshop: FunctionService,
+        service: FunctionService,
         withheld: Callable[[], Collection[str]] = frozenset,
         programs: RunsPrograms | None = None,
     ) -> None:
         """Create the source; `withheld` says which of them there is nothing to use on now."""
         self._functions = functions
-        self._workshop = workshop
+        self._service = service
         self._withheld = withheld
         self._programs = programs
 
@@ -83,7 +83,7 @@ class HostFunctions:
         host = self._functions.get(name)
         if host is None or name in self._withheld():
             return None
-        return OfferedHostFunction(host.function, host.run, self._workshop, snapshot, self._programs)
+        return OfferedHostFunction(host.function, host.run, self._service, snapshot, self._programs)
 
     async def refusal(self, name: str, snapshot: Snapshot) -> str:
         """Return nothing: what there is can be called."""
@@ -130,7 +130,7 @@ class OfferedHostFunction:
             did = Receipt()
             if plan.completed_change is not None:
                 did.note(*plan.completed_change)
-            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, did=did)
+            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, turn_receipt=did)
 
         return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
 

@@ -28,28 +28,28 @@ def quoted(text: str) -> str:
     return _POSING.sub(r"\1“\2”", _PROGRAM.sub("“Knapper”", harmless(text)))
 
 
-def entry_of(event: Inbound) -> Entry | None:
+def entry_of(inbound: Inbound) -> Entry | None:
     """Return the entry of an event that another agent caused; None for any other event."""
-    payload, speaker = event.payload, ", ".join(senders(event))
-    if event.kind in _HEADS:
-        text = f"{_HEADS[event.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
+    payload, speaker = inbound.payload, ", ".join(senders(inbound))
+    if inbound.kind in _HEADS:
+        text = f"{_HEADS[inbound.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
         return Entry("user", {"text": text, "speaker": speaker})
-    if event.kind == "again":
+    if inbound.kind == "again":
         return Entry("notice", {"text": AGAIN})
-    if event.kind != "answer" or not isinstance(payload.get("answers"), list):
+    if inbound.kind != "answer" or not isinstance(payload.get("answers"), list):
         return None
-    return Entry("user", {"text": "\n\n".join(map(_answer, _answers(event))), "speaker": speaker})
+    return Entry("user", {"text": "\n\n".join(map(_answer, _answers(inbound))), "speaker": speaker})
 
 
-def senders(event: Inbound) -> list[str]:
+def senders(inbound: Inbound) -> list[str]:
     """Return the agents whose words an event brings."""
-    if event.kind in _HEADS:
-        return [_name(event.payload)]
-    return [_name(answer) for answer in _answers(event)] if event.kind == "answer" else []
+    if inbound.kind in _HEADS:
+        return [_name(inbound.payload)]
+    return [_name(answer) for answer in _answers(inbound)] if inbound.kind == "answer" else []
 
 
-def _answers(event: Inbound) -> list[Mapping[str, Any]]:  # Any: JSON
-    answers = event.payload.get("answers")
+def _answers(inbound: Inbound) -> list[Mapping[str, Any]]:  # Any: JSON
+    answers = inbound.payload.get("answers")
     return [answer for answer in answers if isinstance(answer, Mapping)] if isinstance(answers, list) else []
 
 

@@ -56,9 +56,9 @@ class AgentLoop:
 
     def __init__(  # noqa: PLR0913 - what it is made of
         self,
-        asker: ModelSession,
+        model: ModelSession,
         dispatcher: Dispatcher,
-        workshop: FunctionService,
+        functions: FunctionService,
         max_steps: int,
         memory: Remembering | None = None,
         *,
@@ -71,9 +71,9 @@ class AgentLoop:
 
         `policy` decides when turns end.
         """
-        self.asker = asker
+        self.model_session = model
         self._dispatcher = dispatcher
-        self._workshop = workshop
+        self._functions = functions
         self._max_steps = max_steps
         self._memory = memory
         self._policy = policy
@@ -81,33 +81,33 @@ class AgentLoop:
         self._programs = programs
         self._chance = chance
         self._changes: list[events.FunctionsChanged] = []
-        self._forget = workshop.on_change(self._changes.append)
+        self._forget = functions.on_change(self._changes.append)
 
     async def aclose(self) -> None:
         """Close the model."""
         self._forget()
-        await self.asker.aclose()
+        await self.model_session.aclose()
 
     async def run(self, turn: Turn) -> Ended:
         """Run steps until the policy ends the turn, and return how it ended."""
         policy = self._policy(turn, self._max_steps)
         try:
             async with turn.interruption:
-                turn.model = (await self.asker.model()).name
-            await self._workshop.quarantine.refresh()  # another process may have released a function
+                turn.model = (await self.model_session.model()).name
+            await self._functions.quarantine.refresh()  # another process may have released a function
             if turn.continues and self._programs is not None:
-                await self._programs.go_on(turn, self.sees(self._workshop.registry.snapshot(), turn.made))
+                await self._programs.go_on(turn, self.sees(self._functions.registry.snapshot(), turn.made))
             while True:
                 turn.step += 1
                 if await self._take_up(turn) or turn.step == 1:
                     await self._expect(turn)
                 if ended := await self._spent(turn):
                     return ended
-                snapshot = self.sees(self._workshop.registry.snapshot(), turn.made)
+                snapshot = self.sees(self._functions.registry.snapshot(), turn.made)
                 reply = await self._ask(turn, snapshot, policy.excluded)
                 if turn.own_name is not None:
                     reply = replace(reply, text=turn.own_name.of(reply.text))
-                by_function = turn.style.by_function(self.asker.mode)
+                by_function = turn.style.by_function(self.model_session.mode)
                 policy = policy.speaking(by_function=by_function)
                 done = await self._act(turn, reply, snapshot)
                 # After a call, only a turn that a function may end has to know what arrived since the last append.
@@ -124,14 +124,14 @@ class AgentLoop:
 
     async def _expect(self, turn: Turn) -> None:
         """Show the model what the client has, and of the workspace what the last message probably needs."""
-        self.asker.lend(turn.client)
-        shown, snapshot = self.asker.shown, self.sees(self._workshop.registry.snapshot(), turn.made)
+        self.model_session.lend(turn.client)
+        shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
         await self._mask(turn, snapshot)
-        self.asker.choose(snapshot)
+        self.model_session.choose(snapshot)
         if not shown.is_crowded:
             return
         hidden = snapshot.hidden | shown.masked
-        names = await self._workshop.likely(turn.history.last_request(), EXPECTED, hidden)
+        names = await self._functions.likely(turn.history.last_request(), EXPECTED, hidden)
         shown.expect(names)
         if new := shown.beyond_index(names[:_MOST_TOLD]):
             await turn.append([notice(f"You also have: {'; '.join(map(line_of, new))}.")])
@@ -141,11 +141,11 @@ class AgentLoop:
 
         What is needed is asked of all of them, so that it does not depend on what is masked.
         """
-        if not (share := self.asker.mask_share) or turn.step > 1:
+        if not (share := self.model_session.mask_share) or turn.step > 1:
             return
-        grown = await self._workshop.grown(snapshot)
-        masked = self.asker.shown.mask(grown - self.asker.own_names, share, self._chance)
-        needed = await self._workshop.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
+        grown = await self._functions.grown(snapshot)
+        masked = self.model_session.shown.mask(grown - self.model_session.own_names, share, self._chance)
+        needed = await self._functions.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
         rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
         if rows:
             await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows))])
@@ -155,7 +155,7 @@ class AgentLoop:
         else. Return whether there was a message.
         """
         if turn.step > 1:
-            self.asker.look()
+            self.model_session.look()
         waiting = await self._waiting(turn) if turn.waits else []
         entries = [turn.taken_up(event) for event in waiting]
         turn.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)
@@ -164,9 +164,9 @@ class AgentLoop:
         changes, self._changes[:] = list(self._changes), []
         for change in changes:
             turn.emit(_of_turn(change, turn))
-        seen = self.sees(self._workshop.registry.snapshot(), turn.made)
-        hidden = seen.hidden | self.asker.shown.masked
-        if changes and (told := self._workshop.tell_changes(changes, hidden, self.asker.offered(seen))):
+        seen = self.sees(self._functions.registry.snapshot(), turn.made)
+        hidden = seen.hidden | self.model_session.shown.masked
+        if changes and (told := self._functions.tell_changes(changes, hidden, self.model_session.offered(seen))):
             entries.append(notice(told))
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
@@ -203,11 +203,11 @@ class AgentLoop:
         Raises:
             ModelError: something is still missing then.
         """
-        reply, style, fault = await self.asker.ask(turn, snapshot, excluded), turn.style, ""
+        reply, style, fault = await self.model_session.ask(turn, snapshot, excluded), turn.style, ""
         for attempt in range(style.attempts + 1) if turn.verify and turn.step == 1 else ():
             before, fault = fault, ""
-            if style.by_function(self.asker.mode) and not turn.client.split(reply.calls, 1).handed:
-                names = {function.name for function in self.asker.functions()} | self.asker.shown.told
+            if style.by_function(self.model_session.mode) and not turn.client.split(reply.calls, 1).handed:
+                names = {function.name for function in self.model_session.functions()} | self.model_session.shown.told
                 fault = style.first_fault(reply, names)
             if not fault:
                 return reply
@@ -216,7 +216,7 @@ class AgentLoop:
             if fault != before:
                 advice = "" if attempt else f" {FIRST}"
                 await turn.append([notice(f"Your first reply was not taken: {fault}.{advice}")])
-            reply = await self.asker.ask(turn, snapshot, excluded)
+            reply = await self.model_session.ask(turn, snapshot, excluded)
         return reply
 
     async def _act(self, turn: Turn, reply: Reply, snapshot: Snapshot) -> Sequence[Done]:
@@ -230,7 +230,7 @@ class AgentLoop:
             message = Assistant(reply.text, reply.calls, reply.thought, reply.reasoning if reply.calls else ())
             spending = turn.account.writes() if turn.account else []
             starting = self._dispatcher.started_at_once(split.ours, snapshot) if split.ours else []
-            shown, texts = self.asker.request_record(snapshot)
+            shown, texts = self.model_session.request_record(snapshot)
             await turn.append([*shown, assistant(message), *starting, *split.refused], writes=[*texts, *spending])
         if reply.note:
             turn.warn(reply.note)
@@ -239,7 +239,7 @@ class AgentLoop:
         done = await self._dispatcher.run(split.ours, snapshot, turn)
         await self._tell_quarantined(done, turn)
         for call in done:
-            self.asker.shown.use(call.call.name)
+            self.model_session.shown.use(call.call.name)
         if turn.interruption.requested:
             raise Interrupted
         await self._hand_over(split.handed, turn)
@@ -261,7 +261,7 @@ class AgentLoop:
     async def _tell_quarantined(self, done: Sequence[Done], turn: Turn) -> None:
         """Hide functions that kept failing from the model: notify the user at once, and tell the model why."""
         failed = {call.call.name for call in done if call.outcome in FAILURES}
-        for news in await self._workshop.quarantine.entered(failed, (turn.agent,)) if failed else ():
+        for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
             turn.emit(replace(news, turn=turn.id, step=turn.step))
             await turn.append([notice(quarantine.told(news))])
 

@@ -75,7 +75,7 @@ class ModelSession:
         settings: Settings,
         open_model: OpenModel,
         remembered: Remembered | None = None,
-        style: MessageProtocol = DIRECT,
+        protocol: MessageProtocol = DIRECT,
         *,
         compaction: str = "",
         own_set: OwnSet | None = None,
@@ -84,14 +84,16 @@ class ModelSession:
         offers: Offers | None = None,
         release: ReleaseModel | None = None,
     ) -> None:
-        """Create the asker; `compaction` overrides the settings for how this agent's past is summarized, and `release`
-        takes the agent's models at the end, in place of closing them.
+        """Create the session.
+
+        `compaction` overrides the settings for how this agent's past is summarized; `release` takes the agent's models
+        at the end, in place of closing them.
         """
         self._models = AgentModels(open_model, release, lambda: colleagues.profile.model if colleagues else "")
-        self._functions = StepFunctions(shown, self._models, style, settings, own_set, colleagues, offers)
+        self._functions = StepFunctions(shown, self._models, protocol, settings, own_set, colleagues, offers)
         self.shown = shown
         self.meter = TokenMeter(settings.models)
-        self.style = style
+        self.style = protocol
         self._facts = FactKeeper(keep)
         self._colleagues = colleagues
         self._settings = settings

@@ -171,7 +171,7 @@ class InnerRecord(CallRecord):
         detail: dict[str, Any],
         writes: Sequence[Write],
         entries: Sequence[Entry] = (),
-        did: Receipt | None = None,
+        turn_receipt: Receipt | None = None,
     ) -> str:
         """Store the answer together with the writes that belong to it, and with what the call did."""
         if word != "returned":
@@ -179,7 +179,7 @@ class InnerRecord(CallRecord):
         else:
             self.answer = {"value": await aside(len(text), read, detail["value"]) if "value" in detail else text}
         done = Receipt()
-        for receipt in filter(None, (self.did, did)):
+        for receipt in filter(None, (self.did, turn_receipt)):
             done.add(receipt)
         where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self.number, "name": self.call.name}
         what = {"outcome": word, "text": beginning(text, _TEXT) if "value" in detail else text, "detail": detail}
@@ -206,9 +206,9 @@ class InnerRecord(CallRecord):
 class Programs:
     """Runs the programs of one agent."""
 
-    def __init__(self, cage: SandboxClient, workshop: FunctionService, clock: Clock) -> None:
-        self._cage = cage
-        self._workshop = workshop
+    def __init__(self, sandbox: SandboxClient, functions: FunctionService, clock: Clock) -> None:
+        self._sandbox = sandbox
+        self._functions = functions
         self._clock = clock
         self._again: dict[str, str] = {}  # the calls that go on with a program that was cut off, and its key
         self.dispatcher: Dispatcher | None = None
@@ -238,18 +238,18 @@ class Programs:
             return await record.close(Refused("syntax"), _not_run([program]))
         functions, withheld = self._named(program, snapshot, kept)
         known = self._dispatcher.names(snapshot)
-        packages = self._cage.settings.packages
+        packages = self._sandbox.settings.packages
         if found := problems(program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begun(record, snapshot, functions, program)
         requests = ProgramRequests(functions, lambda name, rows: _whole(self.answers(run, name, rows), run.turn))
-        job = _job(self._cage, plan.code, requests, run.key, run.began, kept)
+        job = _job(self._sandbox, plan.code, requests, run.key, run.began, kept)
         outcome: CallOutcome
         try:
             async with record.turn.interruption:
                 if refusal := await self._approve(run, program):
                     return await record.close(Refused(refusal), refusal)
-                outcome = _sound(await self._cage.run(replace(job, on_output=record.tell_printed)))
+                outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
             outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # then it goes on elsewhere
         return await self._close(run, outcome, kept)
@@ -293,7 +293,7 @@ class Programs:
 
     async def _approve(self, run: ProgramRun, program: ProgramText) -> str:
         """Ask once for all that the functions of a program lack, and return why it may not run; empty if it may."""
-        granting = self._workshop.granting.during(ProgramApprovals.of(run))
+        granting = self._functions.granting.during(ProgramApprovals.of(run))
         lacking: dict[tuple[str, str], Grants] = {}
         says: list[str] = []
         calls = 0
@@ -338,7 +338,7 @@ class Programs:
 
     async def _only_computes(self, run: ProgramRun, name: str) -> bool:
         """Return whether calls of a function change nothing and reach nothing: it needs no grant, and has none."""
-        callee, granting = self._dispatcher.find(name, run.snapshot), self._workshop.granting
+        callee, granting = self._dispatcher.find(name, run.snapshot), self._functions.granting
         if not isinstance(callee, WorkspaceFunction) or name in await granting.guarded(callee.snapshot):
             return False
         return not await granting.needs(callee.function, callee.snapshot)
@@ -425,8 +425,8 @@ class ProgramRequests:
 
 
 async def run_apart(
-    cage: SandboxClient,
-    workshop: FunctionService,
+    sandbox: SandboxClient,
+    service: FunctionService,
     code: str,
     call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]],
 ) -> tuple[str, bool]:
@@ -435,11 +435,11 @@ async def run_apart(
     It has the workspace's functions, to which `call` returns the answers: `value` or `failed`. It is not asked for as a
     whole, keeps nothing, and is not run again.
     """
-    program, snapshot = ProgramText.of(code), workshop.registry.snapshot()
+    program, snapshot = ProgramText.of(code), service.registry.snapshot()
     if not isinstance(program, ProgramText):
         return _not_run([program]), False
     functions = {name: snapshot.functions[name] for name in program.free if name in snapshot.functions}
-    if found := problems(program, functions, snapshot.functions, (), cage.settings.packages, ()):
+    if found := problems(program, functions, snapshot.functions, (), sandbox.settings.packages, ()):
         return _not_run(found), False
     told: list[str] = []
 
@@ -454,7 +454,9 @@ async def run_apart(
         return [await answer(name, row) for row in rows]
 
     key = secrets.token_hex(16)
-    outcome = _sound(await cage.run(_job(cage, code, ProgramRequests(functions, answers_of), key, time.time(), {})))
+    outcome = _sound(
+        await sandbox.run(_job(sandbox, code, ProgramRequests(functions, answers_of), key, time.time(), {}))
+    )
     if isinstance(outcome, Returned):
         return await aside(1, _value_text, outcome), True
     text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
@@ -462,11 +464,11 @@ async def run_apart(
 
 
 def _job(
-    cage: SandboxClient, code: str, requests: ProgramRequests, key: str, began: float, kept: Mapping[str, str]
+    sandbox: SandboxClient, code: str, requests: ProgramRequests, key: str, began: float, kept: Mapping[str, str]
 ) -> Job[ProgramJob]:
     """Return the job of a program, whose randomness is that of its key."""
     parameters = {name: [*function.parameters.get("properties", {})] for name, function in requests.functions.items()}
-    limits = replace(cage.limits, result=cage.limits.result + _ROOM)
+    limits = replace(sandbox.limits, result=sandbox.limits.result + _ROOM)
     work = ProgramJob(code, parameters, kept, began)
     around = CallHooks(int(key[:12], 16))
     return Job({"program": _MODULE}, "program", work, limits, handler=requests, around=around)
@@ -497,13 +499,13 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _value_text(outcome: Returned) -> str:
+def _value_text(returned: Returned) -> str:
     """Return what a program that came to its end says."""
-    value = outcome.value["value"]
-    if not outcome.value["is_shown"]:
-        return answers.answer(replace(outcome, value=value), MOST_CHARS)
+    value = returned.value["value"]
+    if not returned.value["is_shown"]:
+        return answers.answer(replace(returned, value=value), MOST_CHARS)
     text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
-    return answers.with_output(text, outcome.output)
+    return answers.with_output(text, returned.output)
 
 
 async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict[str, Any]]:

@@ -103,6 +103,6 @@ class ResultPolicy(DirectReplyPolicy):
         return DirectReplyPolicy.after(self, step)
 
 
-def policy_for(request: RequestedResult, turn: Turn, max_steps: int) -> ResultPolicy:
+def policy_for(requested: RequestedResult, turn: Turn, max_steps: int) -> ResultPolicy:
     """Return the policy of a turn that ends with this result."""
-    return ResultPolicy(turn, max_steps, request=request)
+    return ResultPolicy(turn, max_steps, request=requested)

@@ -117,13 +117,13 @@ class AgentSession:
         self,
         agent: str,
         store: Store,
-        style: MessageProtocol = DIRECT,
+        protocol: MessageProtocol = DIRECT,
         heartbeat: HeartbeatSettings | None = None,
         clock: Clock | None = None,
         *,
         verify: bool = True,
     ) -> None:
-        self.style = style
+        self.style = protocol
         self.clock = clock or Clock()
         self.verify = verify
         self.own_set = OwnSet(agent, store)
@@ -134,14 +134,14 @@ class AgentSession:
         self._woken = self.clock.now()
         self._paused_until = 0.0
 
-    async def opening(self, event: Inbound, *, is_first: bool) -> list[Entry]:
+    async def opening(self, inbound: Inbound, *, is_first: bool) -> list[Entry]:
         """Return the first entries of a turn: the boot of a new agent, the login of a new session, and the event."""
-        began = entry_of(event, self.style, self.clock.now())
+        began = entry_of(inbound, self.style, self.clock.now())
         if not self.style.packs or (self._is_here and not is_first):
             return [began]
         self._is_here = True
         login_entry = login(await self._last_said(), self.style, self.clock.now())
-        if event.kind == "login":
+        if inbound.kind == "login":
             return [login_entry]
         # The login first: there are endpoints that want a user's message before an assistant's.
         return [login_entry, *(_boot(self.clock.new_id()) if is_first else ()), began]
@@ -361,8 +361,8 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     return [again], []
 
 
-def _was_run(result: Entry) -> bool:
-    return result.payload["outcome"] not in _CLOSED and not _is_boot(result.payload["call_id"])
+def _was_run(entry: Entry) -> bool:
+    return entry.payload["outcome"] not in _CLOSED and not _is_boot(entry.payload["call_id"])
 
 
 def _owed(claimed: Claimed, answer: AnswerAsk) -> list[Write]:

@@ -28,7 +28,7 @@ class StepFunctions:
         self,
         shown: Shown,
         models: AgentModels,
-        style: MessageProtocol,
+        protocol: MessageProtocol,
         settings: Settings,
         own_set: OwnSet | None = None,
         colleagues: Colleagues | None = None,
@@ -36,7 +36,7 @@ class StepFunctions:
     ) -> None:
         self.shown = shown
         self._models = models
-        self._style = style
+        self._protocol = protocol
         self._settings = settings
         self._own_set = own_set
         self._colleagues = colleagues
@@ -68,7 +68,7 @@ class StepFunctions:
 
     def schema_of(self, function: Function) -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as the agent's style offers it to the model."""
-        return self._style.offered(function.parameters, self._mode)
+        return self._protocol.offered(function.parameters, self._mode)
 
     def all(self) -> tuple[FunctionShown, ...]:
         """Return the functions as the agent's style currently shows them, with those of a client."""
@@ -96,8 +96,8 @@ class StepFunctions:
             return self._settings.instructions
         # A model that writes under a schema is a small one: it gets fewer instructions, and is shown the rest.
         if mode == "constrained":
-            return self._style.brief or FOR_SMALL_MODELS
-        return self._style.instructions or INSTRUCTIONS
+            return self._protocol.brief or FOR_SMALL_MODELS
+        return self._protocol.instructions or INSTRUCTIONS
 
     def index(self, mode: Mode, *, is_kept: bool) -> str:
         """Return the index of what can be called beside the tools; none where the model is shown all as tools."""
@@ -117,11 +117,11 @@ class StepFunctions:
     def _own(self) -> tuple[FunctionShown, ...]:
         mode = self._mode
         if mode == "native" and self.shown.has_index:
-            return self._style.shown(self.shown.tools, mode)
+            return self._protocol.shown(self.shown.tools, mode)
         if self._models.usual is None:
-            return self._style.shown(self.shown.line, mode)
+            return self._protocol.shown(self.shown.line, mode)
         room = self._whole_room() - size_of(self._lent)
-        line = self._style.shown(self.shown.line, mode)
+        line = self._protocol.shown(self.shown.line, mode)
         shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
         if self._sized[0] is not shown:
             self._sized = shown, size_of(shown)

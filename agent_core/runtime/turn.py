@@ -189,14 +189,14 @@ class Turn:
                 left |= places
         return taken
 
-    def _takes(self, event: Inbound) -> bool:
-        if ClientFunctions.of(event).is_client:
+    def _takes(self, inbound: Inbound) -> bool:
+        if ClientFunctions.of(inbound).is_client:
             return False  # it waits for the end of a turn of its own
-        if event.kind in BETWEEN:
-            among = self.company is not None and event.payload.get("from") in self.company.names
-            in_thread = event.kind in ("note", "stop") and event.payload.get("thread") == self.thread
-            return in_thread or (among and event.kind in ("note", "handoff"))
-        return event.kind != "message" or self.is_users
+        if inbound.kind in BETWEEN:
+            among = self.company is not None and inbound.payload.get("from") in self.company.names
+            in_thread = inbound.kind in ("note", "stop") and inbound.payload.get("thread") == self.thread
+            return in_thread or (among and inbound.kind in ("note", "handoff"))
+        return inbound.kind != "message" or self.is_users
 
     @property
     def approvals(self) -> Approvals:
@@ -250,9 +250,9 @@ class Turn:
         packed = self.style.event(kind, {"message": entry.payload["text"]}, self.clock.now())
         return replace(entry, payload={**entry.payload, "packed": packed})
 
-    def taken_up(self, event: Inbound) -> Entry:
+    def taken_up(self, inbound: Inbound) -> Entry:
         """Return the entry of an event that was taken from the inbox."""
-        return entry_of(event, self.style, self.clock.now())
+        return entry_of(inbound, self.style, self.clock.now())
 
     def warn(self, message: str, fix: str = "") -> None:
         """Show the user a warning, and what to do about it. The turn goes on."""
@@ -376,42 +376,42 @@ def notice(text: str) -> Entry:
     return Entry("notice", {"text": text})
 
 
-def heartbeat(reason: str, style: MessageProtocol, now: float) -> Entry:
+def heartbeat(reason: str, protocol: MessageProtocol, now: float) -> Entry:
     """Return the entry of a heartbeat, which says that the agent is awake, and why."""
-    packed = style.event("heartbeat", {"reason": reason}, now)
+    packed = protocol.event("heartbeat", {"reason": reason}, now)
     return Entry("notice", {"text": f"Heartbeat: {reason}", "packed": packed})
 
 
-def login(last: float | None, style: MessageProtocol, now: float) -> Entry:
+def login(last: float | None, protocol: MessageProtocol, now: float) -> Entry:
     """Return the entry that says that the user is there, and when they were there last."""
     before = "never: this is the first time" if last is None else moment(last)
     text = f"The user is here. The last time was: {before}."
-    return Entry("notice", {"text": text, "packed": style.event("login", {"last_login": before}, now)})
+    return Entry("notice", {"text": text, "packed": protocol.event("login", {"last_login": before}, now)})
 
 
-def entry_of(event: Inbound, style: MessageProtocol, now: float) -> Entry:
+def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
     """Return the entry of an inbox event: a message, heartbeat, login or system alert."""
-    if (entry := identity.entry_of(event)) is not None:
+    if (entry := identity.entry_of(inbound)) is not None:
         return entry
-    text = str(event.payload.get("text", ""))
-    match event.kind:
+    text = str(inbound.payload.get("text", ""))
+    match inbound.kind:
         case "message":
             return user(text)
         case kind if kind == HEARD:
-            return user(text, str(event.payload.get("speaker", "")))
+            return user(text, str(inbound.payload.get("speaker", "")))
         case "heartbeat":
-            return heartbeat(str(event.payload.get("reason", "time has passed.")), style, now)
+            return heartbeat(str(inbound.payload.get("reason", "time has passed.")), protocol, now)
         case "login":
-            return login(event.payload.get("last"), style, now)
+            return login(inbound.payload.get("last"), protocol, now)
         case _:
             return notice(text)
 
 
-def said_by(event: Inbound) -> str:
+def said_by(inbound: Inbound) -> str:
     """Return the text of an event: the user's message, that of another agent, or why it came."""
-    if (entry := identity.entry_of(event)) is not None:
+    if (entry := identity.entry_of(inbound)) is not None:
         return str(entry.payload["text"])
-    return str(event.payload.get("text") or event.payload.get("reason") or "")
+    return str(inbound.payload.get("text") or inbound.payload.get("reason") or "")
 
 
 def recorded_request(
@@ -440,11 +440,12 @@ def recorded_request(
     return [Entry("request", request)], [SaveText(text) for text in texts]
 
 
-def assistant(message: Assistant) -> Entry:
+def assistant(assistant_reply: Assistant) -> Entry:
     """Return the entry of a model's reply."""
-    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
-    payload = {"text": message.text, "thought": message.thought, "calls": calls}
-    return Entry("assistant", payload | ({"reasoning": [*message.reasoning]} if message.reasoning else {}))
+    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in assistant_reply.calls]
+    payload = {"text": assistant_reply.text, "thought": assistant_reply.thought, "calls": calls}
+    reasoning = [*assistant_reply.reasoning]
+    return Entry("assistant", payload | ({"reasoning": reasoning} if reasoning else {}))
 
 
 def cut_off(text: str) -> Entry:

@@ -189,9 +189,9 @@ class DirectReplyPolicy:
             return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
 
-    def _is_again(self, refused: Done) -> bool:
+    def _is_again(self, done: Done) -> bool:
         """Check whether the same was refused before: just now, or earlier in the turn in the same words."""
-        return self._runs[_sameness(refused)] > 1 or self._times[_identity(refused)] > 1
+        return self._runs[_sameness(done)] > 1 or self._times[_identity(done)] > 1
 
     def _after_refusals(self, same: _Same) -> GoOn | Ended:
         name, times = same[0], self._times[same]

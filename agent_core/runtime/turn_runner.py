@@ -37,7 +37,7 @@ class TurnLoop(Protocol):
     """A loop that runs the turns of an agent: the steps of a model, or the members of a group."""
 
     @property
-    def asker(self) -> ModelSession:
+    def model_session(self) -> ModelSession:
         """The model of the agent."""
 
     @property
@@ -74,10 +74,12 @@ def _unheard(_: events.Event) -> None:
     """Take an event of a turn that nobody watches."""
 
 
-def _is_of_user(event: Inbound) -> bool:
+def _is_of_user(inbound: Inbound) -> bool:
     """Return whether an event goes on with a turn that the user began: an answer to it, or what it was cut off in."""
-    payload = event.payload
-    return not payload.get("owes") and (event.kind == "answer" or (event.kind == "again" and not payload.get("from")))
+    payload = inbound.payload
+    return not payload.get("owes") and (
+        inbound.kind == "answer" or (inbound.kind == "again" and not payload.get("from"))
+    )
 
 
 @dataclass(slots=True)
@@ -138,15 +140,15 @@ class TurnRunner:
                 self.turn = None
                 await self.store.finish(turn.id, turn.attempt)
 
-    async def begin(self, turn: Turn, event: Inbound) -> None:
+    async def begin(self, turn: Turn, inbound: Inbound) -> None:
         """Store the first entries of a turn, and notify its listeners."""
-        opening = await self.session.opening(event, is_first=not any(self.history))
-        before = str(event.payload.get(AFTER) or "")
+        opening = await self.session.opening(inbound, is_first=not any(self.history))
+        before = str(inbound.payload.get(AFTER) or "")
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
-        await turn.append([*beginning(event, self.history.open_calls(), opening), *done])
-        said = said_by(event)
-        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=event.kind, trace=turn.trace))
+        await turn.append([*beginning(inbound, self.history.open_calls(), opening), *done])
+        said = said_by(inbound)
+        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=inbound.kind, trace=turn.trace))
         for problem in self.colleagues.news():
             turn.warn(problem)
 
@@ -215,8 +217,8 @@ class TurnRunner:
             claimed = await self.store.next(self.name, self.owner, skip=skip)
         return claimed
 
-    async def _run_claimed(self, turn: Turn, event: Inbound) -> None:
-        await self.begin(turn, event)
+    async def _run_claimed(self, turn: Turn, inbound: Inbound) -> None:
+        await self.begin(turn, inbound)
         self.turn = turn
         if self.ends_at_once:
             turn.interruption.request()

@@ -99,7 +99,7 @@ _VECTORS: Final = (
 
 
 async def copy_store(
-    source: Store, target: Store, *, resume: bool = False, hear: Callable[[str], None] = lambda _: None
+    source_store: Store, target_store: Store, *, resume: bool = False, hear: Callable[[str], None] = lambda _: None
 ) -> dict[str, int]:
     """Copy all of a store into an empty one, compare them, and return how many rows each table has.
 
@@ -108,8 +108,8 @@ async def copy_store(
     Raises:
         StorageError: the target is not empty, or the two are not the same afterwards.
     """
-    here, there = _tables_of(source), _tables_of(target)
-    if not resume and any((await row_counts(target)).values()):
+    here, there = _tables_of(source_store), _tables_of(target_store)
+    if not resume and any((await row_counts(target_store)).values()):
         raise StorageError("The target is not empty.", fix="Name an empty one, or go on with a copy: --resume")
     for table in _TABLES:
         hear(table.name)
@@ -134,13 +134,13 @@ def _tables_of(store: Store) -> Tables:
     return store
 
 
-async def _copy_table(here: Tables, there: Tables, table: _Table) -> None:
-    last = await there._read(lambda session: _last(session, table))
-    while rows := await here._read(lambda session: _batch(session, table, last)):  # noqa: B023 awaited at once
-        await there._write(lambda session: _insert(session, table, rows))
+async def _copy_table(tables: Tables, other_tables: Tables, table: _Table) -> None:
+    last = await other_tables._read(lambda session: _last(session, table))
+    while rows := await tables._read(lambda session: _batch(session, table, last)):  # noqa: B023 awaited at once
+        await other_tables._write(lambda session: _insert(session, table, rows))
         last = rows[-1][: len(table.key)]
     if table.is_numbered:
-        await there._write(lambda session: session.number_on(table.name, table.key[0]))
+        await other_tables._write(lambda session: session.number_on(table.name, table.key[0]))
 
 
 def _last(session: SqlSession, table: _Table) -> Row | None:
@@ -163,25 +163,25 @@ def _insert(session: SqlSession, table: _Table, rows: Sequence[Row]) -> None:
     )
 
 
-async def _take_events(here: Tables, there: Tables) -> None:
-    taken = await here._read(lambda session: session.all(_TAKEN))
+async def _take_events(tables: Tables, other_tables: Tables) -> None:
+    taken = await tables._read(lambda session: session.all(_TAKEN))
     for start in range(0, len(taken), BATCH):
         part = taken[start : start + BATCH]
-        await there._write(lambda session: session.many("update event set turn = ? where seq = ?", part))  # noqa: B023 awaited at once
+        await other_tables._write(lambda session: session.many("update event set turn = ? where seq = ?", part))  # noqa: B023 awaited at once
 
 
-async def _copy_vectors(here: Tables, there: Tables) -> None:
-    for lane in await here._read(lambda session: session.all(_LANES)):
+async def _copy_vectors(tables: Tables, other_tables: Tables) -> None:
+    for lane in await tables._read(lambda session: session.all(_LANES)):
         last = 0
-        while rows := await here._read(lambda session: session.all(_VECTORS, *lane, last, BATCH)):  # noqa: B023 awaited at once
-            await there._write(lambda session: session.vectors.save(session, Key(*lane), rows))  # noqa: B023 as above
+        while rows := await tables._read(lambda session: session.all(_VECTORS, *lane, last, BATCH)):  # noqa: B023 awaited at once
+            await other_tables._write(lambda session: session.vectors.save(session, Key(*lane), rows))  # noqa: B023 as above
             last = rows[-1][0]
 
 
-async def _compared(here: Tables, there: Tables) -> dict[str, int]:
+async def _compared(tables: Tables, other_tables: Tables) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for name, sums in (await here._read(_sums)).items():
-        other = await there._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
+    for name, sums in (await tables._read(_sums)).items():
+        other = await other_tables._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
         if sums != other:
             message = f"`{name}` differs: {sums[0]} rows there, {other[0]} rows here."
             raise StorageError(message, fix="Empty the target and copy again, with no program at work in the source.")

@@ -113,7 +113,7 @@ class WorkspaceDeps:
     settings: Settings
     store: Store
     workshop: FunctionService
-    cage: SandboxClient
+    sandbox: SandboxClient
     clock: Clock
     embedder: Embedder | None
     open_model: OpenModel
@@ -188,13 +188,13 @@ class _AgentParts:
         """Return the foreign functions that the agent may call."""
         return ForeignSelection(self.deps.foreign, lambda: self.colleagues.profile.functions)
 
-    def dispatcher(self, host: Mapping[str, HostFunction], asker: ModelSession, programs: Programs) -> Dispatcher:
+    def dispatcher(self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs) -> Dispatcher:
         """Return what runs the calls of a turn, those of `programs` too."""
         deps, turn = self.deps, self.deps.settings.turn
         sources = (
-            HostFunctions(host, deps.workshop, asker.withheld, programs),
+            HostFunctions(host, deps.workshop, model.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(memory_of, deps)).run),
-            WorkspaceFunctions(deps.cage, deps.workshop, turn.parallel, self.memory.blocks, self.name),
+            WorkspaceFunctions(deps.sandbox, deps.workshop, turn.parallel, self.memory.blocks, self.name),
             ForeignFunctions(self.foreign()),
         )
         current = deps.workshop.registry.snapshot
@@ -204,14 +204,14 @@ class _AgentParts:
     async def loop(self) -> TurnLoop:
         """Return what runs the turns."""
         host, workshop = self.host(), self.deps.workshop
-        asker = self.model_session(host)
+        model_session = self.model_session(host)
         if self.in_group:
-            return await _group_loop(self.deps, self.name, asker)
+            return await _group_loop(self.deps, self.name, model_session)
         sees = FunctionSight(lambda: self.colleagues.profile.functions, lambda: self.session.own_set.names).of
         most_steps = self.deps.settings.turn.max_steps
-        programs = Programs(self.deps.cage, workshop, self.deps.clock)
-        dispatcher = self.dispatcher(host, asker, programs)
-        return AgentLoop(asker, dispatcher, workshop, most_steps, self.memory, sees=sees, programs=programs)
+        programs = Programs(self.deps.sandbox, workshop, self.deps.clock)
+        dispatcher = self.dispatcher(host, model_session, programs)
+        return AgentLoop(model_session, dispatcher, workshop, most_steps, self.memory, sees=sees, programs=programs)
 
 
 async def build_agent(
@@ -246,7 +246,7 @@ async def build_agent(
         deps.workshop,
         await parts.loop(),
         deps.store.owner,
-        talk=session,
+        session=session,
         memory=remembered,
         save=deps.save,
         colleagues=colleagues,
@@ -256,10 +256,10 @@ async def build_agent(
     return agent
 
 
-async def _group_loop(deps: WorkspaceDeps, name: str, asker: ModelSession) -> GroupLoop:
+async def _group_loop(deps: WorkspaceDeps, name: str, model: ModelSession) -> GroupLoop:
     """Return the loop of a group, after checking its file."""
     await _group(deps, name)
-    return GroupLoop(asker, deps.store, deps.workshop, partial(_group, deps, name), deps.open_agent)
+    return GroupLoop(model, deps.store, deps.workshop, partial(_group, deps, name), deps.open_agent)
 
 
 async def _group(deps: WorkspaceDeps, name: str) -> GroupPlan:
@@ -314,14 +314,14 @@ def memory_of(deps: WorkspaceDeps, name: str) -> AgentMemory:
     return _memory(deps, name, named("chat")())
 
 
-def _memory(deps: WorkspaceDeps, name: str, first: Memory) -> AgentMemory:
+def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory) -> AgentMemory:
     store, clock = deps.store, deps.clock
     gap = deps.settings.memory.session_gap_minutes
     archival = Archival(store, name, deps.embedder, clock)
     return AgentMemory(
         name,
         store,
-        Blocks(store, name, first, clock, deps.embedder),
+        Blocks(store, name, first_memory, clock, deps.embedder),
         Sections(store, name, clock),
         Recall(store, name, deps.embedder, clock, gap_minutes=gap),
         archival,

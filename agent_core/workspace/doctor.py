@@ -28,7 +28,7 @@ Choose: TypeAlias = Callable[[ModelSettings], Awaitable[DiscoveredModel]]
 
 async def examine(
     settings: Settings,
-    cage: SandboxClient,
+    client: SandboxClient,
     store: Store,
     choose: Choose,
     functions: Iterable[Function],
@@ -37,7 +37,7 @@ async def examine(
 
     `ok` says that functions can be grown here: sandbox and storage are whole.
     """
-    sandbox = _sandbox(await cage.ready())
+    sandbox = _sandbox(await client.ready())
     damage = await store.check()
     return {
         "version": __version__,

@@ -59,7 +59,7 @@ def function_service(
     root: Path,
     settings: Settings,
     store: Store,
-    cage: SandboxClient,
+    sandbox: SandboxClient,
     queue: ApprovalQueue,
     models: ModelOpener | None = None,
     on_status: Callable[[str], None] | None = None,
@@ -68,20 +68,20 @@ def function_service(
     reserved = host_functions.reserved()
     registry = Registry(Snapshot.empty(reserved))
     rules = _rules(settings, reserved)
-    joined = JoinedFunctions(registry.snapshot, lambda: cage.foreign)
+    joined = JoinedFunctions(registry.snapshot, lambda: sandbox.foreign)
     finder = FunctionSearch(models.function_embedder if models else None, store, joined.snapshot)
     return FunctionService(
         root,
         store,
         registry,
-        Gate(cage, limits=cage.limits, rules=rules, reader=models.reader if models else None, finder=finder),
-        cage,
+        Gate(sandbox, limits=sandbox.limits, rules=rules, reader=models.reader if models else None, search=finder),
+        sandbox,
         module_bytes=rules.module_bytes,
-        rules=settings.standing,
-        granting=_granting(root, settings, store, cage, queue, on_status),
+        standing=settings.standing,
+        grants=_granting(root, settings, store, sandbox, queue, on_status),
         starters=scaffold.functions,
         hosted=host_functions.parameters(),
-        finder=finder,
+        search=finder,
         maker=models.maker if models else None,
         mender=models.mender if models else None,
     )
@@ -91,17 +91,17 @@ def _granting(
     root: Path,
     settings: Settings,
     store: Store,
-    cage: SandboxClient,
+    sandbox: SandboxClient,
     queue: ApprovalQueue,
     on_status: Callable[[str], None] | None,
 ) -> GrantService:
     alone = partial(only_writer, prepare_state_dir(root))
-    listed, trials = settings.sandbox.packages, ImportTrials(cage, cage.limits)
+    listed, trials = settings.sandbox.packages, ImportTrials(sandbox, sandbox.limits)
     environment = Environment(root, alone, trials, listed, settings.grants.packages_mib, tell=on_status)
     packing = PackageGrants(environment, GrantStore(root, store, alone))
-    reach = AccessResolver(root, environment.folders, cage.secrets)
-    granting = GrantService(packing, reach, settings.grants, cage.limits, listed, queue)
-    granting.foreign = partial(_foreign_names, cage)
+    reach = AccessResolver(root, environment.folders, sandbox.secrets)
+    granting = GrantService(packing, reach, settings.grants, sandbox.limits, listed, queue)
+    granting.foreign = partial(_foreign_names, sandbox)
     return granting
 
 
@@ -116,8 +116,8 @@ def _rules(settings: Settings, reserved: frozenset[str]) -> Rules:
     )
 
 
-def _foreign_names(cage: SandboxClient) -> frozenset[str]:
-    return frozenset(cage.foreign.functions()) if cage.foreign else frozenset()
+def _foreign_names(sandbox: SandboxClient) -> frozenset[str]:
+    return frozenset(sandbox.foreign.functions()) if sandbox.foreign else frozenset()
 
 
 def _fixes_off(settings: Settings) -> frozenset[str]:

@@ -66,7 +66,7 @@ def file_problems(root: Path, agents: AgentFiles) -> list[Problem]:
     return [*agents.folder.first_problems, *groups.first_problems]
 
 
-def read_group(root: Path, folder: GroupFolder, name: str, around: GroupSurroundings) -> GroupPlan:
+def read_group(root: Path, folder: GroupFolder, name: str, surroundings: GroupSurroundings) -> GroupPlan:
     """Return the plan in a group's file; of one with a problem, what it held before, and the problem.
 
     Raises:
@@ -78,7 +78,7 @@ def read_group(root: Path, folder: GroupFolder, name: str, around: GroupSurround
     if file is None:
         message = problem.message if problem else f"There is no {path}."
         raise ConfigError(message, fix=(problem.fix if problem else "") or "")
-    check = _GroupCheck(path, root, around)
+    check = _GroupCheck(path, root, surroundings)
     check.members(name, file.members)
     for rule in (*file.rules, file.choose):
         check.rule(rule)
@@ -89,7 +89,7 @@ def read_group(root: Path, folder: GroupFolder, name: str, around: GroupSurround
         check.fail(f"`tail_chars` cannot be {file.tail_chars}", f"It is at most {_MOST_TAIL:,}.")
     return GroupPlan(
         name,
-        {member: one_line(around.agents[member], 300) for member in file.members},
+        {member: one_line(surroundings.agents[member], 300) for member in file.members},
         file.purpose,
         Policy(file.rules, file.choose, file.tail_chars),
         no_repeat=file.no_repeat,

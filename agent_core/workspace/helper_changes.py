@@ -77,9 +77,9 @@ class Proposal:
 class HelperChanges:
     """The verbs on helpers, each of them one call, for every interface."""
 
-    def __init__(self, library: HelperLibrary, workshop: FunctionService) -> None:
+    def __init__(self, library: HelperLibrary, functions: FunctionService) -> None:
         self._library = library
-        self._workshop = workshop
+        self._functions = functions
 
     async def check(self, name: str, text: str, proposal: Proposal | None = None) -> HelperVerdict:
         """Judge a helper without writing anything."""
@@ -177,9 +177,9 @@ class HelperChanges:
 
     async def _called(self, name: str, inputs: dict[str, Any]) -> CallReport:  # Any: JSON
         """Call a function with those of the inputs that it takes."""
-        function = self._workshop.registry.snapshot().functions[name]
+        function = self._functions.registry.snapshot().functions[name]
         taken: Mapping[str, Any] = {key: inputs[key] for key in function.parameters["properties"] if key in inputs}
-        report = await self._workshop.test(name, taken)
+        report = await self._functions.test(name, taken)
         assert report.outcome is not None, "one call was made"
         return report.outcome
 
@@ -193,7 +193,7 @@ class HelperChanges:
         diff = "\n".join(row.rstrip("\n") for row in diff_lines(before, after, (path, path)))
         why = proposal.reason or helper.purpose
         question = Question(helper.name, why=f"{_ASKS[deed]}: {why}", diff=diff, version=hash_of(text), moment="helper")
-        return await self._workshop.granting.during(author.approvals).agreed(question)
+        return await self._functions.granting.during(author.approvals).agreed(question)
 
 
 def _passes(problems: tuple[Problem, ...] | list[Problem]) -> bool:

@@ -35,34 +35,39 @@ class Surroundings:
     helpers: Mapping[str, Helper]
 
 
-def problems_around(helper: Helper, around: Surroundings) -> tuple[Problem, ...]:
+def problems_around(helper: Helper, surroundings: Surroundings) -> tuple[Problem, ...]:
     """Return the problems of a helper with what is around it: what it names and is not there, and names that clash."""
-    checks = (_clashes(helper, around), _unknown(helper, around), _depth(helper), _examples(helper, around))
+    checks = (
+        _clashes(helper, surroundings),
+        _unknown(helper, surroundings),
+        _depth(helper),
+        _examples(helper, surroundings),
+    )
     return tuple(islice(chain.from_iterable(checks), MOST_PROBLEMS))
 
 
-def _clashes(helper: Helper, around: Surroundings) -> Iterator[Problem]:
+def _clashes(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
     where, fix = Place(path_of(helper.name), 1), "give the helper another name: rename its file"
-    other = around.snapshot.functions.get(helper.name)
-    if helper.name in around.hosted or helper.name == GIVE or helper.name.lower() in RESERVED:
+    other = surroundings.snapshot.functions.get(helper.name)
+    if helper.name in surroundings.hosted or helper.name == GIVE or helper.name.lower() in RESERVED:
         yield Problem("reserved-name", f"`{helper.name}` is a name that the program itself uses", where, fix)
     elif other is not None:
         message = f"`{helper.name}` is already the function at {other.path}:{other.line}, which stays"
         yield Problem("name-clash", message, where, fix)
     else:
-        names = (*around.snapshot.functions, *around.hosted, *around.helpers)
+        names = (*surroundings.snapshot.functions, *surroundings.hosted, *surroundings.helpers)
         shape = look(helper.name)
         for name in sorted(name for name in names if name != helper.name and look(name) == shape):
             yield Problem("look-alike", f"`{helper.name}` looks like `{name}`, which is there", where, fix)
 
 
-def _unknown(helper: Helper, around: Surroundings) -> Iterator[Problem]:
-    functions, where = around.snapshot.functions, place_of(helper, "functions")
+def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
+    functions, where = surroundings.snapshot.functions, place_of(helper, "functions")
     for pattern in helper.functions:
         if any(fits((pattern,), function) for function in functions.values()):
             continue
         shown = one_line(pattern, 80)
-        if pattern in around.hosted:
+        if pattern in surroundings.hosted:
             message = f"`{shown}` is a function of the program, which no helper is given"
             yield Problem(
                 "meta-function", message, where, "`grows = true` lets it make functions; leave the others out"
@@ -70,9 +75,9 @@ def _unknown(helper: Helper, around: Surroundings) -> Iterator[Problem]:
         elif set(pattern) & set("*?["):
             yield Problem("no-function", f"`{shown}` fits no function", where, "make one, or leave it out", "warns")
         else:
-            names = nearest(pattern, [*functions, *around.helpers])
+            names = nearest(pattern, [*functions, *surroundings.helpers])
             fix = f"did you mean `{names[0]}`?" if names else "list_functions and `knapper functions list` name them"
-            fix = f"{fix} A helper belongs into `helpers`" if names and names[0] in around.helpers else fix
+            fix = f"{fix} A helper belongs into `helpers`" if names and names[0] in surroundings.helpers else fix
             yield Problem("unknown-function", f"there is no function `{shown}`", where, fix)
     where = place_of(helper, "helpers")
     for pattern in helper.helpers:
@@ -80,8 +85,8 @@ def _unknown(helper: Helper, around: Surroundings) -> Iterator[Problem]:
         if pattern == helper.name:
             fix = "leave it out: no helper calls itself"
             yield Problem("own-name", f"`{shown}` is the helper itself", where, fix)
-        elif not set(pattern) & set("*?[") and pattern not in around.helpers:
-            names = nearest(pattern, around.helpers)
+        elif not set(pattern) & set("*?[") and pattern not in surroundings.helpers:
+            names = nearest(pattern, surroundings.helpers)
             fix = f"did you mean `{names[0]}`?" if names else "`knapper helpers list` names them"
             yield Problem("unknown-helper", f"there is no helper `{shown}`", where, fix)
 
@@ -93,7 +98,7 @@ def _depth(helper: Helper) -> Iterator[Problem]:
         yield Problem("depth", message, place_of(helper, "helpers"), fix)
 
 
-def _examples(helper: Helper, around: Surroundings) -> Iterator[Problem]:
+def _examples(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
     where = place_of(helper, "examples")
     for example in helper.examples:
         for kind, value, parameters in (
@@ -105,29 +110,29 @@ def _examples(helper: Helper, around: Surroundings) -> Iterator[Problem]:
                 yield Problem(
                     "example", f"the {kind} of an example do not fit: {problems[0].message}", where, "fix them"
                 )
-        function = around.snapshot.functions.get(example.function)
+        function = surroundings.snapshot.functions.get(example.function)
         if function is None or not helper.may_call(function):
             message = f"an example names `{one_line(example.function, 80)}`, which is not one of its functions"
             yield Problem("example", message, where, "name the function that gives this result for these inputs")
 
 
-def near_copies(helper: Helper, around: Surroundings) -> Iterator[Problem]:
+def near_copies(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
     """Yield the problems of a helper that has nearly the purpose of another helper or of a function."""
     where, fix = place_of(helper, "purpose"), "call that one, or say in `purpose` what only this one does"
-    for other in around.helpers.values():
+    for other in surroundings.helpers.values():
         if other.name != helper.name and _likeness(helper.purpose, other.purpose) >= NEAR_PURPOSE:
             message = f"`{helper.name}` has nearly the purpose of the helper `{other.name}`: {other.purpose}"
             yield Problem("near-copy", one_line(message, 300), where, fix)
-    for function in around.snapshot.functions.values():
+    for function in surroundings.snapshot.functions.values():
         first = function.description.partition("\n\n")[0]
         if _likeness(helper.purpose, first) >= NEAR_PURPOSE and _takes(helper.function) == _takes(function):
             message = f"`{helper.name}` has the purpose and the inputs of the function `{function.name}`"
             yield Problem("near-copy", message, where, "call that function: it costs no model")
 
 
-def beyond(helper: Helper, rest: SpendingLimits) -> Iterator[Problem]:
+def beyond(helper: Helper, limits: SpendingLimits) -> Iterator[Problem]:
     """Yield the problems of a budget that is larger than what the one who proposes it has left itself."""
-    for name, most in rest.amounts().items():
+    for name, most in limits.amounts().items():
         wanted = getattr(helper.budget, name)
         if name not in ("hops", "messages") and wanted is not None and wanted > most:
             message = f"`{name}` of its budget is {wanted:g}, and you have {most:g} left yourself"

@@ -51,10 +51,10 @@ class HelperVersion:
 class HelperLibrary:
     """The helpers in force, the problems of rejected files, and the versions of all."""
 
-    def __init__(self, root: Path, store: Store, workshop: FunctionService, hosted: frozenset[str]) -> None:
+    def __init__(self, root: Path, store: Store, functions: FunctionService, hosted: frozenset[str]) -> None:
         self._root = root
         self._store = store
-        self._workshop = workshop
+        self._functions = functions
         self._hosted = hosted
         self._helpers: Mapping[str, Helper] = {}
         self._problems: dict[str, tuple[Problem, ...]] = {}
@@ -92,7 +92,7 @@ class HelperLibrary:
     def surroundings(self, without: str = "") -> Surroundings:
         """Return what a file is checked against."""
         others = {name: helper for name, helper in self._helpers.items() if name != without}
-        return Surroundings(self._workshop.registry.snapshot(), self._hosted, others)
+        return Surroundings(self._functions.registry.snapshot(), self._hosted, others)
 
     def helper(self, name: str) -> Helper:
         """Return the helper of this name.
@@ -123,7 +123,7 @@ class HelperLibrary:
         names = {Path(path).stem for path in await self._store.kept_modules(FOLDER)}
         with suppress(ConfigError):  # which is reported when the files are read
             names |= (await asyncio.to_thread(stamps_of, self._root / FOLDER)).keys()
-        self._workshop.registry.keep_for_helpers(frozenset(names))
+        self._functions.registry.keep_for_helpers(frozenset(names))
 
     async def load(self) -> None:
         """Read the files, unless they have been read: what needs helpers asks for them first."""
@@ -140,7 +140,7 @@ class HelperLibrary:
             await self._refresh(author, reason, is_told=is_told)
 
     async def _refresh(self, author: Author | None, reason: str, *, is_told: bool) -> None:
-        functions, is_first = self._workshop.registry.snapshot().functions, not self._is_read
+        functions, is_first = self._functions.registry.snapshot().functions, not self._is_read
         try:
             stamps = await asyncio.to_thread(stamps_of, self._root / FOLDER)
         except ConfigError as error:
@@ -159,23 +159,23 @@ class HelperLibrary:
             is_new = not await self._store.agent_names()  # nobody was here before who could have seen another state
             self.since = replace(change, loaded=()) if change and is_new else change
         elif is_told and change is not None:
-            self._workshop.tell(change)
+            self._functions.tell(change)
 
     async def _keep_all(self, error: ConfigError, *, is_told: bool) -> None:
         """Let all helpers stay in force, since nobody can see whether their files are there; say why, once."""
         is_first = not self._is_read
         if is_first:
             self._helpers = await self._left()
-            self._workshop.registry.keep_for_helpers(frozenset(self._helpers))
+            self._functions.registry.keep_for_helpers(frozenset(self._helpers))
         problem = Problem(error.code, error.message, Place(f"{FOLDER}/"), error.fix)
         is_news = problem not in self.problems
         self._problems = {**self._problems, "": (problem,)}
-        self._stamps, self._judged_with = {"": (0, 0, 0)}, self._workshop.registry.snapshot().functions
+        self._stamps, self._judged_with = {"": (0, 0, 0)}, self._functions.registry.snapshot().functions
         news = events.FunctionsChanged(turn="", rejected=(str(problem),))
         if is_first:
             self.since = news
         elif is_news and is_told:
-            self._workshop.tell(news)
+            self._functions.tell(news)
 
     async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
         readings: dict[str, Helper | tuple[Problem, ...]] = {}
@@ -187,7 +187,7 @@ class HelperLibrary:
             readings[name] = reading
         helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
         problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
-        around = Surroundings(self._workshop.registry.snapshot(), self._hosted, helpers)
+        around = Surroundings(self._functions.registry.snapshot(), self._hosted, helpers)
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(FOLDER)}
         for name in texts:
@@ -208,7 +208,7 @@ class HelperLibrary:
             await self._keep(name, "", author, reason or "its file was removed")
         self._problems = problems
         self._helpers = in_force if in_force != self._helpers else self._helpers
-        self._workshop.registry.keep_for_helpers(frozenset(in_force))
+        self._functions.registry.keep_for_helpers(frozenset(in_force))
 
     async def _left(self) -> dict[str, Helper]:
         """Return the helpers that were in force when the last program ended."""
@@ -300,7 +300,7 @@ class HelperLibrary:
         """Follow the folder, and the functions that its files name, while the block runs."""
         news = asyncio.Event()
         async with Watcher(self._root / FOLDER, suffix=_SUFFIX) as watcher:
-            quiet = self._workshop.registry.subscribe(lambda _: news.set())
+            quiet = self._functions.registry.subscribe(lambda _: news.set())
             tasks = [asyncio.create_task(self._follow(watcher, news)), asyncio.create_task(self._renew(news))]
             try:
                 yield
@@ -379,9 +379,9 @@ def _reading(name: str, text: str | Problem, values: ValueCount, most: int) -> H
     return read_helper(name, text, most)
 
 
-def _line_at(where: Place, text: str | Problem) -> str:
+def _line_at(place: Place, text: str | Problem) -> str:
     lines = bare_lines(text) if isinstance(text, str) else []
-    return lines[where.line - 1].rstrip()[:400] if 0 < where.line <= len(lines) else ""
+    return lines[place.line - 1].rstrip()[:400] if 0 < place.line <= len(lines) else ""
 
 
 def _version(number: int, row: VersionRow) -> HelperVersion:

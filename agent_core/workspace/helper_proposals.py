@@ -109,5 +109,5 @@ def _name(cluster: tuple[str, ...], snapshot: Snapshot) -> str:
     return f"{modules.pop() if len(modules) == 1 else cluster[0]}_helper"
 
 
-def _has(helper: Helper, draft: HelperProposal, snapshot: Snapshot) -> bool:
-    return all(helper.may_call(snapshot.functions[name]) for name in draft.functions)
+def _has(helper: Helper, proposal: HelperProposal, snapshot: Snapshot) -> bool:
+    return all(helper.may_call(snapshot.functions[name]) for name in proposal.functions)

@@ -73,7 +73,7 @@ class RunGround(Protocol):
         """Its functions."""
 
     @property
-    def cage(self) -> SandboxClient:
+    def sandbox(self) -> SandboxClient:
         """The way to the workers."""
 
     @property
@@ -164,7 +164,7 @@ class _RunParts:
             ground.workshop,
             self.loop(),
             ground.store.owner,
-            talk=AgentSession(self.name, ground.store, DIRECT, clock=ground.clock, verify=False),
+            session=AgentSession(self.name, ground.store, DIRECT, clock=ground.clock, verify=False),
             memory=self.runner.memory(self.name),
             colleagues=Colleagues(self.name, ground.store, _Working(self.budget), ground.settings.runner, ground.clock),
             save=ground.save,
@@ -180,8 +180,8 @@ class _RunParts:
         )
         sight = FunctionSight(lambda: helper.functions, grows=helper.grows)
         steps, policy = int(self.budget.steps or 0) + 1, partial(policy_for, self.request)
-        asker, dispatcher = self.model_session(host, helpers), self.dispatcher(host, helpers)
-        return AgentLoop(asker, dispatcher, workshop, steps, sees=sight.of, policy=policy)
+        model_session, dispatcher = self.model_session(host, helpers), self.dispatcher(host, helpers)
+        return AgentLoop(model_session, dispatcher, workshop, steps, sees=sight.of, policy=policy)
 
     def host(self) -> dict[str, HostFunction]:
         """Return the functions of the program that it has: one to give its result, and those that make functions."""
@@ -213,7 +213,7 @@ class _RunParts:
         sources = (
             HostFunctions(host, ground.workshop),
             HelperFunctions(helpers, below.run),
-            WorkspaceFunctions(ground.cage, ground.workshop, turn.parallel, agent=self.name),
+            WorkspaceFunctions(ground.sandbox, ground.workshop, turn.parallel, agent=self.name),
         )
         return Dispatcher(sources, ground.workshop.registry.snapshot, turn, ground.clock)
 
@@ -221,17 +221,17 @@ class _RunParts:
 class _Working(Alone):
     """The directory of an agent that runs a helper: nobody to talk to, and its budget as its limits."""
 
-    def __init__(self, budget: SpendingLimits) -> None:
-        self._budget = budget
+    def __init__(self, limits: SpendingLimits) -> None:
+        self._limits = limits
 
     def profile(self, agent: str) -> AgentProfile:
-        return AgentProfile(limits=self._budget)
+        return AgentProfile(limits=self._limits)
 
 
 async def _carried_out(
     agent: Agent,
-    request: RequestedResult,
-    budget: SpendingLimits,
+    requested: RequestedResult,
+    limits: SpendingLimits,
     arguments: dict[str, Any],  # Any: JSON
     record: CallRecord,
 ) -> HelperRun:
@@ -242,7 +242,7 @@ async def _carried_out(
     used: list[int] = []  # tokens, step by step
     calls = 0
     try:
-        async with asyncio.timeout(budget.seconds), aclosing(agent.turn(message, approver=approver)) as turn:
+        async with asyncio.timeout(limits.seconds), aclosing(agent.turn(message, approver=approver)) as turn:
             async for event in turn:
                 match event:
                     case events.CallStarted() if event.name != GIVE:
@@ -258,9 +258,9 @@ async def _carried_out(
                     case _:
                         pass
     except TimeoutError:
-        warnings.append(f"The limit of {budget.seconds:g} seconds is reached.")
-    run = HelperRun(agent.name, len(used), sum(used), value=request.value)
-    if request.is_given:
+        warnings.append(f"The limit of {limits.seconds:g} seconds is reached.")
+    run = HelperRun(agent.name, len(used), sum(used), value=requested.value)
+    if requested.is_given:
         return run
     return replace(run, failure=warnings[-1] if warnings else "It ended without a result.")
 

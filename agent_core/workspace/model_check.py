@@ -135,11 +135,11 @@ def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping
     return None
 
 
-async def _ask(chosen: DiscoveredModel, settings: ModelSettings) -> Window:
+async def _ask(discovered: DiscoveredModel, settings: ModelSettings) -> Window:
     """Ask a model one thing, and return its window."""
     from agent_core.model.client import open_model  # noqa: PLC0415 - the HTTP client is slow to import
 
-    model = await open_model(chosen, settings)
+    model = await open_model(discovered, settings)
     try:
         request = Request((System("You are being tested."), User("Reply with the word: ready")), is_apart=True)
         async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]  # streams are generators

@@ -68,23 +68,23 @@ class Workspace:
         root: Path,
         settings: Settings,
         store: Store,
-        workshop: FunctionService,
-        cage: SandboxClient,
+        functions: FunctionService,
+        sandbox: SandboxClient,
         models: ModelOpener,
     ) -> None:
         self.root = root
         self.settings = settings
-        self.workshop = workshop
+        self.workshop = functions
         self.recovered: tuple[str, ...] = (store.recovered,) if store.recovered else ()
         self._store = store
-        self._cage = cage
+        self._sandbox = sandbox
         self._clock = Clock()
         self._agents = OpenAgents()
         self._models = models
         self._idle_models = IdleModels(models.open)
         self.directory = AgentFiles(root, settings.agent, partial(group_names, root))
-        self.helpers = HelperLibrary(root, store, workshop, host_functions.reserved())
-        self.helper_changes = HelperChanges(self.helpers, workshop)
+        self.helpers = HelperLibrary(root, store, functions, host_functions.reserved())
+        self.helper_changes = HelperChanges(self.helpers, functions)
         self._groups = GroupFolder(root, FOLDER, GroupFile, looks=self.directory.names)
         self._behind: AgentsBehind | None = None
 
@@ -106,13 +106,13 @@ class Workspace:
     @property
     def debugging(self) -> Debugging:
         """The debugger of this workspace: what is armed, and who is attached."""
-        return self._cage.debugging
+        return self._sandbox.debugging
 
     @property
     def foreign(self) -> ForeignLibrary:
         """The functions that other programs offer: tools of MCP servers."""
-        assert self._cage.foreign is not None
-        return self._cage.foreign
+        assert self._sandbox.foreign is not None
+        return self._sandbox.foreign
 
     @classmethod
     @asynccontextmanager
@@ -147,14 +147,14 @@ class Workspace:
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
             stack.push_async_callback(store.close)
-            cage = sandbox_client(root, settings, environment, debugger, sandbox, on_status)
-            stack.push_async_callback(cage.aclose)
+            client = sandbox_client(root, settings, environment, debugger, sandbox, on_status)
+            stack.push_async_callback(client.aclose)
             models = ModelOpener(root, settings, environment, is_typed=bool(flags and flags.get("model.name")))
             stack.push_async_callback(models.aclose)
             queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
-            workshop = function_service(root, settings, store, cage, queue, models, on_status)
-            workspace = cls(root, settings, store, workshop, cage, models)
-            stack.callback(workshop.granting.packing.environment.close)
+            workshop = function_service(root, settings, store, client, queue, models, on_status)
+            workspace = cls(root, settings, store, workshop, client, models)
+            stack.callback(workshop.granting.packages.environment.close)
             async with workspace._following():
                 yield workspace
 
@@ -334,7 +334,7 @@ class Workspace:
         behind = AgentsBehind(opened, hear, self.answered_by_id)
         kinds = (*BETWEEN, *FROM_USER, SUMMARY)
         new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=kinds, ends_with_store=True)
-        warm = asyncio.create_task(self._cage.ready())  # the first call does not wait for all of the start
+        warm = asyncio.create_task(self._sandbox.ready())  # the first call does not wait for all of the start
         try:
             async with self._at_work(behind, new_runner) as runner:
                 await self._store.offer_slots(slots)
@@ -378,7 +378,7 @@ class Workspace:
         self, code: str, call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
     ) -> tuple[str, bool]:
         """Run a program that is part of no conversation; see `run_apart`."""
-        return await run_apart(self._cage, self.workshop, code, call)
+        return await run_apart(self._sandbox, self.workshop, code, call)
 
     @staticmethod
     async def answered_by_id(question: Question) -> Decision:
@@ -421,7 +421,7 @@ class Workspace:
             self.settings,
             self._store,
             self.workshop,
-            self._cage,
+            self._sandbox,
             self._clock,
             self._models.embedder,
             self._models.open,
@@ -471,22 +471,22 @@ class Workspace:
         """Return what this platform can do, in the published shape."""
         own = [host_function.function for host_function in host_functions.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
-        report = await doctor.examine(self.settings, self._cage, self._store, self._models.choose, functions)
+        report = await doctor.examine(self.settings, self._sandbox, self._store, self._models.choose, functions)
         report["embedding"] = await doctor.embedding(self.settings.memory.embedding, lambda: self._models.embedder)
-        return {**report, "packages": await self.workshop.granting.packing.health()}
+        return {**report, "packages": await self.workshop.granting.packages.health()}
 
     async def one_wall(self) -> str:
         """Return what to ask the user of a level with one wall, "" if there is nothing to ask."""
-        sandbox = await self._cage.ready()
+        sandbox = await self._sandbox.ready()
         return str(sandbox) if isinstance(sandbox, OneWall) and not sandbox.was_refused else ""
 
     def answer_one_wall(self, *, agrees: bool) -> None:
         """Keep this user's answer; after a yes, functions run here."""
-        self._cage.answer_one_wall(agrees=agrees)
+        self._sandbox.answer_one_wall(agrees=agrees)
 
     async def sandbox_level(self) -> str:
         """Return how far workers are confined: full, apart, core, or none with an override."""
-        return doctor.level(await self._cage.ready())
+        return doctor.level(await self._sandbox.ready())
 
     @asynccontextmanager
     async def _following(self) -> AsyncIterator[None]:

@@ -22,19 +22,19 @@ _AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this process
 
 
-def restrict(limits: Rlimits, *, own_user: bool) -> None:
+def restrict(rlimits: Rlimits, *, own_user: bool) -> None:
     """Set every limit of this process, soft and hard, so that none can be raised again."""
-    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
-    restrict_ahead(limits, own_user=own_user)
+    resource.setrlimit(resource.RLIMIT_CPU, (rlimits.cpu_s, rlimits.cpu_s + 1))
+    restrict_ahead(rlimits, own_user=own_user)
 
 
-def restrict_ahead(limits: Rlimits, *, own_user: bool) -> None:
+def restrict_ahead(rlimits: Rlimits, *, own_user: bool) -> None:
     """Set the limits of a zygote, soft and hard, except processor time, which it spends as long as it serves."""
     hard = resource.setrlimit
     hard(resource.RLIMIT_CORE, (0, 0))
-    hard(resource.RLIMIT_AS, (limits.memory, limits.memory))
-    hard(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
-    hard(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
+    hard(resource.RLIMIT_AS, (rlimits.memory, rlimits.memory))
+    hard(resource.RLIMIT_FSIZE, (rlimits.file_size, rlimits.file_size))
+    hard(resource.RLIMIT_NOFILE, (rlimits.open_files, rlimits.open_files))
     if own_user:  # else the kernel would count the human's processes too, and memory ends a thread bomb
         hard(resource.RLIMIT_NPROC, (THREADS, THREADS))
     hard(resource.RLIMIT_MEMLOCK, (0, 0))

@@ -103,16 +103,16 @@ def _is_below(place: str, folders: Sequence[str]) -> bool:
     return place.startswith(tuple(f"{folder}/" for folder in folders))
 
 
-def _graft(entry: OpenedGrant) -> None:
+def _graft(opened: OpenedGrant) -> None:
     """Mount what a descriptor names at its own path. Neither end can be swapped for something else meanwhile."""
-    target = Path(entry.path)
+    target = Path(opened.path)
     if not target.exists():
-        _make_place(target, is_folder=entry.is_folder)
-    tree = syscall(f"open_tree {entry.path}", _OPEN_TREE, entry.descriptor, b"", _CLONE_TREE)
-    place, _chain = walk(entry.path)
+        _make_place(target, is_folder=opened.is_folder)
+    tree = syscall(f"open_tree {opened.path}", _OPEN_TREE, opened.descriptor, b"", _CLONE_TREE)
+    place, _chain = walk(opened.path)
     try:
-        _set(tree, _ATTR_DATA if entry.writable else _ATTR_DATA | _ATTR_READ_ONLY)
-        syscall(f"move_mount {entry.path}", _MOVE_MOUNT, tree, b"", place, b"", _BY_DESCRIPTORS)
+        _set(tree, _ATTR_DATA if opened.writable else _ATTR_DATA | _ATTR_READ_ONLY)
+        syscall(f"move_mount {opened.path}", _MOVE_MOUNT, tree, b"", place, b"", _BY_DESCRIPTORS)
     finally:
         os.close(place)
         os.close(tree)

@@ -138,19 +138,19 @@ def _identity(facts: os.stat_result) -> Identity:
     return facts.st_dev, facts.st_ino
 
 
-def _looked_at(entry: OpenedGrant, chain: list[Identity], guards: list[_Guard]) -> OpenedGrant:
-    facts = os.fstat(entry.descriptor)
-    if not entry.is_folder and not stat.S_ISREG(facts.st_mode):
-        raise AccessRefused(f"{entry.path} is neither a file nor a folder")
-    if not entry.writable:
-        return entry
-    if not entry.is_folder and facts.st_nlink > 1:
-        raise AccessRefused(f"{entry.path} has another name, too (a hard link), so it cannot be granted for writing")
+def _looked_at(opened: OpenedGrant, chain: list[Identity], guards: list[_Guard]) -> OpenedGrant:
+    facts = os.fstat(opened.descriptor)
+    if not opened.is_folder and not stat.S_ISREG(facts.st_mode):
+        raise AccessRefused(f"{opened.path} is neither a file nor a folder")
+    if not opened.writable:
+        return opened
+    if not opened.is_folder and facts.st_nlink > 1:
+        raise AccessRefused(f"{opened.path} has another name, too (a hard link), so it cannot be granted for writing")
     if any(guard.forbids(chain) for guard in guards):
         raise AccessRefused(
-            f"{entry.path} cannot be written by a function: it holds, or lies in, what no function may change"
+            f"{opened.path} cannot be written by a function: it holds, or lies in, what no function may change"
         )
-    return entry
+    return opened
 
 
 def require_rights(grants: Sequence[OpenedGrant]) -> None:

@@ -96,56 +96,56 @@ def refuse(error: int) -> int:
     return 0x00050000 | error
 
 
-def build(*, executable_files: bool, calls: SyscallTable | None = None) -> bytes:
+def build(*, executable_files: bool, table: SyscallTable | None = None) -> bytes:
     """Return the filter for this machine, or for the one with the given calls.
 
     With `executable_files`, code may be mapped from files (not from memory, not writable). That is
     for a root in which nothing can be both written and mapped for execution, and lets functions
     import extension modules; without it no new page becomes executable.
     """
-    calls = calls or native_calls()
-    program = _begun(calls, calls.checked, calls.free)
+    table = table or native_calls()
+    program = _begun(table, table.checked, table.free)
     _threads_only(program, processes="EPERM")
-    _as_a_worker(program, calls, executable_files=executable_files)
+    _as_a_worker(program, table, executable_files=executable_files)
     _own_limits_only(program, may_set=False)
     return _ended(program)
 
 
-def build_ahead(calls: SyscallTable | None = None) -> bytes:
+def build_ahead(table: SyscallTable | None = None) -> bytes:
     """Return the filter of a zygote that imports packages: a worker's, plus what forking and confining workers takes.
 
     Whoever listens to the filter decides about each fork. Code may be mapped from files, for a package may be native.
     """
-    calls = calls or native_calls()
-    program = _begun(calls, {**calls.checked, **calls.checked_ahead}, {**calls.free, **calls.ahead})
+    table = table or native_calls()
+    program = _begun(table, {**table.checked, **table.checked_ahead}, {**table.free, **table.ahead})
     _threads_only(program, processes="processes")
     _processes_by_leave(program)
-    _as_a_worker(program, calls, executable_files=True)
+    _as_a_worker(program, table, executable_files=True)
     _own_limits_only(program, may_set=True)
     _no_closed_folders(program)
     _confinement_only(program)
     return _ended(program)
 
 
-def _begun(calls: SyscallTable, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
+def _begun(table: SyscallTable, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
     """Return the start of a filter: calls of another kind end the process, the checked ones go to their labels."""
     program = Program()
     program.add(LOAD, _ARCHITECTURE_AT)
-    program.test(EQUAL, calls.architecture, no="kill")
+    program.test(EQUAL, table.architecture, no="kill")
     program.add(LOAD, _NUMBER)
-    if calls.first_x32 is not None:
-        program.test(AT_LEAST, calls.first_x32, yes="kill")
+    if table.first_x32 is not None:
+        program.test(AT_LEAST, table.first_x32, yes="kill")
     for name, call_number in checked.items():
         program.test(EQUAL, call_number, yes=name)
     _search(program, _ranges(sorted(set(free.values()) - set(checked.values()))))
     return program
 
 
-def _as_a_worker(program: Program, calls: SyscallTable, *, executable_files: bool) -> None:
+def _as_a_worker(program: Program, table: SyscallTable, *, executable_files: bool) -> None:
     """Add the checks that workers and zygotes share."""
     _no_new_code(program, executable_files=executable_files)
     _own_files_only(program)
-    _plain_files_only(program, calls)
+    _plain_files_only(program, table)
     _unnamed_sockets_only(program)
 
 
@@ -270,10 +270,10 @@ def _confinement_only(program: Program) -> None:
     program.test(EQUAL, signal.SIGKILL, yes="allow", no="EPERM")
 
 
-def _plain_files_only(program: Program, calls: SyscallTable) -> None:
+def _plain_files_only(program: Program, table: SyscallTable) -> None:
     """Deny new files that run as their owner: in a granted folder, that would be someone outside."""
     for name, mode in (("open", 2), ("openat", 3)):
-        if name in calls.checked:
+        if name in table.checked:
             program.label(name)
             program.add(LOAD, _argument(mode))
             program.test(ANY_BIT, _RUNS_AS_ITS_OWNER, yes="EPERM", no="allow")

@@ -22,17 +22,17 @@ from .jobs import WorkerJobs, call_in, evaluate_in, reply_of
 _CUT = f"\n[output cut after {MOST_TRIED} characters]"
 
 
-def serve(job: Frame, channel: Channel, scratch: Path) -> None:
+def serve(frame: Frame, channel: Channel, scratch: Path) -> None:
     """Import the module, report it, then run and report attempts as long as there are more."""
-    series = ModuleAttempts(job, WorkerJobs(channel, scratch))
+    series = ModuleAttempts(frame, WorkerJobs(channel, scratch))
     channel.say({"kind": "loaded"})
-    more: Frame | None = job
+    more: Frame | None = frame
     while more is not None:
         for attempt in more["attempts"]:
             output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True)
             sys.stdout = sys.stderr = output
             _empty(scratch)
-            reply = bounded(series.reply(job | attempt), job["result"])
+            reply = bounded(series.reply(frame | attempt), frame["result"])
             channel.say({"kind": "tried", "reply": reply, "output": _printed(output)})
         more = channel.hear()
         series.texts += more["texts"] if more else []
@@ -62,30 +62,30 @@ def _printed(output: io.TextIOWrapper) -> str:
 class ModuleAttempts:
     """The module as it was imported, and the texts that replace it."""
 
-    def __init__(self, job: Frame, workshop: WorkerJobs) -> None:
-        self._workshop = workshop
-        workshop.is_trial = True
-        self.texts: list[str] = job["texts"]
+    def __init__(self, frame: Frame, jobs: WorkerJobs) -> None:
+        self._jobs = jobs
+        jobs.is_trial = True
+        self.texts: list[str] = frame["texts"]
         self._codes: dict[int, CodeType] = {}
-        self._path: str = job["modules"][job["module"]]["path"]
+        self._path: str = frame["modules"][frame["module"]]["path"]
         self._loaded: ModuleType | None = None
-        self._unloaded = reply_of(lambda: self._load(job), workshop)
+        self._unloaded = reply_of(lambda: self._load(frame), jobs)
 
-    def _load(self, job: Frame) -> Frame:
-        self._loaded = self._workshop.load(job)
+    def _load(self, frame: Frame) -> Frame:
+        self._loaded = self._jobs.load(frame)
         return {}
 
-    def reply(self, attempt: Frame) -> Frame:
+    def reply(self, frame: Frame) -> Frame:
         """Return the reply to one attempt."""
-        return reply_of(lambda: self._try(attempt), self._workshop)
+        return reply_of(lambda: self._try(frame), self._jobs)
 
-    def _try(self, attempt: Frame) -> Frame:
-        work = call_in if "arguments" in attempt else evaluate_in
-        if "text" not in attempt:
-            return work(self._loaded, self._workshop, attempt, MOST_TRIED) if self._loaded else self._unloaded
-        with self._module_of(f"{ROOT}.{attempt['module']}") as module:
-            exec(self._code(attempt["text"]), vars(module))
-            return work(module, self._workshop, attempt, MOST_TRIED)
+    def _try(self, frame: Frame) -> Frame:
+        work = call_in if "arguments" in frame else evaluate_in
+        if "text" not in frame:
+            return work(self._loaded, self._jobs, frame, MOST_TRIED) if self._loaded else self._unloaded
+        with self._module_of(f"{ROOT}.{frame['module']}") as module:
+            exec(self._code(frame["text"]), vars(module))
+            return work(module, self._jobs, frame, MOST_TRIED)
 
     def _code(self, number: int) -> CodeType:
         if number not in self._codes:

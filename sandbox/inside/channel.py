@@ -22,10 +22,10 @@ class Channel:
         """Send one frame."""
         self._send(pack(frame))
 
-    def reply(self, reply: Frame, limit: int | None) -> None:
+    def reply(self, frame: Frame, limit: int | None) -> None:
         """Send the reply to a job, or its `bounded` form. One that fits is serialized only once."""
-        data = pack(reply)
-        self._send(data if _fits(reply, len(data), limit) else pack(bounded(reply, limit)))
+        data = pack(frame)
+        self._send(data if _fits(frame, len(data), limit) else pack(bounded(frame, limit)))
 
     def _send(self, data: bytes) -> None:
         sent = os.write(self._descriptor, data)
@@ -63,14 +63,14 @@ class Channel:
         os.close(self._descriptor)
 
 
-def bounded(reply: Frame, limit: int | None) -> Frame:
+def bounded(frame: Frame, limit: int | None) -> Frame:
     """Return the reply, or one that says that its value is larger than the call may return."""
-    size = len(pack(reply))
-    if _fits(reply, size, limit):
-        return reply
+    size = len(pack(frame))
+    if _fits(frame, size, limit):
+        return frame
     message = f"the result takes {size} bytes as JSON and may take {limit}: return less, or a part"
     return {"kind": "raised", "type": "ResultTooLarge", "message": message, "frames": []}
 
 
-def _fits(reply: Frame, size: int, limit: int | None) -> bool:
-    return limit is None or reply["kind"] != "returned" or size <= limit
+def _fits(frame: Frame, size: int, limit: int | None) -> bool:
+    return limit is None or frame["kind"] != "returned" or size <= limit

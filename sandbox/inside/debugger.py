@@ -256,36 +256,36 @@ class WorkerDebugger:
         if own:
             self._converse(StackStop(own, is_live=False), Why("raised"), {"error": error})
 
-    def _converse(self, stop: StackStop, why: Why, more: Frame) -> Frame:
+    def _converse(self, stop: StackStop, why: Why, frame: Frame) -> Frame:
         with self._one_at_a_time:
             event: Frame = {"event": "stopped", "why": why.text, "id": why.id, "frames": stop.frames()}
             event |= {"locals": stop.locals(-1)}
             event |= {"arguments": stop.arguments(-1), "names": stop.names(-1), "shown": stop.shown(self._displayed)}
-            event |= {"value": shown(more["value"], caps.MOST_SEEN_RESULT)} if "value" in more else {}
-            event |= {"error": _told_error(more["error"])} if "error" in more else {}
+            event |= {"value": shown(frame["value"], caps.MOST_SEEN_RESULT)} if "value" in frame else {}
+            event |= {"error": _told_error(frame["error"])} if "error" in frame else {}
             command = self._ask(event)
             while command["do"] not in RESUMING:
                 command = self._ask({"event": "answered", **self._done(stop, command)})
             self._displayed = command.get("shown", self._displayed)
             return command
 
-    def _done(self, stop: StackStop, command: Frame) -> Frame:
-        number = command.get("frame", -1)
-        match command["do"]:
+    def _done(self, stop: StackStop, frame: Frame) -> Frame:
+        number = frame.get("frame", -1)
+        match frame["do"]:
             case "locals":
                 return {"locals": stop.locals(number), "arguments": stop.arguments(number), "names": stop.names(number)}
             case "evaluate":
                 before = stop.locals(number)
-                text = stop.value(number, command["expression"], pretty=command.get("pretty", False))
+                text = stop.value(number, frame["expression"], pretty=frame.get("pretty", False))
                 return {"text": text, "changed": stop.locals(number) != before}
             case "set" | "act" as do:
-                words = (command["name"], command["expression"]) if do == "set" else (command["statement"],)
+                words = (frame["name"], frame["expression"]) if do == "set" else (frame["statement"],)
                 return {"text": getattr(stop, do)(number, *words)}
             case "break":
-                return {"text": self._break(ArmedPoint(**command["point"]), goes_on=command.get("goes_on", False))}
+                return {"text": self._break(ArmedPoint(**frame["point"]), goes_on=frame.get("goes_on", False))}
             case "clear":
-                if command["id"] in self._points:
-                    self._points[command["id"]].off = True
+                if frame["id"] in self._points:
+                    self._points[frame["id"]].off = True
                 return {"text": ""}
             case _:
                 return {"text": "unknown command"}
@@ -309,16 +309,16 @@ class WorkerDebugger:
             self._watch(code, [point])
         return ""
 
-    def _ask(self, event: Frame) -> Frame:
-        answer = attempt(lambda: self._channel.request("debug", event))
+    def _ask(self, frame: Frame) -> Frame:
+        answer = attempt(lambda: self._channel.request("debug", frame))
         return answer if isinstance(answer, dict) and "do" in answer else {"do": "continue"}
 
-    def _tell(self, event: Frame) -> None:
-        answer = attempt(lambda: self._channel.request("debug", event))
+    def _tell(self, frame: Frame) -> None:
+        answer = attempt(lambda: self._channel.request("debug", frame))
         self._is_refused |= isinstance(answer, PermissionError)
 
-    def _tell_rows(self, rows: Frame) -> None:
-        self._tell({"event": "traced", **rows})
+    def _tell_rows(self, frame: Frame) -> None:
+        self._tell({"event": "traced", **frame})
 
     def _pass_over(self, frame: FrameType) -> None:
         place = f"{clean(frame.f_code.co_filename)}:{frame.f_lineno}"

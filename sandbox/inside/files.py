@@ -221,7 +221,7 @@ def _open(opener: Opener) -> Callable[..., Any]:
 
 
 def _layered(  # noqa: PLR0913, PLR0917 - the parameters of `open`
-    raw: HostFile,
+    file: HostFile,
     mode: str,
     buffering: int,
     encoding: str | None = None,
@@ -235,16 +235,16 @@ def _layered(  # noqa: PLR0913, PLR0917 - the parameters of `open`
     if buffering == 0:
         if is_text:
             raise ValueError("can't have unbuffered text I/O")
-        return raw
+        return file
     size = buffering if buffering > 1 else PIECE
     if "+" in mode:
-        buffered: Any = io.BufferedRandom(raw, min(size, WRITTEN))
-    elif raw.writable():
-        buffered = io.BufferedWriter(raw, min(size, WRITTEN))
+        buffered: Any = io.BufferedRandom(file, min(size, WRITTEN))
+    elif file.writable():
+        buffered = io.BufferedWriter(file, min(size, WRITTEN))
     else:
-        buffered = io.BufferedReader(raw, size)
-    if raw.writable() and "a" in mode:
-        raw.seek(0, os.SEEK_END)
+        buffered = io.BufferedReader(file, size)
+    if file.writable() and "a" in mode:
+        file.seek(0, os.SEEK_END)
     if not is_text:
         return buffered
     text = io.TextIOWrapper(buffered, encoding, errors, newline, buffering == 1)

@@ -41,9 +41,9 @@ class Finder:
         sys.modules[ROOT] = root
         sys.meta_path.append(self)
 
-    def offer(self, module: str, answer: Frame) -> None:
+    def offer(self, module: str, frame: Frame) -> None:
         """Add a module that the host sent along without being asked."""
-        self._waiting[f"{ROOT}.{module}"] = answer
+        self._waiting[f"{ROOT}.{module}"] = frame
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -125,22 +125,22 @@ def _base(node: ast.ImportFrom, module: str) -> str:
     return ".".join([*package, *([node.module] if node.module else [])])
 
 
-def perform(job: Frame, channel: Channel, scratch: Path) -> Frame:
+def perform(frame: Frame, channel: Channel, scratch: Path) -> Frame:
     """Return the reply to a job, whatever happens in it."""
     workshop = WorkerJobs(channel, scratch)
-    surround(job)
-    return reply_of(lambda: _JOBS[job["kind"]](workshop, job), workshop)
+    surround(frame)
+    return reply_of(lambda: _JOBS[frame["kind"]](workshop, frame), workshop)
 
 
-def reply_of(act: Callable[[], Frame], workshop: "WorkerJobs") -> Frame:
+def reply_of(act: Callable[[], Frame], jobs: "WorkerJobs") -> Frame:
     """Return the result of an action, or the description of its failure."""
     outcome = attempt(act)
-    if workshop.debugger.has_news:
-        attempt(lambda: workshop.debugger.finish(outcome))
+    if jobs.debugger.has_news:
+        attempt(lambda: jobs.debugger.finish(outcome))
     if isinstance(outcome, Unfit):
         return {"kind": "refused", "reason": failure.clean(str(outcome))[:MOST_MESSAGE]}
     if isinstance(outcome, BaseException):
-        description = attempt(lambda: failure.describe(outcome, workshop.own_paths))
+        description = attempt(lambda: failure.describe(outcome, jobs.own_paths))
         return (
             description
             if isinstance(description, dict)
@@ -149,12 +149,12 @@ def reply_of(act: Callable[[], Frame], workshop: "WorkerJobs") -> Frame:
     return outcome
 
 
-def surround(job: Frame) -> None:
+def surround(frame: Frame) -> None:
     """Set up the environment of a job: the host's seed for `random`, and in a replay the original time zone."""
-    if "seed" in job:
-        random.seed(job["seed"])
-    if "zone" in job:
-        os.environ["TZ"] = job["zone"]
+    if "seed" in frame:
+        random.seed(frame["seed"])
+    if "zone" in frame:
+        os.environ["TZ"] = frame["zone"]
         time.tzset()
 
 
@@ -172,18 +172,18 @@ class WorkerJobs:
         self.is_trial = False
         """Whether calls are tried out, as examples are: then no `breakpoint()` counts."""
 
-    def load(self, job: Frame) -> ModuleType:
+    def load(self, frame: Frame) -> ModuleType:
         """Return the job's module, imported."""
         install()
-        if job["kind"] in _ASKING:
+        if frame["kind"] in _ASKING:
             files.install(self._channel, self._scratch, self.own_paths)
         web.install(self._channel)
         self.finder.install()
         self.debugger.install()
-        for module, answer in job["modules"].items():
+        for module, answer in frame["modules"].items():
             self.finder.offer(module, answer)
             self.own_paths.add(answer.get("path", ""))
-        return importlib.import_module(f"{ROOT}.{job['module']}")
+        return importlib.import_module(f"{ROOT}.{frame['module']}")
 
     def compile(self, text: str | ast.AST, label: str, mode: str) -> CodeType:
         """Compile a piece of an example, or a program. Its frames count as the function's own."""
@@ -191,10 +191,10 @@ class WorkerJobs:
         code: CodeType = compile(text, label, mode, dont_inherit=True)  # type: ignore[arg-type]
         return code
 
-    def perform(self, job: Frame) -> Frame:
+    def perform(self, frame: Frame) -> Frame:
         """Run a program, whose module is empty."""
-        self.load(job)
-        return programs.perform(job, self._channel, lambda tree, mode: self.compile(tree, programs.PATH, mode))
+        self.load(frame)
+        return programs.perform(frame, self._channel, lambda tree, mode: self.compile(tree, programs.PATH, mode))
 
 
 def _returned(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function code gave
@@ -203,59 +203,59 @@ def _returned(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
 
-def _call(workshop: WorkerJobs, job: Frame) -> Frame:
-    return call_in(workshop.load(job), workshop, job)
+def _call(jobs: WorkerJobs, frame: Frame) -> Frame:
+    return call_in(jobs.load(frame), jobs, frame)
 
 
-def call_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
+def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN) -> Frame:
     """Return the reply to a call of one of a module's functions."""
-    workshop.debugger.begin(job.get("debug"), is_trial=workshop.is_trial)
-    function = getattr(module, job["function"], None)
+    jobs.debugger.begin(frame.get("debug"), is_trial=jobs.is_trial)
+    function = getattr(module, frame["function"], None)
     if not callable(function):
-        raise Unfit(f"{job['module']} has no function {job['function']!r}")
-    workshop.context.begin()
-    value = call(function, decode(job["arguments"]), workshop.context)
+        raise Unfit(f"{frame['module']} has no function {frame['function']!r}")
+    jobs.context.begin()
+    value = call(function, decode(frame["arguments"]), jobs.context)
     reply = _returned(value, most)  # an iterator runs here
-    workshop.context.keep_state()
+    jobs.context.keep_state()
     return reply
 
 
-def _evaluate(workshop: WorkerJobs, job: Frame) -> Frame:
-    return evaluate_in(workshop.load(job), workshop, job)
+def _evaluate(jobs: WorkerJobs, frame: Frame) -> Frame:
+    return evaluate_in(jobs.load(frame), jobs, frame)
 
 
-def evaluate_in(module: ModuleType, workshop: WorkerJobs, job: Frame, most: int = MOST_SHOWN) -> Frame:
+def evaluate_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN) -> Frame:
     """Return the reply to an example, which has its own copy of the module's names."""
-    workshop.context.begin()
-    namespace = {"self": workshop.context} | vars(module)  # whose scratch folder takes the files of an example
+    jobs.context.begin()
+    namespace = {"self": jobs.context} | vars(module)  # whose scratch folder takes the files of an example
     for name, value in vars(module).items():
         if is_bare(value):
-            namespace[name] = with_context(value, workshop.context)
+            namespace[name] = with_context(value, jobs.context)
     with redirect_stdout(io.StringIO()):  # only what the example itself prints is its result
-        for number, text in enumerate(job["setup"], start=1):
-            exec(workshop.compile(text, f"<setup {number}>", "exec"), namespace)
-    code = _example_code(workshop, job["expression"].strip())
-    workshop.debugger.begin(job.get("debug"), is_trial=True)
+        for number, text in enumerate(frame["setup"], start=1):
+            exec(jobs.compile(text, f"<setup {number}>", "exec"), namespace)
+    code = _example_code(jobs, frame["expression"].strip())
+    jobs.debugger.begin(frame.get("debug"), is_trial=True)
     return _returned(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
 
 
-def _example_code(workshop: WorkerJobs, text: str) -> CodeType:
+def _example_code(jobs: WorkerJobs, text: str) -> CodeType:
     for mode in ("eval", "single"):  # or a loop that prints, or `made = make(); made.use()`, shown as doctest shows it
         try:
-            return workshop.compile(text, "<example>", mode)
+            return jobs.compile(text, "<example>", mode)
         except SyntaxError:
             continue
-    return workshop.compile(text, "<example>", "exec")
+    return jobs.compile(text, "<example>", "exec")
 
 
-def _load(workshop: WorkerJobs, job: Frame) -> Frame:
-    workshop.load(job)
+def _load(jobs: WorkerJobs, frame: Frame) -> Frame:
+    jobs.load(frame)
     return _returned(None)
 
 
-def _describe(workshop: WorkerJobs, job: Frame) -> Frame:
-    module = workshop.load(job)
-    return _returned({name: _claimed(getattr(module, name, None), name) for name in job["functions"]})
+def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
+    module = jobs.load(frame)
+    return _returned({name: _claimed(getattr(module, name, None), name) for name in frame["functions"]})
 
 
 def _claimed(function: object, name: str) -> dict[str, Any] | str:
@@ -266,12 +266,12 @@ def _claimed(function: object, name: str) -> dict[str, Any] | str:
         return str(error)
 
 
-def _compile(_workshop: WorkerJobs, job: Frame) -> Frame:
-    return compile_module(job["text"], job["path"], job["module"])
+def _compile(_jobs: WorkerJobs, frame: Frame) -> Frame:
+    return compile_module(frame["text"], frame["path"], frame["module"])
 
 
-def _canaries(_workshop: WorkerJobs, job: Frame) -> Frame:
-    return canaries.fly(job["folder"], job["port"])
+def _canaries(_jobs: WorkerJobs, frame: Frame) -> Frame:
+    return canaries.fly(frame["folder"], frame["port"])
 
 
 _ASKING = frozenset({"call", "kept"})  # the jobs in which the user can be asked for a file
@@ -286,10 +286,10 @@ _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
 }
 
 
-def serve_calls(first: Frame, channel: Channel, scratch: Path) -> None:
+def serve_calls(first_frame: Frame, channel: Channel, scratch: Path) -> None:
     """Answer call after call until the host has no more."""
     state = _StatefulModule(WorkerJobs(channel, scratch))
-    job: Frame | None = first
+    job: Frame | None = first_frame
     while job is not None:
         reply = state.reply(job)
         attempt(sys.stdout.flush)
@@ -301,16 +301,16 @@ def serve_calls(first: Frame, channel: Channel, scratch: Path) -> None:
 class _StatefulModule:
     """The module, imported by the first call."""
 
-    def __init__(self, workshop: WorkerJobs) -> None:
-        self._workshop = workshop
+    def __init__(self, jobs: WorkerJobs) -> None:
+        self._jobs = jobs
         self._module: ModuleType | None = None
 
-    def reply(self, job: Frame) -> Frame:
+    def reply(self, frame: Frame) -> Frame:
         """Return the reply to one call."""
-        return reply_of(lambda: self._call(job), self._workshop)
+        return reply_of(lambda: self._call(frame), self._jobs)
 
-    def _call(self, job: Frame) -> Frame:
-        surround(job)
+    def _call(self, frame: Frame) -> Frame:
+        surround(frame)
         if self._module is None:
-            self._module = self._workshop.load(job)
-        return call_in(self._module, self._workshop, job)
+            self._module = self._jobs.load(frame)
+        return call_in(self._module, self._jobs, frame)

@@ -100,14 +100,14 @@ def _tried(function: Callable[..., Any], row: Any) -> Any:
         return error
 
 
-def perform(job: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any]) -> Frame:
+def perform(frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any]) -> Frame:
     """Run a program and return the reply: its value, what it leaves behind, and calls of its own functions."""
-    tree = ast.parse(job["code"], PATH)
+    tree = ast.parse(frame["code"], PATH)
     target = _with_value(tree)
     code = compile_(tree, "exec")
-    _fix_surroundings(job["began"], job["seed"])
-    kept = {name: json.loads(text) for name, text in job["kept"].items()}
-    offered = {name: Offered(channel, name, parameters) for name, parameters in job["functions"].items()}
+    _fix_surroundings(frame["began"], frame["seed"])
+    kept = {name: json.loads(text) for name, text in frame["kept"].items()}
+    offered = {name: Offered(channel, name, parameters) for name, parameters in frame["functions"].items()}
     seen: dict[str, list[list[str]]] = {}
     namespace = {"each": each, "CallFailed": CallFailed} | offered | kept | {_SEEN: functools.partial(_noting, seen)}
     own = {**namespace, "__name__": "__main__", "__builtins__": builtins}

@@ -62,8 +62,8 @@ class ChildPlan:
         return {"code": str(self.code.path), "plan": plan, "user": self.user}
 
 
-def _options(limits: Rlimits, scratch: int) -> dict[str, Any]:
-    return {"memory": min(limits.memory, _LARGEST), "cpu_s": limits.cpu_s, "scratch": scratch}
+def _options(rlimits: Rlimits, scratch: int) -> dict[str, Any]:
+    return {"memory": min(rlimits.memory, _LARGEST), "cpu_s": rlimits.cpu_s, "scratch": scratch}
 
 
 class InstanceSight:
@@ -366,7 +366,7 @@ class ChildPool:
         self._adding: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def take(self, limits: Rlimits, scratch: int) -> InstanceWorker:
+    async def take(self, rlimits: Rlimits, scratch: int) -> InstanceWorker:
         """Return a worker for exclusive use."""
         if self.taken >= self._slots:
             raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
@@ -378,8 +378,8 @@ class ChildPool:
             raise
         child.is_lent = True
         default = Limits()
-        if (limits, scratch) != (kernel_limits(default), default.scratch):
-            child.renew(_options(limits, scratch))
+        if (rlimits, scratch) != (kernel_limits(default), default.scratch):
+            child.renew(_options(rlimits, scratch))
         return child.worker
 
     def _ready(self) -> ComponentChild | None:
@@ -489,9 +489,9 @@ class PoolPortion:
     pool: ChildPool
     scratch: int
 
-    async def take(self, limits: Rlimits) -> InstanceWorker:
+    async def take(self, rlimits: Rlimits) -> InstanceWorker:
         """Return a worker for exclusive use."""
-        return await self.pool.take(limits, self.scratch)
+        return await self.pool.take(rlimits, self.scratch)
 
     def give_back(self, worker: InstanceWorker) -> Death:
         """End the worker."""

@@ -29,9 +29,9 @@ _log = logging.getLogger(__name__)
 class CallServer:
     """Server for the requests of one worker."""
 
-    def __init__(self, modules: Modules, shelf: CompiledCache, places: Places, handler: RequestHandler) -> None:
+    def __init__(self, modules: Modules, cache: CompiledCache, places: Places, handler: RequestHandler) -> None:
         self._modules = modules
-        self._shelf = shelf
+        self._cache = cache
         self._places = places
         self._handler = handler
         self._folders: frozenset[str] | None = None
@@ -51,16 +51,16 @@ class CallServer:
         for source in filter(None, map(self._modules.get, names)):
             self.show(source.path, source.text)
 
-    async def serve(self, frame: Message) -> Message:
+    async def serve(self, message: Message) -> Message:
         """Return the answer to one frame of the worker. The call's place is free for others meanwhile."""
         self._places.leave()
         try:
-            return await self._answer(frame)
+            return await self._answer(message)
         finally:
             self._places.resume()
 
-    async def _answer(self, frame: Message) -> Message:
-        match frame:
+    async def _answer(self, message: Message) -> Message:
+        match message:
             case {"kind": "module", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
                 return await self._module(name)
             case {"kind": "source", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
@@ -85,7 +85,7 @@ class CallServer:
 
     async def message_of(self, source: SourceText) -> Message:
         """Return a module in the form in which a worker receives it."""
-        compiled = await self._shelf.get(source)
+        compiled = await self._cache.get(source)
         if isinstance(compiled, Compiled | UncompilableModule):
             self.show(source.path, source.text)
             return compiled.message

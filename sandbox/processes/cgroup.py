@@ -97,13 +97,13 @@ class CgroupTree:
 HERE: Final = CgroupTree()
 
 
-def make(share: Share, system: CgroupTree = HERE) -> Group:
+def make(share: Share, tree: CgroupTree = HERE) -> Group:
     """Create a group with this share, as far as possible. Groups left by dead hosts are removed first."""
     name = f"{_PREFIX}{os.getpid()}-{_started(os.getpid())}-{next(_NUMBERS)}"
     folders: list[Path] = []
     versions: dict[str, Version] = {}
     missing = dict.fromkeys(CONTROLLERS, "no control group here was delegated to this process")
-    for place in find(system):
+    for place in find(tree):
         sweep(place.folder)
         folder = place.folder / name
         try:
@@ -143,19 +143,19 @@ def _limit(folder: Path, settings: Settings) -> None:
             folder.joinpath(file).write_text(text)
 
 
-def find(system: CgroupTree = HERE) -> Iterator[CgroupFolder]:
+def find(tree: CgroupTree = HERE) -> Iterator[CgroupFolder]:
     """Yield the places where this process can create groups."""
-    mounts = dict(_mounts(system.read("proc/self/mountinfo")))
+    mounts = dict(_mounts(tree.read("proc/self/mountinfo")))
     folders: dict[Path, list[str]] = {}
-    for line in system.read("proc/self/cgroup").splitlines():
+    for line in tree.read("proc/self/cgroup").splitlines():
         number, names, path = line.split(":", 2)
         if ".." in Path(path).parts:  # outside of what we see
             continue
         for name in [""] if number == "0" else mounts.keys() & CONTROLLERS & set(names.split(",")):
-            folder = system.root / mounts.get(name, "nowhere").lstrip("/") / path.lstrip("/")
+            folder = tree.root / mounts.get(name, "nowhere").lstrip("/") / path.lstrip("/")
             if not name:
-                yield from _unified(folder, path, system)
-            elif system.is_ours(folder, is_all=path == "/"):
+                yield from _unified(folder, path, tree)
+            elif tree.is_ours(folder, is_all=path == "/"):
                 folders.setdefault(folder, []).append(name)
     yield from (CgroupFolder("v1", folder, tuple(names)) for folder, names in folders.items())
 
@@ -172,10 +172,10 @@ def _mounts(mountinfo: str) -> Iterator[tuple[str, str]]:
             yield from ((name, point) for name in options.split(",") if name in CONTROLLERS)
 
 
-def _unified(folder: Path, own: str, system: CgroupTree) -> Iterator[CgroupFolder]:
+def _unified(folder: Path, own: str, tree: CgroupTree) -> Iterator[CgroupFolder]:
     """Yield the nearest usable group that passes controllers on, without leaving one with limits of its own."""
     for _depth in Path(own).parts:
-        if system.is_ours(folder, is_all=own == "/") and (enabled := _passed_on(folder)):
+        if tree.is_ours(folder, is_all=own == "/") and (enabled := _passed_on(folder)):
             yield CgroupFolder("v2", folder, enabled)
             return
         if _limits(folder):

@@ -178,14 +178,14 @@ class WorkerConversation:
 _REQUESTS = frozenset({"module", "source", "request"})
 
 
-def judge(reply: Message, output: str, seconds: float, most_shown: int = caps.MOST_SHOWN) -> Outcome:
+def judge(message: Message, output: str, seconds: float, most_shown: int = caps.MOST_SHOWN) -> Outcome:
     """Return the outcome that a reply claims. Raise ProtocolError if its shape is unknown or it claims too much."""
-    match reply:
+    match message:
         case {"kind": "returned", "value": value, "shown": str(shown)}:
             within("characters of a representation", len(shown), most_shown)
             return Returned(read(value), shown, output, seconds)
         case {"kind": "raised"}:
-            return Raised(_failure(reply), output, seconds)
+            return Raised(_failure(message), output, seconds)
         case {"kind": "refused", "reason": str(reason)}:
             within("characters of a reason", len(reason), caps.MOST_MESSAGE)
             return Refused(reason)
@@ -193,14 +193,14 @@ def judge(reply: Message, output: str, seconds: float, most_shown: int = caps.MO
             raise ProtocolError("its reply has no known shape")
 
 
-def _failure(claim: Message, depth: int = 0) -> Failure:
-    match claim:
+def _failure(claim_message: Message, depth: int = 0) -> Failure:
+    match claim_message:
         case {"type": str(kind), "message": str(message), "frames": list(frames)}:
             within("characters of a type", len(kind), caps.MOST_NAME)
             within("characters of a message", len(message), _most(depth, caps.MOST_MESSAGE, caps.MOST_CAUSE_MESSAGE))
             within("frames", len(frames), _most(depth, caps.MOST_FRAMES, caps.MOST_CAUSE_FRAMES))
-            cause = _cause(claim.get("cause"), depth + 1)
-            was_handling = cause is not None and claim.get("was_handling") is True
+            cause = _cause(claim_message.get("cause"), depth + 1)
+            was_handling = cause is not None and claim_message.get("was_handling") is True
             return Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
         case _:
             raise ProtocolError("its failure has no known shape")

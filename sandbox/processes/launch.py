@@ -208,17 +208,17 @@ class Zygote:
         self.held, self.python = hello["held"], hello["python"]
         return self
 
-    def order(self, limits: Rlimits, *, ahead: bool = False) -> Answer:
+    def order(self, rlimits: Rlimits, *, ahead: bool = False) -> Answer:
         """Ask for a new worker; `collect` waits for it. A worker that is made ahead warms itself up."""
         self._clear_away()
-        return self._send("fork", _fork_order(limits, ahead=ahead))
+        return self._send("fork", _fork_order(rlimits, ahead=ahead))
 
-    async def collect(self, ordered: Answer) -> Worker:
+    async def collect(self, answer: Answer) -> Worker:
         """Return the worker that was ordered: confined or dying, and given nothing yet."""
         try:
-            _answer, worker = ordered.result() if ordered.done() else await asyncio.shield(ordered)
+            _answer, worker = answer.result() if answer.done() else await asyncio.shield(answer)
         except asyncio.CancelledError:
-            ordered.add_done_callback(self.discard)
+            answer.add_done_callback(self.discard)
             raise
         if worker is None:
             raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
@@ -240,9 +240,9 @@ class Zygote:
         worker.channel.setblocking(False)
         return worker
 
-    def discard(self, ordered: Answer) -> None:
+    def discard(self, answer: Answer) -> None:
         """End a worker that nobody waits for any longer."""
-        if not ordered.cancelled() and ordered.exception() is None and (worker := ordered.result()[1]) is not None:
+        if not answer.cancelled() and answer.exception() is None and (worker := answer.result()[1]) is not None:
             self.release(worker)
 
     def release(self, worker: Worker) -> Answer:
@@ -358,8 +358,8 @@ class Zygote:
 
 
 @functools.cache
-def _fork_order(limits: Rlimits, *, ahead: bool) -> bytes:
-    return json.dumps({"kind": "fork", "limits": asdict(limits), "ahead": ahead}).encode()
+def _fork_order(rlimits: Rlimits, *, ahead: bool) -> bytes:
+    return json.dumps({"kind": "fork", "limits": asdict(rlimits), "ahead": ahead}).encode()
 
 
 def _is(kind: Callable[[int], bool], descriptor: int) -> bool:

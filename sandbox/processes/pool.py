@@ -59,30 +59,30 @@ class Pool:
             subject = ", ".join(self.plan.access.preload) or "its parent process"
             raise LayerFailed("start", f"{subject} took more than {START_S:.0f} s to be imported") from error
 
-    async def take(self, limits: Rlimits) -> Worker:
+    async def take(self, rlimits: Rlimits) -> Worker:
         """Return a worker for exclusive use. Give it back whatever happens."""
         self.taken += 1  # from the first moment: a pool that is being waited for is not idle
         try:
-            return await self._worker(limits)
+            return await self._worker(rlimits)
         except BaseException:
             self.taken -= 1
             raise
 
-    async def _worker(self, limits: Rlimits) -> Worker:
+    async def _worker(self, rlimits: Rlimits) -> Worker:
         for _attempt in range(MAX_ATTEMPTS - 1):
             with contextlib.suppress(ZygoteEnded):
-                return await self._collect(limits)
-        return await self._collect(limits)
+                return await self._collect(rlimits)
+        return await self._collect(rlimits)
 
-    async def _collect(self, limits: Rlimits) -> Worker:
+    async def _collect(self, rlimits: Rlimits) -> Worker:
         zygote = await self.started()
-        worker = await zygote.collect(self._ahead(limits) or zygote.order(limits))
+        worker = await zygote.collect(self._ahead(rlimits) or zygote.order(rlimits))
         if zygote.imports:
             worker.go_on()
         return worker
 
-    def _ahead(self, limits: Rlimits) -> Answer | None:
-        return self._spares.popleft() if self._spares and limits == self._default else None
+    def _ahead(self, rlimits: Rlimits) -> Answer | None:
+        return self._spares.popleft() if self._spares and rlimits == self._default else None
 
     def give_back(self, worker: Worker) -> Answer:
         """Kill the worker. After the caller has gone on, have it reaped, its scratch emptied, and a spare forked."""
@@ -100,10 +100,10 @@ class Pool:
             if self.zygote.imports:
                 asyncio.get_running_loop().call_later(SETTLE_S, self._let_rest, spare)
 
-    def _let_rest(self, spare: Answer) -> None:
+    def _let_rest(self, answer: Answer) -> None:
         """Stop a spare worker until it is taken, so that background work of packages does not run before its call."""
-        if spare in self._spares and spare.done() and spare.exception() is None:
-            worker = spare.result()[1]
+        if answer in self._spares and answer.done() and answer.exception() is None:
+            worker = answer.result()[1]
             if worker is not None:
                 worker.stop()
 

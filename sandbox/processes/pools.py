@@ -32,14 +32,14 @@ _Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool, Rlimits 
 class Pools:
     """The pools of one sandbox. Those of the default reach may be another's, `shared`."""
 
-    def __init__(self, plan: ZygotePlan, lean: Pool, shared: "Pools | None" = None) -> None:
-        self.lean = lean
+    def __init__(self, plan: ZygotePlan, lean_pool: Pool, shared: "Pools | None" = None) -> None:
+        self.lean = lean_pool
         self._plan = plan
         self._shared = shared
         self._made = 0
         self._pools: OrderedDict[_Key, Pool] = OrderedDict()
         if shared is None:
-            self._pools[(), plan.scratch, NOTHING, (), False, None] = lean
+            self._pools[(), plan.scratch, NOTHING, (), False, None] = lean_pool
         self._rests: dict[_Key, asyncio.TimerHandle] = {}
         self._ending: set[asyncio.Task[None]] = set()
 

@@ -62,22 +62,22 @@ def _lay_out(folder: Path) -> None:
     folder.joinpath("secret").chmod(0o644)
 
 
-async def _fly(pool: WorkerPool, job: Message, *, is_process: bool) -> tuple[list[str], Message | None]:
+async def _fly(pool: WorkerPool, message: Message, *, is_process: bool) -> tuple[list[str], Message | None]:
     worker = await pool.take(kernel_limits(_LIMITS))
-    talk = WorkerConversation(worker, _LIMITS)
+    conversation = WorkerConversation(worker, _LIMITS)
     try:
         async with asyncio.timeout(_LIMITS.wall_s):
-            if not await talk.ready():
+            if not await conversation.ready():
                 return ["confinement"], None
             flags = _status_of(worker.sight.pid) if is_process else []
-            return flags, await talk.hold(pack(job), _nothing)
+            return flags, await conversation.hold(pack(message), _nothing)
     except (TimeoutError, ProtocolError):
         return [], None
     finally:
         pool.give_back(worker)
 
 
-async def _nothing(_frame: Message) -> Message:
+async def _nothing(_message: Message) -> Message:
     return {"kind": "absent"}
 
 
@@ -106,8 +106,8 @@ def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
     return seen
 
 
-def _report(kernel_flags: list[str], reply: Message | None, seen: list[str]) -> SelfTestReport:
-    match reply:
+def _report(kernel_flags: list[str], reply_message: Message | None, seen: list[str]) -> SelfTestReport:
+    match reply_message:
         case {"kind": "canaries", "escaped": list(escaped), "broken": list(broken), "python": str(python)}:
             mismatches = [] if python == sys.version else ["the same interpreter"]
             return SelfTestReport(tuple(dict.fromkeys([*kernel_flags, *seen, *escaped])), (*broken, *mismatches))

@@ -81,7 +81,7 @@ class StatefulWorkers:
         self._kept: OrderedDict[str, StatefulWorker] = OrderedDict()
         self._is_closed = False
 
-    async def call(self, key: str, work: KeptCall) -> Outcome:
+    async def call(self, key: str, kept: KeptCall) -> Outcome:
         """Make the call in the key's worker, when it is its turn."""
         if key in _HELD.get():
             return Refused("a stateful function has one worker, which is busy: it cannot be called by its own call")
@@ -91,47 +91,52 @@ class StatefulWorkers:
             self._kept.move_to_end(key)
             token = _HELD.set(_HELD.get() | {key})
             try:
-                return await self._call(slot, work)
+                return await self._call(slot, kept)
             finally:
                 _HELD.reset(token)
 
-    async def _call(self, slot: StatefulWorker, work: KeptCall) -> Outcome:
+    async def _call(self, stateful_worker: StatefulWorker, kept: KeptCall) -> Outcome:
         if (
-            slot.seal != work.seal(slot.requested_modules)
-            or slot.calls >= work.limits.calls
-            or not (slot.worker is not None and slot.worker.is_silent())
+            stateful_worker.seal != kept.seal(stateful_worker.requested_modules)
+            or stateful_worker.calls >= kept.limits.calls
+            or not (stateful_worker.worker is not None and stateful_worker.worker.is_silent())
         ):
-            slot.end()
-        worker = slot.take()
+            stateful_worker.end()
+        worker = stateful_worker.take()
         is_new = worker is None
         if worker is None:
             self._make_room()
-            slot.pool = await work.pool()
-            cpu_s = work.limits.cpu_s * work.limits.calls  # the kernel counts all calls of a process together
-            worker = await slot.pool.take(kernel_limits(replace(work.limits, cpu_s=cpu_s)))
-            slot.calls, slot.requested_modules = 0, frozenset()
-        assert slot.pool is not None
-        work.call.know(slot.requested_modules)
+            stateful_worker.pool = await kept.pool()
+            cpu_s = kept.limits.cpu_s * kept.limits.calls  # the kernel counts all calls of a process together
+            worker = await stateful_worker.pool.take(kernel_limits(replace(kept.limits, cpu_s=cpu_s)))
+            stateful_worker.calls, stateful_worker.requested_modules = 0, frozenset()
+        assert stateful_worker.pool is not None
+        kept.call.know(stateful_worker.requested_modules)
         async with WorkerSession(
-            slot.pool, work.limits, worker, was_used=not is_new, onlookers=work.onlookers
+            stateful_worker.pool, kept.limits, worker, was_used=not is_new, listeners=kept.onlookers
         ) as session:
-            reply = await session.reply(lambda: session.talk.go_on(pack(work.job), work.call.serve))
-            session.talk.output.empty()
-            session.goes_on = isinstance(reply, dict) and reply.get("kind") == "returned" and session.talk.is_well
+            reply = await session.reply(lambda: session.conversation.go_on(pack(kept.job), kept.call.serve))
+            session.conversation.output.empty()
+            session.goes_on = (
+                isinstance(reply, dict) and reply.get("kind") == "returned" and session.conversation.is_well
+            )
         outcome: Outcome | None = None
         try:
             outcome = await judged(await session_result(session, reply))
         finally:
             if session.goes_on:
-                self._let_rest(slot, worker, work, stays=isinstance(outcome, Returned))
+                self._let_rest(stateful_worker, worker, kept, stays=isinstance(outcome, Returned))
         return outcome
 
-    def _let_rest(self, slot: StatefulWorker, worker: WorkerEnd, work: KeptCall, *, stays: bool) -> None:
-        slot.calls, slot.requested_modules = slot.calls + 1, slot.requested_modules | work.call.asked
-        slot.seal = work.seal(slot.requested_modules)
-        slot.lay_down(worker)
+    def _let_rest(self, stateful_worker: StatefulWorker, worker: WorkerEnd, kept: KeptCall, *, stays: bool) -> None:
+        stateful_worker.calls, stateful_worker.requested_modules = (
+            stateful_worker.calls + 1,
+            stateful_worker.requested_modules | kept.call.asked,
+        )
+        stateful_worker.seal = kept.seal(stateful_worker.requested_modules)
+        stateful_worker.lay_down(worker)
         if not stays or self._is_closed:
-            slot.end()
+            stateful_worker.end()
 
     def _make_room(self) -> None:
         for key in [key for key, slot in self._kept.items() if slot.worker is None and not slot.turn.locked()]:

@@ -59,10 +59,10 @@ class WorkerSession:
         worker: WorkerEnd | None = None,
         *,
         was_used: bool = False,
-        onlookers: StreamListeners = NOBODY,
+        listeners: StreamListeners = NOBODY,
     ) -> None:
-        self._reins = onlookers.reins
-        self._on_output = onlookers.on_output
+        self._reins = listeners.reins
+        self._on_output = listeners.on_output
         self._pool = pool
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -74,12 +74,12 @@ class WorkerSession:
 
     async def __aenter__(self) -> "WorkerSession":
         self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
-        self.talk = WorkerConversation(self._worker, self._limits, self._on_output)
+        self.conversation = WorkerConversation(self._worker, self._limits, self._on_output)
         if self._reins is not None:
             self._reins.take(self._worker)
-        self._worker.listen(self.talk.listen)
+        self._worker.listen(self.conversation.listen)
         self._began = self._loop.time()
-        self.talk.was_confined = self._was_used
+        self.conversation.was_confined = self._was_used
         self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
         self._clock = PausableClock(self._limits.wall_s)  # now: it was not the call that waited for a worker
         return self
@@ -93,7 +93,7 @@ class WorkerSession:
         if self._reins is not None:
             self._reins.take(None)
         self._worker.listen(None)
-        self.talk.output.drain()
+        self.conversation.output.drain()
         if self._loop.time() - self._looked > _SOON_S:
             self._look()  # before it is killed
         if not self.goes_on:
@@ -114,28 +114,28 @@ class WorkerSession:
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
         """Return the one and only reply to a job. Resource usage is measured while the worker closes its end."""
-        frame = await self.talk.go_on(job, serve)
+        frame = await self.conversation.go_on(job, serve)
         if frame is not None:
             self._look()
-            await self.talk.end()
+            await self.conversation.end()
         return frame
 
     def _look(self) -> None:
         self.used, self._looked = self._worker.sight.used(self._used_before), self._loop.time()
 
     async def _ready(self) -> bool:
-        is_ready = await self.talk.ready()
+        is_ready = await self.conversation.ready()
         self._used_before = self._worker.sight.processor_time()  # what it took to warm itself is not the call's
         return is_ready
 
     async def ended(self, end: Late | str | None) -> Killed | TimedOut:
         """Return how it ended without a reply: the clock, why it was stopped, or None if it died by itself."""
-        output, seconds, used = self.talk.output.text, self.seconds, self.used
-        if self.talk.output.is_flood:
+        output, seconds, used = self.conversation.output.text, self.seconds, self.used
+        if self.conversation.output.is_flood:
             reason = f"the worker was stopped, because it printed far more than {self._limits.output} bytes"
             return Killed(reason, output, seconds, used.memory, used.cpu_s)
         match end:
-            case None if not self.talk.was_confined:
+            case None if not self.conversation.was_confined:
                 return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
             case Late():
                 return TimedOut(self._limits.wall_s, output, seconds, used.memory, used.cpu_s)
@@ -147,19 +147,19 @@ class WorkerSession:
 
 
 async def run(
-    pool: WorkerPool, job: Message, limits: Limits, serve: Serve, onlookers: StreamListeners = NOBODY
+    pool: WorkerPool, message: Message, limits: Limits, serve: Serve, listeners: StreamListeners = NOBODY
 ) -> WorkerReply | Killed | TimedOut:
     """Do a job in a worker of its own."""
-    data = pack(job)
-    async with WorkerSession(pool, limits, onlookers=onlookers) as session:
+    data = pack(message)
+    async with WorkerSession(pool, limits, listeners=listeners) as session:
         reply = await session.reply(lambda: session.hold(data, serve))
     return await session_result(session, reply)
 
 
 async def session_result(session: WorkerSession, reply: Message | Late | str | None) -> WorkerReply | Killed | TimedOut:
     """Return the result of a session that is over."""
-    if isinstance(reply, dict) and not session.talk.output.is_flood:
-        return WorkerReply(reply, session.talk.output.text, session.seconds, session.used)
+    if isinstance(reply, dict) and not session.conversation.output.is_flood:
+        return WorkerReply(reply, session.conversation.output.text, session.seconds, session.used)
     return await session.ended(None if isinstance(reply, dict) else reply)
 
 
@@ -173,14 +173,14 @@ async def judged(result: WorkerReply | Killed | TimedOut) -> Outcome:
     return await asyncio.to_thread(_judged, result) if is_large(result.reply) else _judged(result)
 
 
-def _judged(result: WorkerReply) -> Outcome:
+def _judged(reply: WorkerReply) -> Outcome:
     try:
-        outcome = judge(result.reply, result.output, result.seconds)
+        outcome = judge(reply.reply, reply.output, reply.seconds)
     except ProtocolError as error:
         reason = f"the worker's answer was not taken, because {error}"
-        return Killed(reason, result.output, result.seconds, result.used.memory, result.used.cpu_s)
+        return Killed(reason, reply.output, reply.seconds, reply.used.memory, reply.used.cpu_s)
     if isinstance(outcome, Returned | Raised):
-        return replace(outcome, memory=result.used.memory, cpu_s=result.used.cpu_s)
+        return replace(outcome, memory=reply.used.memory, cpu_s=reply.used.cpu_s)
     return outcome
 
 

@@ -52,13 +52,13 @@ class Claimed:
     text: Callable[[str], SentText | None]  # of the path of a module that the call was sent
     _known: set[tuple[object, ...]] = field(default_factory=set)
 
-    def check(self, claim: Frame) -> None:
+    def check(self, frame: Frame) -> None:
         """Raise ProtocolError if a claim is too large, or refers to a place that its call does not have."""
-        _count(claim)
-        if claim.get("event") == "record":
-            self._place(claim.get("path"), claim.get("line"), claim.get("function"))
+        _count(frame)
+        if frame.get("event") == "record":
+            self._place(frame.get("path"), frame.get("line"), frame.get("function"))
         for name in ("frames", "rows"):
-            for row in _rows(claim.get(name)):
+            for row in _rows(frame.get(name)):
                 self._place(*row[:3])
 
     def _place(self, path: object = None, line: object = None, function: object = None) -> None:
@@ -80,10 +80,10 @@ def _rows(rows: object) -> list[list[object]]:
     return rows
 
 
-def _count(claim: Frame) -> None:
+def _count(frame: Frame) -> None:
     """Count everything that a claim holds, before any of it is read."""
     budget = MOST_CLAIM
-    values: list[Any] = [claim]  # Any: JSON
+    values: list[Any] = [frame]  # Any: JSON
     while values:
         value = values.pop()
         budget -= ITEM + len(value) if isinstance(value, str) else _SMALL

@@ -83,8 +83,8 @@ def _pairs(items: Iterable[tuple[Value, Value]], simplify: Simplify, depth: int)
     return {TAG: "dict", BODY: [[encode(key, simplify, depth), encode(item, simplify, depth)] for key, item in items]}
 
 
-def _members(value: Members, simplify: Simplify, depth: int) -> Encoded:
-    return {TAG: value.kind, BODY: [encode(item, simplify, depth) for item in value.items]}
+def _members(members: Members, simplify: Simplify, depth: int) -> Encoded:
+    return {TAG: members.kind, BODY: [encode(item, simplify, depth) for item in members.items]}
 
 
 def _tagged_list(tag: str) -> Callable[[Any, Simplify, int], Encoded]:

@@ -32,7 +32,7 @@ def relay(self, url: str) -> str:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
-async def cage() -> AsyncIterator[SandboxClient]:
+async def sandbox() -> AsyncIterator[SandboxClient]:
     started = SandboxClient(SandboxSettings(), parallel=2)
     yield started
     await started.aclose()
@@ -42,12 +42,12 @@ async def cage() -> AsyncIterator[SandboxClient]:
 class Human:
     """Lets nobody have anything but what was granted here; where it is asked, it says yes to these places."""
 
-    cage: SandboxClient
+    sandbox: SandboxClient
     granted: dict[str, tuple[str, ...]]
     agrees: tuple[str, ...] = ()
 
     async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit:
-        return Permit(snapshot.modules, self.cage.limits, Grants(network=self.granted.get(function.name, ())))
+        return Permit(snapshot.modules, self.sandbox.limits, Grants(network=self.granted.get(function.name, ())))
 
     async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
         return function == "weather" and set(grants.network) <= set(self.agrees)
@@ -58,34 +58,34 @@ class Human:
 
 async def call(human: Human, name: str, url: str) -> Outcome:
     snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("web", dedent(TEXT))))
-    requests = WorkerApi(human.cage, snapshot, lambda done, total, note: None, human)
+    requests = WorkerApi(human.sandbox, snapshot, lambda done, total, note: None, human)
     function = snapshot.functions[name]
     return await requests.run(function, {"url": url}, await human.permit(function, snapshot))
 
 
-async def test_a_call_reaches_the_hosts_of_its_function(cage: SandboxClient, server: Server) -> None:
+async def test_a_call_reaches_the_hosts_of_its_function(sandbox: SandboxClient, server: Server) -> None:
     place = f"localhost:{server.port}"
-    assert value(await call(Human(cage, {"weather": (place,)}), "weather", f"http://{place}/")) == "hello"
+    assert value(await call(Human(sandbox, {"weather": (place,)}), "weather", f"http://{place}/")) == "hello"
 
 
-async def test_a_function_that_was_granted_nothing_is_told_how_to_be(cage: SandboxClient, server: Server) -> None:
-    outcome = await call(Human(cage, {}), "weather", "http://localhost/")
+async def test_a_function_that_was_granted_nothing_is_told_how_to_be(sandbox: SandboxClient, server: Server) -> None:
+    outcome = await call(Human(sandbox, {}), "weather", "http://localhost/")
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == "PermissionError"
     assert "`knapper functions grant weather --network localhost`" in outcome.failure.message
 
 
-async def test_the_hosts_of_a_caller_are_not_those_of_what_it_calls(cage: SandboxClient, server: Server) -> None:
+async def test_the_hosts_of_a_caller_are_not_those_of_what_it_calls(sandbox: SandboxClient, server: Server) -> None:
     place = f"localhost:{server.port}"
-    outcome = await call(Human(cage, {"relay": (place,)}), "relay", f"http://{place}/")
+    outcome = await call(Human(sandbox, {"relay": (place,)}), "relay", f"http://{place}/")
     assert isinstance(outcome, Raised)
     assert f"weather' may not reach {place}" in outcome.failure.message
     assert server.connections == 0
 
 
-async def test_a_host_that_is_met_in_the_middle_of_a_call_is_asked_for(cage: SandboxClient, server: Server) -> None:
+async def test_a_host_that_is_met_in_the_middle_of_a_call_is_asked_for(sandbox: SandboxClient, server: Server) -> None:
     place = f"localhost:{server.port}"
-    assert value(await call(Human(cage, {}, (place,)), "relay", f"http://{place}/")) == "hello"
+    assert value(await call(Human(sandbox, {}, (place,)), "relay", f"http://{place}/")) == "hello"
 
 
 def test_nothing_of_an_http_client_is_imported_before_a_fetch() -> None:

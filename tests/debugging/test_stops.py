@@ -155,8 +155,8 @@ async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace:
             return await super().stopped(stop)
 
     arm(workspace)
-    workspace.workshop.calls._cage.limits = workspace.workshop.calls._cage.limits.__class__(wall_s=1.0)
-    workspace.workshop.granting._limits = workspace.workshop.calls._cage.limits
+    workspace.workshop.calls._sandbox.limits = workspace.workshop.calls._sandbox.limits.__class__(wall_s=1.0)
+    workspace.workshop.granting._limits = workspace.workshop.calls._sandbox.limits
     room_of(workspace).seat.debugger = Slow()
     assert (await workspace.workshop.call("sum_up", {"numbers": [1]})).outcome == "returned"
     assert (await workspace.workshop.call("busy", {"turns": 10**9})).outcome == "timed_out"

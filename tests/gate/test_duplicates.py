@@ -163,6 +163,6 @@ async def test_of_many_functions_with_such_arguments_those_are_run_that_the_desc
     }
     library = snapshot_of(**others, lib=COUNT)
     async with await start() as sandbox:
-        gate = Gate(sandbox, finder=FunctionSearch(None, None, lambda: library))
+        gate = Gate(sandbox, search=FunctionSearch(None, None, lambda: library))
         verdict = await judge(gate, Candidate("sung_letters", ANEW, "other"), library)
     assert [one.code for one in verdict.refusals] == ["rewrite"]

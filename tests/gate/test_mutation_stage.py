@@ -20,7 +20,7 @@ STRONG = ("f(1, 2) → 3", "f(7, 3) → 10")
 def until_mutation(gate: Gate, rules: Rules | None = None) -> Gate:
     """A gate without what comes after, over the same workers."""
     upto = [stage.name for stage in STAGES].index("mutation") + 1
-    return Gate(gate._bench.sandbox, limits=gate._bench.limits, rules=rules, stages=STAGES[:upto])
+    return Gate(gate._trial.sandbox, limits=gate._trial.limits, rules=rules, stages=STAGES[:upto])
 
 
 async def mutated(

@@ -56,7 +56,7 @@ async def test_examples_that_disagree_only_warn_a_human(gate: Gate) -> None:
 async def test_only_examples_of_changed_functions_are_run_again(gate: Gate) -> None:
     before = read_module(saved(ADD))
     after = saved(ADD + "\n\n" + BARE)
-    verdict = await gate.judge_module(after, snapshot_of(lib=ADD), previous=before)
+    verdict = await gate.judge_module(after, snapshot_of(lib=ADD), previous_reading=before)
     assert [name for name, _ in verdict.standings] == ["double"]
 
 
@@ -105,7 +105,9 @@ async def test_examples_run_again_where_the_code_behind_changed(
     gate: Gate, old: str, new: str, again: list[str]
 ) -> None:
     snapshot = snapshot_of(lib=HELPED)
-    verdict = await gate.judge_module(saved(HELPED.replace(old, new)), snapshot, previous=snapshot.readings["lib"])
+    verdict = await gate.judge_module(
+        saved(HELPED.replace(old, new)), snapshot, previous_reading=snapshot.readings["lib"]
+    )
     assert [name for name, _ in verdict.standings] == again
 
 
@@ -117,9 +119,9 @@ async def test_a_save_that_breaks_another_module_says_so(gate: Gate) -> None:
     )
     snapshot = snapshot_of(lib=ADD, other=user)
     previous = snapshot.readings["lib"]
-    verdict = await gate.judge_module(saved(ADD.replace("a + b", "a * b")), snapshot, previous=previous)
+    verdict = await gate.judge_module(saved(ADD.replace("a + b", "a * b")), snapshot, previous_reading=previous)
     assert verdict.admitted
     assert [one.severity for one in verdict.problems if one.code == "breaks-caller"] == ["warns"]
     assert verdict.stages[-1].note == "1 of 1 callers with examples tried"
-    unchanged = await gate.judge_module(saved(f"# Sums.\n{ADD}"), snapshot, previous=previous)
+    unchanged = await gate.judge_module(saved(f"# Sums.\n{ADD}"), snapshot, previous_reading=previous)
     assert [one.stage for one in unchanged.stages] == ["read", "text", "import", "examples"]

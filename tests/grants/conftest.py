@@ -14,7 +14,7 @@ from .support import FETCHES, weather_service
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cage() -> AsyncIterator[SandboxClient]:
+async def sandbox() -> AsyncIterator[SandboxClient]:
     """The sandbox of all the tests of a file."""
     async with a_cage() as opened:
         yield opened
@@ -32,12 +32,12 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def here(tmp_path: Path, cage: SandboxClient) -> AsyncIterator[Room]:
+async def here(tmp_path: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
     """A workspace with a folder of three numbers."""
     (tmp_path / "data").mkdir()
     for number in (1, 2, 3):
         (tmp_path / "data" / str(number)).write_text(str(number))
-    async with room(tmp_path, cage) as opened:
+    async with room(tmp_path, sandbox) as opened:
         yield opened
 
 

@@ -111,10 +111,10 @@ async def test_a_yes_for_the_next_call_is_taken_back_with_the_grants(here: Room)
 async def test_a_pulled_file_raises_no_limit_of_the_examples_and_a_human_does(here: Room) -> None:
     (here.root / "functions" / "grants.toml").write_text("[double]\nseconds = 86400\nmemory_mib = 2048\n")
     await here.save(PLAIN, here.root / "functions" / "sums.py")
-    assert (await here.shop.granting.packing.of_text(PLAIN)).grants == Grants()
+    assert (await here.shop.granting.packages.of_text(PLAIN)).grants == Grants()
     await here.shop.grants.grant("double", Grants(seconds=20))
     newer = PLAIN.replace("number + number", "2 * number")
-    assert (await here.shop.granting.packing.of_text(newer)).grants == Grants(seconds=20)
+    assert (await here.shop.granting.packages.of_text(newer)).grants == Grants(seconds=20)
 
 
 async def test_a_folder_that_is_a_repository_is_never_granted_for_writing(here: Room) -> None:

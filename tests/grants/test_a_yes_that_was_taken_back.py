@@ -33,8 +33,8 @@ def brought_back(root: Path, folder: Path) -> None:
         shutil.copytree(folder / name, root / name)
 
 
-async def agreed(root: Path, cage: SandboxClient, older: Path) -> None:
-    async with room(root, cage) as here:
+async def agreed(root: Path, sandbox: SandboxClient, older: Path) -> None:
+    async with room(root, sandbox) as here:
         await here.shop.create("double", PLAIN, "sums")
         await here.shop.grants.grant("double", HOSTS)
         assert await now(here) == HOSTS
@@ -48,52 +48,54 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
-async def test_one_that_was_revoked_does_not_come_back(root: Path, cage: SandboxClient, tmp_path: Path) -> None:
-    await agreed(root, cage, tmp_path / "older")
-    async with room(root, cage) as here:
+async def test_one_that_was_revoked_does_not_come_back(root: Path, sandbox: SandboxClient, tmp_path: Path) -> None:
+    await agreed(root, sandbox, tmp_path / "older")
+    async with room(root, sandbox) as here:
         await here.shop.grants.revoke("double", None)
     brought_back(root, tmp_path / "older")
-    async with room(root, cage) as here:
+    async with room(root, sandbox) as here:
         assert await now(here) == NOTHING
 
 
-async def test_one_that_was_narrowed_does_not_come_back_wider(root: Path, cage: SandboxClient, tmp_path: Path) -> None:
-    await agreed(root, cage, tmp_path / "older")
-    async with room(root, cage) as here:
+async def test_one_that_was_narrowed_does_not_come_back_wider(
+    root: Path, sandbox: SandboxClient, tmp_path: Path
+) -> None:
+    await agreed(root, sandbox, tmp_path / "older")
+    async with room(root, sandbox) as here:
         await here.shop.grants.revoke("double", Grants(network=("b.example.org",)))
         assert await now(here) == Grants(network=("a.example.org",), write=("out/",))
     brought_back(root, tmp_path / "older")
-    async with room(root, cage) as here:
+    async with room(root, sandbox) as here:
         assert await now(here) == NOTHING
 
 
 async def test_one_whose_entry_was_taken_out_of_the_file_does_not_come_back(
-    root: Path, cage: SandboxClient, tmp_path: Path
+    root: Path, sandbox: SandboxClient, tmp_path: Path
 ) -> None:
-    await agreed(root, cage, tmp_path / "older")
-    async with room(root, cage) as here:
+    await agreed(root, sandbox, tmp_path / "older")
+    async with room(root, sandbox) as here:
         (root / "functions" / "grants.toml").unlink()
         assert await now(here) == NOTHING
     brought_back(root, tmp_path / "older")
-    async with room(root, cage) as here:
+    async with room(root, sandbox) as here:
         assert await now(here) == NOTHING
 
 
-async def test_one_that_is_given_again_counts(root: Path, cage: SandboxClient, tmp_path: Path) -> None:
-    await agreed(root, cage, tmp_path / "older")
-    async with room(root, cage) as here:
+async def test_one_that_is_given_again_counts(root: Path, sandbox: SandboxClient, tmp_path: Path) -> None:
+    await agreed(root, sandbox, tmp_path / "older")
+    async with room(root, sandbox) as here:
         await here.shop.grants.revoke("double", None)
         await here.shop.grants.grant("double", HOSTS)
         assert await now(here) == HOSTS
-    async with room(root, cage) as here:
+    async with room(root, sandbox) as here:
         assert await now(here) == HOSTS
 
 
 @pytest.mark.parametrize("spoiled", ["{", '{"taken_back": 1}', "[]", "readable", "link"])
 async def test_a_record_that_cannot_be_trusted_makes_every_yes_count_for_nothing(
-    root: Path, cage: SandboxClient, tmp_path: Path, home: Path, spoiled: str
+    root: Path, sandbox: SandboxClient, tmp_path: Path, home: Path, spoiled: str
 ) -> None:
-    await agreed(root, cage, tmp_path / "older")
+    await agreed(root, sandbox, tmp_path / "older")
     (record,) = (home / "knapper" / "workspaces").glob("*.json") or [home]
     if spoiled == "readable":
         record.chmod(0o644)
@@ -102,5 +104,5 @@ async def test_a_record_that_cannot_be_trusted_makes_every_yes_count_for_nothing
         record.symlink_to(home / "moved")
     else:
         record.write_text(spoiled)
-    async with room(root, cage) as here:
+    async with room(root, sandbox) as here:
         assert await now(here) == NOTHING

@@ -79,31 +79,31 @@ async def test_a_broken_file_grants_nothing_and_forgets_nothing(here: Room, code
 
 
 async def test_a_copied_workspace_brings_no_yes_along(
-    here: Room, code: str, tmp_path: Path, cage: SandboxClient
+    here: Room, code: str, tmp_path: Path, sandbox: SandboxClient
 ) -> None:
     await granted(here, code)
     copy = tmp_path.with_name(f"{tmp_path.name}-copy")
     shutil.copytree(tmp_path, copy)
-    async with room(copy, cage) as there:
+    async with room(copy, sandbox) as there:
         assert await now(there) == NOTHING
         assert (await there.shop.call("weather", {"city": "Oslo"})).outcome == "refused"
 
 
 async def test_another_users_state_brings_no_yes_along(
-    tmp_path: Path, code: str, home: Path, monkeypatch: pytest.MonkeyPatch, cage: SandboxClient
+    tmp_path: Path, code: str, home: Path, monkeypatch: pytest.MonkeyPatch, sandbox: SandboxClient
 ) -> None:
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         await granted(here, code)
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "somebody-else"))
-    async with room(tmp_path, cage) as mine:
+    async with room(tmp_path, sandbox) as mine:
         assert await now(mine) == NOTHING
 
 
 @pytest.mark.parametrize("harm", ["open", "short", "link"])
 async def test_a_key_that_is_not_the_users_alone_opens_no_state_and_moves_none(
-    tmp_path: Path, code: str, home: Path, harm: str, cage: SandboxClient
+    tmp_path: Path, code: str, home: Path, harm: str, sandbox: SandboxClient
 ) -> None:
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         await granted(here, code)
     key = home / "knapper" / "grants.key"
     assert key.stat().st_mode & 0o777 == 0o600
@@ -116,7 +116,7 @@ async def test_a_key_that_is_not_the_users_alone_opens_no_state_and_moves_none(
             key.rename(home / "elsewhere")
             key.symlink_to(home / "elsewhere")
     with pytest.raises(WorkspaceError, match="key of your grants"):
-        async with room(tmp_path, cage):
+        async with room(tmp_path, sandbox):
             pass
     assert [file.name for file in (tmp_path / ".knapper").glob("state.db.*Z")] == []
 
@@ -201,7 +201,7 @@ async def test_a_function_cannot_write_the_file_whatever_it_has(here: Room) -> N
     permit = here.shop.granting._permit(function, snapshot, Grants(write=("out/",)), "")
     from agent_core.functions.worker_api import WorkerApi
 
-    requests = WorkerApi(here.cage, snapshot, lambda done, total, note: None, here.shop.granting)
+    requests = WorkerApi(here.sandbox, snapshot, lambda done, total, note: None, here.shop.granting)
     await requests.run(function, {"number": 2}, permit)
     assert (folder / "here").read_text() == "was here"
     assert target.read_text() == before
@@ -264,10 +264,10 @@ async def test_no_hand_grants_reading_where_yeses_and_secrets_are_kept(here: Roo
 
 
 async def test_two_processes_see_at_once_what_the_other_gave_and_took(
-    here: Room, code: str, host: str, cage: SandboxClient
+    here: Room, code: str, host: str, sandbox: SandboxClient
 ) -> None:
     await granted(here, code)
-    async with room(here.root, cage) as other:
+    async with room(here.root, sandbox) as other:
         assert await now(other) == Grants(network=(host,))
         await other.shop.grants.grant("weather", Grants(secrets=("KEY",)))
         assert await now(here) == Grants(network=(host,), secrets=("KEY",))

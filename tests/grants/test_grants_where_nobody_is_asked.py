@@ -58,7 +58,7 @@ async def test_where_a_human_can_be_asked_the_file_decides_nothing(there: Room) 
 async def test_examples_have_the_time_that_the_file_gives_where_it_decides(there: Room, is_attended: bool) -> None:
     (there.root / "functions" / "grants.toml").write_text("[double]\nseconds = 20\nmemory_mib = 1024\n")
     there.shop.granting.approver = human("yes") if is_attended else None
-    found = await there.shop.granting.packing.of_text(PLAIN)
+    found = await there.shop.granting.packages.of_text(PLAIN)
     assert found.grants == (Grants() if is_attended else Grants(seconds=20, memory_mib=1024))
 
 

@@ -178,7 +178,7 @@ async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path
     async with Workspace.open(root, approver=human("yes")) as workspace:
         verdict = await workspace.workshop.create("count", code, reason="It counts.")
         found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
-        listing = await workspace.workshop.granting.packing.listing()
+        listing = await workspace.workshop.granting.packages.listing()
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
     assert [one.outcome for one in found] == ["returned", "returned"]
@@ -191,7 +191,7 @@ async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
     async with Workspace.open(root, approver=human("yes")) as workspace:
         verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
         found = await workspace.workshop.call("count", {"numbers": [1]})
-        listing = await workspace.workshop.granting.packing.listing()
+        listing = await workspace.workshop.granting.packages.listing()
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
     assert (found.outcome, listing.packages[0].ahead) == ("returned", ())
@@ -229,10 +229,10 @@ async def test_what_nobody_is_granted_any_more_is_removed_by_hand(ready: Path) -
         await workspace.workshop.create("count", COUNTS, reason="It counts.")
     async with Workspace.open(ready) as workspace:
         shop = workspace.workshop
-        assert (await shop.granting.packing.clean()).removed == ()
+        assert (await shop.granting.packages.clean()).removed == ()
         await shop.grants.revoke("count", None)
-        assert len((await shop.granting.packing.clean()).removed) == 1
-        assert to_json(await shop.granting.packing.listing()) == {"packages": [], "problem": ""}
+        assert len((await shop.granting.packages.clean()).removed) == 1
+        assert to_json(await shop.granting.packages.listing()) == {"packages": [], "problem": ""}
     assert list((ready / ".knapper/env").iterdir()) == []
 
 
@@ -299,7 +299,7 @@ async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> No
     async with Workspace.open(ready, approver=asked) as workspace:
         verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
         found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
-        removed = await workspace.workshop.granting.packing.listing()
+        removed = await workspace.workshop.granting.packages.listing()
     assert verdict.admitted
     assert [one.outcome for one in found] == ["returned", "refused"]
     assert removed.packages[0].functions == ()

@@ -234,6 +234,6 @@ async def test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_
         await workspace.workshop.grants.grant("look", Grants(packages=("scout",)))
         arguments = {"who": "package", "ways": ["open"], "paths": ["notes.txt"]}
         report = await workspace.workshop.call("look", arguments)
-        assert (await workspace.workshop.granting.packing.listing()).packages[0].ahead == ("scout",)
+        assert (await workspace.workshop.granting.packages.listing()).packages[0].ahead == ("scout",)
     assert report.value == ["mine"]
     assert [question.missing.read for question in asked.asked] == [("notes.txt",)]

@@ -36,7 +36,7 @@ async def tried(at_desk: OpenDesk, mode: str, style: str, programs: str) -> tupl
     end = Say('{"thought": "", "reply": "Done."}' if mode == SMALL else "Done.")
     flags = {"model__mode": mode, "model__programs": programs, "model__context_tokens": 16_384}
     desk = await at_desk([asks(mode, style), Repeat(end)], memory__preset=style, **flags)
-    desk.agent.talk.verify = False
+    desk.agent.session.verify = False
     lay_out(desk.workspace.root)
     await desk.workspace.workshop.reload()
     return desk, answers(await desk.say("Go."))

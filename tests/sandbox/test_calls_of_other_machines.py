@@ -27,7 +27,7 @@ PUBLISHED = {
 OLD = "open stat lstat access pipe dup2 getdents rename mkdir rmdir unlink readlink poll select alarm epoll_wait time"
 OLD_AHEAD = {"fork", "mkdir"}
 HEADER = Path("/usr/include/asm-generic/unistd.h")
-FILTER = build(executable_files=True, calls=ARM)
+FILTER = build(executable_files=True, table=ARM)
 EPERM = refuse(errno.EPERM)
 
 

@@ -15,7 +15,7 @@ WINDOW = 32_768
 async def memgpt(at_desk: OpenDesk, script: Script, *, verify: bool = False, **flags: Any) -> Desk:  # Any: settings
     """A desk whose agent is of the preset memgpt; its first reply is taken as it is."""
     desk = await at_desk(script, memory__preset="memgpt", **{"model__context_tokens": WINDOW, **flags})
-    desk.agent.talk.verify = verify
+    desk.agent.session.verify = verify
     return desk
 
 

@@ -41,7 +41,7 @@ async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_
     with scripted([Repeat(send("Yes."))]) as model:
         for _ in range(2):
             async with a_desk(tmp_path, model, **MEMGPT) as desk:
-                desk.agent.talk.verify = False
+                desk.agent.session.verify = False
                 await desk.say("Hi.")
     first, second = (each.messages[1:] for each in model.requests)
     assert second[: len(first)] == first
@@ -51,7 +51,7 @@ async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_
 
 async def test_an_agent_that_speaks_first_is_told_of_the_login_alone(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [send("Welcome.")])
-    await desk.agent.talk.post("login")
+    await desk.agent.session.post("login")
     events = [each async for each in desk.agent.turn(None)]
     assert types(desk.model) == ["login"]
     assert (ended(events).reply, of(TurnStarted, events)[0].event) == ("Welcome.", "login")
@@ -59,7 +59,7 @@ async def test_an_agent_that_speaks_first_is_told_of_the_login_alone(at_desk: Op
 
 async def test_a_direct_agent_can_speak_first_too(at_desk: OpenDesk) -> None:
     desk = await at_desk([Expect(Say("Welcome."), contains("The user is here"))])
-    await desk.agent.talk.post("login")
+    await desk.agent.session.post("login")
     assert ended([each async for each in desk.agent.turn(None)]).reply == "Welcome."
 
 
@@ -89,7 +89,7 @@ async def test_where_there_are_no_heartbeats_waiting_for_them_ends_at_once(
 
 async def test_a_heartbeat_that_waits_does_not_count_as_a_message(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [send("I think of you.")])
-    await desk.agent.talk.post("heartbeat", "somebody asked for it")
+    await desk.agent.session.post("heartbeat", "somebody asked for it")
     assert await desk.agent.waiting() == []
     assert ended([each async for each in desk.agent.turn(None)]).reply == "I think of you."
     assert told(desk.model)[-1]["reason"] == "somebody asked for it"
@@ -116,19 +116,19 @@ async def test_a_pause_outlasts_the_session_and_keeps_heartbeats_away(tmp_path: 
         async with a_desk(
             tmp_path, model, model__context_tokens=WINDOW, memory__preset="memgpt", heartbeat__every_minutes=0.0005
         ) as desk:
-            desk.agent.talk.verify = False
+            desk.agent.session.verify = False
             await desk.say("Rest.")
     async with Workspace.open(tmp_path, flags={"heartbeat.every_minutes": 0.0005}) as workspace:
         agent = await workspace.agent()
         beats = agent.heartbeats()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(beats), 0.3)
-        assert agent.talk.style.preset == "memgpt"
+        assert agent.session.style.preset == "memgpt"
 
 
 async def test_what_the_program_tells_is_packed_as_an_alert(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [send("Noted.")])
-    await desk.agent.talk.post("system", "The disk is nearly full.")
+    await desk.agent.session.post("system", "The disk is nearly full.")
     await desk.say("Hi.")
     alert = next(each for each in told(desk.model) if each["type"] == "system_alert")
     assert alert["message"] == "The disk is nearly full."

@@ -34,9 +34,9 @@ CALL = Ask(Wanted("note", {"label": "human", "text": "Ada"}))
 def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, **aliases: Older) -> Agent:
     """An agent with one function of the host, which stands for all of memory."""
     workspace, functions = desk.workspace, {host.function.name: host}
-    cage, store = workspace._cage, workspace._store
+    sandbox, store = workspace._sandbox, workspace._store
     shop, settings = workspace.workshop, workspace.settings.turn
-    sources = (HostFunctions(functions, shop), WorkspaceFunctions(cage, shop, settings.parallel))
+    sources = (HostFunctions(functions, shop), WorkspaceFunctions(sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock(), aliases=aliases)
     shown = Shown([host.function], 20, workspace.workshop.quarantine)
     asker = ModelSession(shown, workspace.settings, workspace._models.open)
@@ -47,7 +47,7 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
         workspace.workshop,
         stepper,
         "test",
-        talk=AgentSession("other", store),
+        session=AgentSession("other", store),
         memory=desk.agent.memory,
         save=workspace._save,
     )

@@ -86,10 +86,10 @@ def test_a_file_that_leads_out_of_the_workspace_is_not_read(tmp_path: Path) -> N
 async def test_an_agent_stays_of_the_preset_of_its_first_use(tmp_path: Path) -> None:
     with scripted([]) as model:
         async with a_desk(tmp_path, model, memory__preset="memgpt") as desk:
-            assert desk.agent.talk.style.preset == "memgpt"
+            assert desk.agent.session.style.preset == "memgpt"
     async with Workspace.open(tmp_path) as workspace:
-        assert (await workspace.agent()).talk.style.preset == "memgpt"
-        assert (await workspace.agent("other")).talk.style.preset == "direct"
+        assert (await workspace.agent()).session.style.preset == "memgpt"
+        assert (await workspace.agent("other")).session.style.preset == "direct"
 
 
 async def test_a_preset_of_ones_own_says_what_its_agents_are_told(at_desk: OpenDesk, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ async def test_another_model_is_asked_with_a_system_message_of_its_own(tmp_path:
     own = {"turn__message_llm_model": "another", "turn__message_llm_system": "You know all capitals."}
     with scripted(script, models=["scripted", "another"]) as model:
         async with desk(tmp_path, model, memory__preset="memgpt", **own) as here:
-            here.agent.talk.verify = False
+            here.agent.session.verify = False
             await here.say("What is the capital of Peru?")
     assert [request.body["model"] for request in model.requests] == ["scripted", "another", "scripted"]
     texts = [each["content"] for each in model.requests[1].messages]

@@ -57,11 +57,11 @@ def agent_of(desk: Desk) -> Agent:
     workspace, settings = desk.workspace, desk.workspace.settings.turn
     shop, store = workspace.workshop, workspace._store
     (function,) = read_module(ModuleSource("words", "words.py", SOURCE, "0")).functions
-    sources = (Foreign(function), WorkspaceFunctions(workspace._cage, shop, settings.parallel))
+    sources = (Foreign(function), WorkspaceFunctions(workspace._sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock())
     asker = ModelSession(Shown([function], 20, shop.quarantine), workspace.settings, workspace._models.open)
     loop, session = AgentLoop(asker, dispatcher, shop, 10), AgentSession("other", store)
-    return Agent("other", store, shop, loop, "test", talk=session, memory=desk.agent.memory, save=workspace._save)
+    return Agent("other", store, shop, loop, "test", session=session, memory=desk.agent.memory, save=workspace._save)
 
 
 async def test_a_function_of_a_server_is_called_next_to_one_of_the_workspace(at_desk: OpenDesk) -> None:

@@ -12,16 +12,16 @@ from tests.workshop.support import Room, a_cage, room
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cage() -> AsyncIterator[SandboxClient]:
+async def sandbox() -> AsyncIterator[SandboxClient]:
     """The sandbox of all the tests of a file."""
     async with a_cage() as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def here(tmp_path: Path, cage: SandboxClient) -> AsyncIterator[Room]:
+async def here(tmp_path: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
     """An empty workspace in the test's folder."""
-    async with room(tmp_path, cage) as opened:
+    async with room(tmp_path, sandbox) as opened:
         yield opened
 
 

@@ -75,7 +75,7 @@ class Room:
     root: Path
     shop: FunctionService
     store: Store
-    cage: SandboxClient
+    sandbox: SandboxClient
 
     @property
     def letters(self) -> Path:
@@ -108,22 +108,22 @@ class Room:
 async def a_cage() -> AsyncIterator[SandboxClient]:
     """A sandbox that several workshops may use; a call ends after two seconds."""
     settings = load(Path("/"), FLAGS)
-    cage = SandboxClient(settings.sandbox, settings.turn.parallel)
+    sandbox = SandboxClient(settings.sandbox, settings.turn.parallel)
     try:
-        yield cage
+        yield sandbox
     finally:
-        await cage.aclose()
+        await sandbox.aclose()
 
 
 @asynccontextmanager
-async def room(root: Path, cage: SandboxClient) -> AsyncIterator[Room]:
+async def room(root: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
     """Open a workshop in a folder."""
     (root / "functions").mkdir(exist_ok=True)
     store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
     try:
-        shop = function_service(root, load(root, FLAGS), store, cage, ApprovalQueue(None, store))
+        shop = function_service(root, load(root, FLAGS), store, sandbox, ApprovalQueue(None, store))
         await shop.loader.start()
-        yield Room(root, shop, store, cage)
+        yield Room(root, shop, store, sandbox)
     finally:
         await store.close()
 

@@ -173,7 +173,7 @@ async def test_the_second_of_two_replacements_of_one_function_is_refused(here: R
 async def test_what_another_process_made_meanwhile_is_kept_and_known_here(here: Room, verb: Verb) -> None:
     await here.save(VOWELS)
     plan = await verb(here)
-    async with room(here.root, here.cage) as other:
+    async with room(here.root, here.sandbox) as other:
         assert (await other.shop.create("other", named("other"), "letters")).admitted
     assert (await carried_out(here, plan)).outcome == "returned"
     assert "other" in here.shop.names()
@@ -182,7 +182,7 @@ async def test_what_another_process_made_meanwhile_is_kept_and_known_here(here: 
 
 async def test_a_deletion_that_comes_too_late_is_said_and_is_no_deletion(here: Room) -> None:
     await here.save(VOWELS)
-    async with room(here.root, here.cage) as other:
+    async with room(here.root, here.sandbox) as other:
         await other.shop.replace("count_vowels", NEW)
         with pytest.raises(WorkspaceError, match="itself was changed"):
             await here.shop.delete("count_vowels")

@@ -243,7 +243,7 @@ async def test_other_processes_judge_as_this_one_does_and_in_order(here: Room, t
 
 async def test_a_process_that_ends_is_told_and_leaves_nobody_waiting(here: Room, tmp_path: Path) -> None:
     (file := tmp_path / "many.jsonl").write_text((json.dumps({"name": "count_vowels", "code": VOWELS}) + "\n") * 40)
-    bench = here.shop.bulk.bench()
+    bench = here.shop.bulk.context()
     broken = replace(bench, sandbox=bench.sandbox.model_copy(update={"wall_s": -1.0}))
     with pytest.raises(ExceptionGroup, match="unhandled") as caught:
         async with judges(broken, here.shop.bulk.gate, None, processes=2) as judge:

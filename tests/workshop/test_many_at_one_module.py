@@ -24,14 +24,16 @@ def created(root: Path, name: str) -> tuple[int, str]:
 
 
 @pytest.mark.timeout(120)
-async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, cage: SandboxClient) -> None:
+async def test_ten_processes_that_create_at_once_on_one_module_all_succeed(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()
     with ThreadPoolExecutor(10) as at_once:
         starts = (asyncio.wrap_future(at_once.submit(created, tmp_path, f"f{n}")) for n in range(10))
         done = await asyncio.gather(*starts)
     assert [code for code, _ in done] == [0] * 10, done
-    async with room(tmp_path, cage) as after:
+    async with room(tmp_path, sandbox) as after:
         assert list(after.shop.names()) == sorted(f"f{n}" for n in range(10))
         assert await after.store.open_writes() == []
 

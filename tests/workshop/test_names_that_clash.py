@@ -168,11 +168,11 @@ async def test_a_function_that_moves_keeps_its_history_and_its_name_while_anothe
 
 
 @pytest.mark.parametrize("refused", ["a.py", "words.py"])
-async def test_after_a_restart_the_one_that_stayed_stays(tmp_path: Path, cage: SandboxClient, refused: str) -> None:
-    async with room(tmp_path, cage) as here:
+async def test_after_a_restart_the_one_that_stayed_stays(tmp_path: Path, sandbox: SandboxClient, refused: str) -> None:
+    async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
         await here.save(f"{OTHER}\n\n{CLAMP}", file(here, refused))
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         assert here.shop.changed_since() is None
         assert (place(here), codes(here)) == ("functions/letters.py", [(f"functions/{refused}", "name-clash")])
         (event,) = await heard(here, f"{OTHER}# more\n\n\n{CLAMP}", refused)
@@ -181,51 +181,53 @@ async def test_after_a_restart_the_one_that_stayed_stays(tmp_path: Path, cage: S
         assert await standing(here) == "trial"
 
 
-async def test_two_files_that_keep_each_other_out_stay_so_after_a_restart(tmp_path: Path, cage: SandboxClient) -> None:
-    async with room(tmp_path, cage) as here:
+async def test_two_files_that_keep_each_other_out_stay_so_after_a_restart(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
+    async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS, file(here, "b.py"))
         await here.save(f"{OTHER}\n\n{CLAMP}", file(here, "a.py"))
         await here.save(f"{CLAMP.replace('return low', 'return low + 0')}\n\n{VOWELS}", file(here, "b.py"))
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         assert (place(here), place(here, "clamp")) == ("functions/b.py", "functions/a.py")
 
 
 async def test_what_is_refused_while_no_program_runs_is_said_to_be_refused_and_no_more(
-    tmp_path: Path, cage: SandboxClient
+    tmp_path: Path, sandbox: SandboxClient
 ) -> None:
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
     file(here, "a.py").write_text(WRONG)
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         event = here.shop.changed_since()
         assert event is not None
         assert (event.loaded, event.disagreeing, event.standings, len(event.rejected)) == ((), {}, {}, 1)
         assert await versions(here) == [("letters", "trial")]
     file(here, "a.py").unlink()
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         assert here.shop.changed_since() is None
         assert await versions(here) == [("letters", "trial")]
 
 
-async def test_the_one_that_stayed_is_deleted_while_no_program_runs(tmp_path: Path, cage: SandboxClient) -> None:
-    async with room(tmp_path, cage) as here:
+async def test_the_one_that_stayed_is_deleted_while_no_program_runs(tmp_path: Path, sandbox: SandboxClient) -> None:
+    async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
         await here.save(WRONG, file(here, "words.py"))
     here.letters.unlink()
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         assert (place(here), await standing(here)) == ("functions/words.py", "draft")
         found = await here.shop.past.versions("count_vowels")
         assert [version.row.module for version in found if version.hash] == ["letters", "words"]
 
 
 async def test_a_move_while_no_program_runs_keeps_the_name_from_the_refused_one(
-    tmp_path: Path, cage: SandboxClient
+    tmp_path: Path, sandbox: SandboxClient
 ) -> None:
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
         await here.save(OTHER, file(here, "a.py"))
     here.letters.rename(file(here, "words.py"))
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         assert (place(here), codes(here)) == ("functions/words.py", [("functions/a.py", "name-clash")])
         assert [version.hash for version in await here.shop.past.versions("count_vowels")] == [
             here.shop.registry.snapshot().functions["count_vowels"].body_hash

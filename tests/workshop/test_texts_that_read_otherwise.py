@@ -104,10 +104,10 @@ async def taken_before(here: Room, text: str, *, instead_of: str | None = None) 
 OLD = VOWELS.replace("    return sum", "    # note\u2028    return 1\n    return sum")
 
 
-async def test_what_an_older_release_took_goes_on_and_is_told(tmp_path: Path, cage: SandboxClient) -> None:
-    async with room(tmp_path, cage) as before:
+async def test_what_an_older_release_took_goes_on_and_is_told(tmp_path: Path, sandbox: SandboxClient) -> None:
+    async with room(tmp_path, sandbox) as before:
         await taken_before(before, OLD)
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         (problem,) = here.shop.registry.snapshot().rejected
         assert (problem.where.line, "U+2028 LINE SEPARATOR" in problem.message) == (15, True)
         assert (await here.shop.call("count_vowels", {"text": "ae"})).value == 2
@@ -127,13 +127,13 @@ OLDER = {
 
 @pytest.mark.parametrize(("text", "where", "word"), OLDER.values(), ids=OLDER)
 async def test_what_an_older_release_took_has_no_grant_until_it_is_fixed(
-    tmp_path: Path, cage: SandboxClient, text: str, where: str, word: str
+    tmp_path: Path, sandbox: SandboxClient, text: str, where: str, word: str
 ) -> None:
-    async with room(tmp_path, cage) as before:
+    async with room(tmp_path, sandbox) as before:
         await before.save(VOWELS)
         await before.shop.grants.grant("count_vowels", Grants(read=("data/",)))
         await taken_before(before, text, instead_of=hash_of(VOWELS))
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         found = str(await here.shop.call("count_vowels", {"text": "ae"}))
         assert (where in found, word in found) == (True, True)
         assert where in str(here.shop.registry.snapshot().rejected[0])

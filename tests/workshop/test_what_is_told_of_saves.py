@@ -258,12 +258,12 @@ THROUGH = BY_NAME.replace("twice", "twofold").replace("2 * ", "").replace("count
 
 @pytest.mark.parametrize("is_running", [True, False])
 async def test_what_uses_a_changed_private_helper_is_judged_again_also_if_no_program_ran(
-    tmp_path: Path, cage: SandboxClient, is_running: bool
+    tmp_path: Path, sandbox: SandboxClient, is_running: bool
 ) -> None:
     hidden = "from functions.letters import _is_vowel\n\n\n" + HIDDEN.replace("twice", "doubled")
     files = {"letters": KINDS, "by_name": BY_NAME, "through": THROUGH, "hidden": hidden}
     flawed = KINDS.replace("aeiou", "aeio")
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         for name, text in files.items():
             await here.save(text, here.letters.with_name(f"{name}.py"))
         assert set((await standings(here)).values()) == {"trial"}
@@ -271,7 +271,7 @@ async def test_what_uses_a_changed_private_helper_is_judged_again_also_if_no_pro
             (live,) = await save(here.shop, tmp_path, flawed)
         else:
             here.letters.write_text(flawed)
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         event = live if is_running else here.shop.changed_since()
         assert event is not None
         said = event.noted["letters"]
@@ -289,18 +289,18 @@ async def test_what_uses_a_changed_private_helper_is_judged_again_also_if_no_pro
 
 
 async def test_files_that_changed_together_while_no_program_ran_are_judged_together(
-    tmp_path: Path, cage: SandboxClient
+    tmp_path: Path, sandbox: SandboxClient
 ) -> None:
     def more(text: str) -> str:
         return text.replace("\n    5\n", "\n    6\n").replace("\n    0\n", "\n    1\n")
 
     user = tmp_path / "functions" / "a_user.py"
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
         await here.save(BY_USE, user)
         here.letters.write_text(more(VOWELS).replace("return sum(", "return 1 + sum("))
         user.write_text(more(BY_USE))
-    async with room(tmp_path, cage) as here:
+    async with room(tmp_path, sandbox) as here:
         assert await standings(here) == {"count_vowels": "trial", "twice": "trial"}
 
 

@@ -35,13 +35,13 @@ class Broker:
         hosts: tuple[str, ...],
         want: Want | None = None,
         *,
-        did: Receipt | None = None,
+        receipt: Receipt | None = None,
         reach: Reach | None = None,
     ) -> "FetchSession":
         """Return a session for one call of a function that may reach these hosts, and others that the user is asked
-        about. What was reached and refused goes into `did`.
+        about. What was reached and refused goes into `receipt`.
         """
-        return FetchSession(lambda: _begun(self, function, hosts, want, did, reach))
+        return FetchSession(lambda: _begun(self, function, hosts, want, receipt, reach))
 
 
 class Answering(Protocol):
@@ -91,8 +91,13 @@ class FetchSession:
 
 
 def _begun(
-    broker: Broker, function: str, hosts: tuple[str, ...], want: Want | None, did: Receipt | None, reach: Reach | None
+    broker: Broker,
+    function: str,
+    hosts: tuple[str, ...],
+    want: Want | None,
+    receipt: Receipt | None,
+    reach: Reach | None,
 ) -> Answering:
     from .fetches import Fetches  # noqa: PLC0415 - see above
 
-    return Fetches(broker, function, hosts, want, did, reach)
+    return Fetches(broker, function, hosts, want, receipt, reach)

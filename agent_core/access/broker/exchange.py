@@ -174,13 +174,13 @@ class Exchange:
     """A request that is sent, and a response that is read as far as the caller wants."""
 
     def __init__(
-        self, order: FetchRequest, addresses: tuple[str, ...], secure: ssl.SSLContext | None, connect_s: float
+        self, request: FetchRequest, addresses: tuple[str, ...], secure: ssl.SSLContext | None, connect_s: float
     ) -> None:
-        target = order.target
+        target = request.target
         url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
         self._backend = _Checked(addresses, connect_s)
         self._where = target.place
-        self._request = httpcore2.Request(order.method, url, headers=_sent(order), content=order.body)
+        self._request = httpcore2.Request(request.method, url, headers=_sent(request), content=request.body)
         self._connection = httpcore2.AsyncHTTPConnection(url.origin, secure, network_backend=self._backend)
         self._pieces: AsyncGenerator[bytes] | None = None
         self._left = b""
@@ -217,12 +217,12 @@ class Exchange:
         await self._backend.aclose()
 
 
-def _sent(order: FetchRequest) -> list[tuple[bytes, bytes]]:
-    names = {name.lower() for name, _ in order.headers}
-    headers = [("Host", order.target.place), *order.headers, ("Connection", "close")]
+def _sent(request: FetchRequest) -> list[tuple[bytes, bytes]]:
+    names = {name.lower() for name, _ in request.headers}
+    headers = [("Host", request.target.place), *request.headers, ("Connection", "close")]
     headers += [(name, value) for name, value in _DEFAULTS if name.lower() not in names]
-    if order.body or order.method in {"POST", "PUT", "PATCH"}:
-        headers.append(("Content-Length", str(len(order.body))))
+    if request.body or request.method in {"POST", "PUT", "PATCH"}:
+        headers.append(("Content-Length", str(len(request.body))))
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 

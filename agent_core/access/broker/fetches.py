@@ -49,7 +49,7 @@ class Fetches:
         function: str,
         hosts: tuple[str, ...],
         want: Want | None = None,
-        did: Receipt | None = None,
+        receipt: Receipt | None = None,
         reach: Reach | None = None,
     ) -> None:
         self._broker = broker
@@ -57,7 +57,7 @@ class Fetches:
         self._function = function
         self._hosts = Hosts.of(hosts)
         self._want = want
-        self._did = Receipt() if did is None else did
+        self._did = Receipt() if receipt is None else receipt
         self._reach = reach
         self._reached: set[str] = set()
         self._asked: set[str] = set()
@@ -122,25 +122,25 @@ class Fetches:
             "decoded": self._caps.decoded,
         }
 
-    async def _follow(self, order: FetchRequest) -> tuple[_Stream, ResponseHead]:
+    async def _follow(self, request: FetchRequest) -> tuple[_Stream, ResponseHead]:
         """Return the response that redirects lead to; each hop is checked like the first."""
-        until = self._now() + min(order.timeout_s, self._caps.request_s)
+        until = self._now() + min(request.timeout_s, self._caps.request_s)
         for _hop in range(self._caps.redirects + 1):
-            stream, answer = await self._hop(order, until)
+            stream, answer = await self._hop(request, until)
             location = answer.header("location")
-            if not order.follows or answer.status not in REDIRECTS or location is None:
+            if not request.follows or answer.status not in REDIRECTS or location is None:
                 return stream, answer
             await self._end(stream.number)
-            order = order.redirected(location, answer.status, self._caps.url)
-        raise FetchFailed("response", f"{order.target.host} redirected more than {self._caps.redirects} times")
+            request = request.redirected(location, answer.status, self._caps.url)
+        raise FetchFailed("response", f"{request.target.host} redirected more than {self._caps.redirects} times")
 
-    async def _hop(self, order: FetchRequest, until: float) -> tuple[_Stream, ResponseHead]:
+    async def _hop(self, request: FetchRequest, until: float) -> tuple[_Stream, ResponseHead]:
         self._requests += 1
-        stream = _Stream(next(_numbers), order, self._now())
+        stream = _Stream(next(_numbers), request, self._now())
         self._streams[stream.number] = stream
         async with self._ended_by_failure(stream):
-            await self._permit(order)
-            async with self._within(until, order):
+            await self._permit(request)
+            async with self._within(until, request):
                 return stream, await self._begin(stream)
 
     async def _begin(self, stream: _Stream) -> ResponseHead:
@@ -157,11 +157,11 @@ class Fetches:
         stream.status = str(answer.status)
         return answer
 
-    async def _permit(self, order: FetchRequest) -> None:
+    async def _permit(self, request: FetchRequest) -> None:
         if self._requests > self._caps.requests:
             raise RequestRefused(f"one call may make {self._caps.requests} requests")
-        place = order.target.place
-        if not self._hosts.cover(order.target) and not await self._wanted(place):
+        place = request.target.place
+        if not self._hosts.cover(request.target) and not await self._wanted(place):
             raise RequestRefused(
                 f"`{self._function}` may not reach {place}: a human grants it with"
                 f" `knapper functions grant {self._function} --network {place}`"
@@ -225,14 +225,14 @@ class Fetches:
             raise
 
     @asynccontextmanager
-    async def _within(self, until: float, order: FetchRequest) -> AsyncIterator[None]:
+    async def _within(self, until: float, request: FetchRequest) -> AsyncIterator[None]:
         """Limit one operation to this deadline, and to the time that the call has left for all of them."""
         began = self._now()
         try:
             async with asyncio.timeout(min(until - began, self._caps.call_s - self._seconds)):
                 yield
         except TimeoutError as error:
-            raise FetchFailed("timeout", f"{order.target.place} did not answer in time") from error
+            raise FetchFailed("timeout", f"{request.target.place} did not answer in time") from error
         finally:
             self._seconds += self._now() - began
 

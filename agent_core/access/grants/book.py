@@ -67,9 +67,9 @@ class Held:
     last: Grants = NOTHING
     before: tuple[tuple[str, str], ...] = ()
 
-    def wanted(self, needs: Grants, around: Grants = NOTHING) -> Grants:
+    def wanted(self, grants: Grants, other_grants: Grants = NOTHING) -> Grants:
         """Return what the entry proposes for these needs and the surrounding ones, plus the needs it does not meet."""
-        return self.entry.serving(needs | around) | needs.without(self.entry)
+        return self.entry.serving(grants | other_grants) | grants.without(self.entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +112,14 @@ class GrantStore:
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 
     async def question(
-        self, function: Function, snapshot: Snapshot, needs: Grants, around: Grants = NOTHING
+        self, function: Function, snapshot: Snapshot, grants: Grants, other_grants: Grants = NOTHING
     ) -> Question | None:
         """Return the question to ask before a function has what it needs, or None if it has everything.
 
-        What its entry proposes for needs of the modules `around` it is asked for with them.
+        What its entry proposes for needs of the modules `other_grants` it is asked for with them.
         """
         state = await self.held(function, snapshot)
-        missing = state.wanted(needs, around).without(state.now).ahead()
+        missing = state.wanted(grants, other_grants).without(state.now).ahead()
         if not missing:
             return None
         changed, diff = await self._since(function, snapshot, state)
@@ -131,17 +131,17 @@ class GrantStore:
         """Return what became different in a function since its newest yes, as a sentence."""
         return (await self._since(function, snapshot, await self.held(function, snapshot)))[0]
 
-    async def _is_only_laid_out_anew(self, function: Function, snapshot: Snapshot, last: Yes) -> bool:
+    async def _is_only_laid_out_anew(self, function: Function, snapshot: Snapshot, last_yes: Yes) -> bool:
         """Check whether only layout and comments became different since a yes. Its texts are those that it names."""
-        texts = {module: await self._store.text(version) for module, version in last.versions}
+        texts = {module: await self._store.text(version) for module, version in last_yes.versions}
         agreed = {module: text for module, text in texts.items() if text is not None}
         versions = tuple((module, ModuleSource.of(module, text).version) for module, text in agreed.items())
-        if function.module not in agreed or versions != last.versions:
+        if function.module not in agreed or versions != last_yes.versions:
             return False
         return not (await asyncio.to_thread(since, function, snapshot, agreed))[0]
 
-    async def _since(self, function: Function, snapshot: Snapshot, state: Held) -> tuple[str, str]:
-        texts = {module: await self._store.text(version) or "" for module, version in state.before}
+    async def _since(self, function: Function, snapshot: Snapshot, held: Held) -> tuple[str, str]:
+        texts = {module: await self._store.text(version) or "" for module, version in held.before}
         return await asyncio.to_thread(since, function, snapshot, texts) if texts else ("", "")
 
     def lend(self, giving: Giving) -> None:

@@ -110,9 +110,9 @@ def since(function: Function, snapshot: Snapshot, texts: Mapping[str, str]) -> t
     )
 
 
-def _former_module(function: Part, texts: Mapping[str, str]) -> str:
+def _former_module(part: Part, texts: Mapping[str, str]) -> str:
     """Return the module in which a function was agreed to: another one, if its own is not among these texts."""
-    module, name = function
+    module, name = part
     binding = (other for other, text in texts.items() if any(name in each.binds for each in _statements(text, other)))
     return module if module in texts else next(binding, module)
 
@@ -191,20 +191,20 @@ def unshowable(diff: str) -> str:
     return f"{message} put before a human, so nothing is granted. Split the module, or change it in smaller steps."
 
 
-def parts_of(function: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
+def parts_of(part: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
     """Return the text of every part that a function's behavior depends on, of these modules."""
     parts: dict[Part, str] = {}
-    for key, statements in _reached(function, texts).items():
+    for key, statements in _reached(part, texts).items():
         for statement in statements:
             if statement.text not in parts.get(key, ""):
                 parts[key] = f"{parts[key]}\n{statement.text}" if key in parts else statement.text
     return parts
 
 
-def _reached(function: Part, texts: Mapping[str, str]) -> Mapping[Part, Statements]:
+def _reached(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Statements]:
     """Return the statements of every part that a function's behavior depends on, of these modules."""
     parts: dict[Part, Statements] = {}
-    waiting: list[Part] = [function, *((package, _ITS_IMPORT) for package in _packages(function[0]))]
+    waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in _packages(part[0]))]
     seen: set[Part] = set()
     while waiting:
         module, name = waiting.pop()
@@ -277,11 +277,15 @@ def _base(node: ast.ImportFrom, module: str) -> str | None:
     return name.removeprefix(_ROOT).lstrip(".") if name == _ROOT or name.startswith(f"{_ROOT}.") else None
 
 
-def changes(function: Part, before: Mapping[Part, str], now: Mapping[Part, str], moved: str = "") -> str:
+def changes(function_part: Part, before: Mapping[Part, str], now: Mapping[Part, str], moved: str = "") -> str:
     """Return what became different since the parts were agreed to, as a sentence without its end."""
     differing = sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part))
-    others = [_words(part, before, now) for part in differing if part != function]
-    whole = [f"`{function[1]}` itself is {'changed' if function in differing else 'unchanged'}", moved, *others]
+    others = [_words(part, before, now) for part in differing if part != function_part]
+    whole = [
+        f"`{function_part[1]}` itself is {'changed' if function_part in differing else 'unchanged'}",
+        moved,
+        *others,
+    ]
     return "; ".join(filter(None, whole)) if differing or moved else ""
 
 

@@ -44,11 +44,11 @@ class ApprovalQueue:
     """A queue of questions to one approver; without one, every answer is no."""
 
     def __init__(
-        self, approver: Approver | None = None, rows: ApprovalStore | None = None, wait_s: float | None = None
+        self, approver: Approver | None = None, store: ApprovalStore | None = None, wait_s: float | None = None
     ) -> None:
         """Create the queue; `wait_s` is how long an answer is waited for in a turn that another agent began."""
         self.approver = approver
-        self.rows = rows
+        self.rows = store
         self.wait_s = wait_s
         self.one_at_a_time = asyncio.Lock()
         self.waiting: list[list[Answered]] = []  # for each that waits, what was answered meanwhile
@@ -133,17 +133,17 @@ class Approvals:
         return Decision("no", by="often") if is_often or len(self.noes) >= MOST_NOES_IN_A_TURN else None
 
 
-async def _first_answer(question: Question, approver: Approver, rows: ApprovalStore) -> Decision:
+async def _first_answer(question: Question, approver: Approver, store: ApprovalStore) -> Decision:
     """Return what is stored as the answer: the approver's, unless somebody else was first."""
     here = asyncio.ensure_future(approver(question))
-    elsewhere = asyncio.create_task(_answered_elsewhere(question.id, rows))
+    elsewhere = asyncio.create_task(_answered_elsewhere(question.id, store))
     try:
         await asyncio.wait((here, elsewhere), return_when=asyncio.FIRST_COMPLETED)
         if elsewhere.done():
             return elsewhere.result()
         decision = here.result()
-        await rows.answer_question(question.id, decision.to_json())
-        stored = await rows.decision(question.id)  # none if a stranger wrote into the row
+        await store.answer_question(question.id, decision.to_json())
+        stored = await store.decision(question.id)  # none if a stranger wrote into the row
         return decision if stored is None else Decision.from_json(stored)
     finally:
         here.cancel()
@@ -151,9 +151,9 @@ async def _first_answer(question: Question, approver: Approver, rows: ApprovalSt
         await asyncio.gather(here, elsewhere, return_exceptions=True)
 
 
-async def _answered_elsewhere(id: str, rows: ApprovalStore) -> Decision:
+async def _answered_elsewhere(id: str, store: ApprovalStore) -> Decision:
     """Wait until the row of a question has an answer, and return it."""
-    while (decision := await rows.decision(id)) is None:  # noqa: ASYNC110 - another process answers it
+    while (decision := await store.decision(id)) is None:  # noqa: ASYNC110 - another process answers it
         await asyncio.sleep(_LOOK_S)
     return Decision.from_json(decision)
 
@@ -172,10 +172,14 @@ def _kinds(question: Question) -> frozenset[str]:
     return frozenset(question.missing.to_json()) or frozenset({"join"})
 
 
-def _is_same(question: Question, prior: Question, decision: Decision) -> bool:
-    if decision.word or not prior.missing:
-        return (question.function, question.version, question.missing) == (prior.function, prior.version, prior.missing)
-    return set(prior.missing.sentences()) <= set(question.missing.sentences())
+def _is_same(question: Question, prior_question: Question, decision: Decision) -> bool:
+    if decision.word or not prior_question.missing:
+        return (question.function, question.version, question.missing) == (
+            prior_question.function,
+            prior_question.version,
+            prior_question.missing,
+        )
+    return set(prior_question.missing.sentences()) <= set(question.missing.sentences())
 
 
 def asking(question: Question, turn: str, step: int = 0) -> events.GrantAsked:

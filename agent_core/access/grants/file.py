@@ -90,20 +90,20 @@ class GrantsFile:
             return Listing(problems=(_problem(message),), text=text, stamp=stamp)
         return _listing(data, text, stamp)
 
-    def write(self, entries: Mapping[str, GrantEntry], before: Listing) -> None:
+    def write(self, entries: Mapping[str, GrantEntry], listing: Listing) -> None:
         """Replace the entries that were read with these.
 
         Raises:
             WorkspaceError: the file is another meanwhile, holds what was not understood, or cannot be written.
         """
-        if before.problems:
+        if listing.problems:
             raise WorkspaceError(
-                f"{before.problems[0].message}, so nothing is written there.", fix=f"{_FIX}.".capitalize()
+                f"{listing.problems[0].message}, so nothing is written there.", fix=f"{_FIX}.".capitalize()
             )
-        if self.stamp() != before.stamp:
+        if self.stamp() != listing.stamp:
             raise WorkspaceError(f"`{PATH}` was changed meanwhile, so it was not written.", fix="Do it again.")
-        text = text_of(entries, before.text)
-        if text != before.text:
+        text = text_of(entries, listing.text)
+        if text != listing.text:
             _replace(self._file, text)
 
     def _text(self) -> str:

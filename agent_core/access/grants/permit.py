@@ -130,13 +130,15 @@ class AccessResolver:
         home = root if any(path.startswith(f"{root}/") for path in readable + writable) else ""
         return Access(readable, writable, folders, ahead, home, owner if ahead else "")
 
-    def refusal(self, grants: Grants, function: str, had: Grants = NOTHING) -> str:
+    def refusal(self, grants: Grants, function: str, grants_before: Grants = NOTHING) -> str:
         """Return a sentence that says why some of these grants can never be given, or an empty text if all can.
 
         It names what lies in a folder, which the function may have named after a secret: those are masked.
         """
         refusals = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
-        return CallSecrets(self.secrets, function, (grants | had).secrets).words(refusals[0]) if refusals else ""
+        return (
+            CallSecrets(self.secrets, function, (grants | grants_before).secrets).words(refusals[0]) if refusals else ""
+        )
 
     def grown(self, grants: Grants) -> str:
         """Return a sentence that says why a folder is withheld for now: it could be checked at its yes, but has since
@@ -160,9 +162,9 @@ class AccessResolver:
             f"{self._unchecked(item, look)}: {_DANGER[verb]}" for verb, item, look in looks if not look.is_whole
         )
 
-    def _unchecked(self, item: str, look: RepositorySearch) -> str:
-        if look.unread:
-            return f"{fence(os.path.relpath(look.unread, self.root))} cannot be looked into"
+    def _unchecked(self, item: str, search: RepositorySearch) -> str:
+        if search.unread:
+            return f"{fence(os.path.relpath(search.unread, self.root))} cannot be looked into"
         return f"{fence(item)} is too large to be looked through"
 
     def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
@@ -322,9 +324,9 @@ def _grown(path: str) -> str:
     return f"{message}, so its result is withheld. Look there yourself before you run git or Knapper in it."
 
 
-def _unmade(path: Path, reach: WalkLimits) -> list[str]:
+def _unmade(path: Path, limits: WalkLimits) -> list[str]:
     if path.is_dir() and not path.is_symlink():
-        return [str(path / name) for name in disarm(path, reach)]
+        return [str(path / name) for name in disarm(path, limits)]
     if path.exists() and is_part(path):
         with folder_access.folder(path.parent, ()) as folder_fd:
             rename(path.name, folder_fd)

@@ -60,14 +60,14 @@ NEAR: Final = WalkLimits()
 FAR: Final = WalkLimits(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
 
 
-def repository_in(folder: Path, reach: WalkLimits = NEAR) -> RepositorySearch:
+def repository_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
     """Look for a repository or a workspace in a folder and below it, nearest first, without following links."""
-    return _search(folder, reach, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
+    return _search(folder, limits, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
 
 
-def state_in(folder: Path, reach: WalkLimits = NEAR) -> RepositorySearch:
+def state_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
     """Look for the state of a workspace in a folder and below it, in the same way."""
-    return _search(folder, reach, lambda place, names: next((name for name in names if plain(name) == STATE), ""))
+    return _search(folder, limits, lambda place, names: next((name for name in names if plain(name) == STATE), ""))
 
 
 def owner_around(path: Path, root: Path) -> Path | None:
@@ -84,10 +84,10 @@ def owner_around(path: Path, root: Path) -> Path | None:
     return None
 
 
-def _search(folder: Path, reach: WalkLimits, target: Callable[[str, set[str]], str]) -> RepositorySearch:
+def _search(folder: Path, limits: WalkLimits, target: Callable[[str, set[str]], str]) -> RepositorySearch:
     """Look, level by level, for the first name that the target picks from those of one folder."""
-    level, left, unread = [str(folder)], reach.entries, ""
-    for _ in range(reach.depth):
+    level, left, unread = [str(folder)], limits.entries, ""
+    for _ in range(limits.depth):
         deeper: list[str] = []
         for place in level:
             names, folders, is_read = _entries(place, left)
@@ -130,13 +130,13 @@ def looked_through(root: Path, read: Iterable[str], write: Iterable[str]) -> tup
     )
 
 
-def disarm(folder: Path, reach: WalkLimits = NEAR) -> tuple[str, ...]:
+def disarm(folder: Path, limits: WalkLimits = NEAR) -> tuple[str, ...]:
     """Rename what makes a folder, or one below it, a repository or a workspace, and return the original names."""
     renamed: list[str] = []
-    while len(renamed) < _MOST_MADE and (repository := repository_in(folder, reach).path):
+    while len(renamed) < _MOST_MADE and (repository := repository_in(folder, limits).path):
         place = Path(repository)
         if not is_own(place.name):
-            names, _, _ = _entries(str(folder / place), reach.entries)
+            names, _, _ = _entries(str(folder / place), limits.entries)
             place /= _bare(str(folder / place), names)
         with folder_access.folder(folder, place.parts[:-1]) as folder_fd:
             rename(place.name, folder_fd)

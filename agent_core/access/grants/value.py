@@ -116,9 +116,9 @@ class Grants:
         named = {kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in LATER}
         return replace(self, network=named["network"], read=named["read"], write=named["write"])
 
-    def serving(self, needs: "Grants") -> "Grants":
+    def serving(self, grants: "Grants") -> "Grants":
         """Return the part that these needs, read from a text, can use. Grants that no text shows are kept."""
-        used_items = {kind: tuple(item for item in self.items(kind) if _serves(kind, item, needs)) for kind in KINDS}
+        used_items = {kind: tuple(item for item in self.items(kind) if _serves(kind, item, grants)) for kind in KINDS}
         return replace(_of(used_items), seconds=self.seconds, memory_mib=self.memory_mib, stateful=self.stateful)
 
     def sentences(self) -> list[str]:
@@ -158,10 +158,10 @@ def joined(grants: Iterable[Grants]) -> Grants:
     )
 
 
-def _both(kind: str, first: Grants, second: Grants) -> tuple[str, ...]:
-    ours, theirs = first.items(kind), second.items(kind)
-    return tuple(item for item in ours if second.gives(kind, item)) + tuple(
-        item for item in theirs if first.gives(kind, item)
+def _both(kind: str, first_grants: Grants, second_grants: Grants) -> tuple[str, ...]:
+    ours, theirs = first_grants.items(kind), second_grants.items(kind)
+    return tuple(item for item in ours if second_grants.gives(kind, item)) + tuple(
+        item for item in theirs if first_grants.gives(kind, item)
     )
 
 
@@ -177,8 +177,8 @@ def _of(items: dict[str, tuple[str, ...]]) -> Grants:
     )
 
 
-def _serves(kind: str, item: str, needs: Grants) -> bool:
-    needed_items = needs.items(kind) + (needs.read if kind == "write" else needs.write if kind == "read" else ())
+def _serves(kind: str, item: str, grants: Grants) -> bool:
+    needed_items = grants.items(kind) + (grants.read if kind == "write" else grants.write if kind == "read" else ())
     return UNSAID in needed_items or any(
         covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needed_items
     )

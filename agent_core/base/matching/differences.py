@@ -45,9 +45,9 @@ class Comparison:
         return sum(opcode[4] - opcode[3] for opcode in changed), sum(opcode[2] - opcode[1] for opcode in changed)
 
 
-def compare(old: Sequence[str], new: Sequence[str], allowance: ComparisonBudget | None = None) -> Comparison:
+def compare(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget | None = None) -> Comparison:
     """Return how the old lines become the new ones."""
-    comparing = _Comparing(old, new, allowance or ComparisonBudget())
+    comparing = _Comparing(old, new, budget or ComparisonBudget())
     matches = [*comparing.matches((0, len(old)), (0, len(new))), (len(old), len(new), 0)]
     return Comparison(tuple(_opcodes(matches)), comparing.is_exact)
 
@@ -102,9 +102,9 @@ def _opcodes(matches: Sequence[_Match]) -> Iterator[Opcode]:
 class _Comparing:
     """One comparison, and its remaining budget."""
 
-    def __init__(self, old: Sequence[str], new: Sequence[str], allowance: ComparisonBudget) -> None:
+    def __init__(self, old: Sequence[str], new: Sequence[str], budget: ComparisonBudget) -> None:
         self._old, self._new = old, new
-        self._left = allowance
+        self._left = budget
         self.is_exact = True
 
     def matches(self, old: tuple[int, int], new: tuple[int, int]) -> Iterator[_Match]:

@@ -146,7 +146,7 @@ class Breakpoints:
     def __bool__(self) -> bool:
         return bool(self._held)
 
-    def arm(self, spec: Breakpoint, line: int, snapshot: Snapshot) -> Placed:
+    def arm(self, breakpoint_: Breakpoint, line: int, snapshot: Snapshot) -> Placed:
         """Arm a breakpoint at a line of its module (0: the function's first); its id and anchor are assigned here.
 
         It replaces one of its kind there; one that counts once is kept next to one that stays, and if that
@@ -155,8 +155,8 @@ class Breakpoints:
         Raises:
             UsageError: there is no such function or line, or an expression cannot be read.
         """
-        function = _function(spec.function, snapshot)
-        _check_all(spec)
+        function = _function(breakpoint_.function, snapshot)
+        _check_all(breakpoint_)
         text = text_of(function, snapshot)
         stop_line = nearest(text, line - function.line + 1 if line else 0)
         if stop_line is None or (line and not function.line <= line <= function.end_line):
@@ -164,16 +164,18 @@ class Breakpoints:
                 f"`{function.name}` does not stop at line {line}.", fix=f"It stops at {_range(text, function)}."
             )
         line_points = [
-            point for point in self._held.values() if point.function == spec.function and point.offset == stop_line - 1
+            point
+            for point in self._held.values()
+            if point.function == breakpoint_.function and point.offset == stop_line - 1
         ]
-        if spec.once and (stands := next(filter(_always, line_points), None)):
+        if breakpoint_.once and (stands := next(filter(_always, line_points), None)):
             return Placed(stands, function.path, function.line + stop_line - 1)
-        same = [point for point in line_points if point.once == spec.once]
+        same = [point for point in line_points if point.once == breakpoint_.once]
         if not same and len(self._held) >= MOST:
             raise UsageError(f"{MOST} breakpoints are armed already.", fix="Clear some.")
         self._last += not same
         id = same[0].id if same else self._last
-        armed_point = replace(spec, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1)
+        armed_point = replace(breakpoint_, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1)
         self._held[id] = armed_point
         at = function.line + stop_line - 1
         return Placed(armed_point, function.path, at, line if line != at else 0)
@@ -234,24 +236,24 @@ class Breakpoints:
                     point.once,
                 )
 
-    def _place(self, point: Breakpoint, snapshot: Snapshot) -> tuple[Placed, str]:
-        function = snapshot.functions.get(point.function)
+    def _place(self, breakpoint_: Breakpoint, snapshot: Snapshot) -> tuple[Placed, str]:
+        function = snapshot.functions.get(breakpoint_.function)
         if function is None:
-            return Placed(point), ""
+            return Placed(breakpoint_), ""
         text = text_of(function, snapshot)
         rows = bare_lines(text)
-        same = [line for line in stopping(text) if rows[line - 1].strip() == point.anchor]
+        same = [line for line in stopping(text) if rows[line - 1].strip() == breakpoint_.anchor]
         if not same:
-            return Placed(point, function.path), text
-        line = min(same, key=lambda number: abs(number - 1 - point.offset))
-        if line - 1 != point.offset:
-            self._held[point.id] = point = replace(point, offset=line - 1)
-        return Placed(point, function.path, function.line + line - 1), text
+            return Placed(breakpoint_, function.path), text
+        line = min(same, key=lambda number: abs(number - 1 - breakpoint_.offset))
+        if line - 1 != breakpoint_.offset:
+            self._held[breakpoint_.id] = breakpoint_ = replace(breakpoint_, offset=line - 1)
+        return Placed(breakpoint_, function.path, function.line + line - 1), text
 
 
-def _always(point: Breakpoint) -> bool:
+def _always(breakpoint_: Breakpoint) -> bool:
     """Check whether a breakpoint stops at each hit and stays."""
-    return not (point.once or point.condition or point.after) and point.every == 1
+    return not (breakpoint_.once or breakpoint_.condition or breakpoint_.after) and breakpoint_.every == 1
 
 
 def _function(name: str, snapshot: Snapshot) -> Function:
@@ -262,10 +264,10 @@ def _function(name: str, snapshot: Snapshot) -> Function:
     return function
 
 
-def _check_all(spec: Breakpoint) -> None:
-    for text in (spec.condition, *spec.expressions):
+def _check_all(breakpoint_: Breakpoint) -> None:
+    for text in (breakpoint_.condition, *breakpoint_.expressions):
         _check(text)
-    if len(spec.expressions) > MOST_EXPRESSIONS or spec.after < 0 or spec.every < 1:
+    if len(breakpoint_.expressions) > MOST_EXPRESSIONS or breakpoint_.after < 0 or breakpoint_.every < 1:
         raise UsageError(f"A breakpoint takes up to {MOST_EXPRESSIONS} expressions, and counts from 1.")
 
 

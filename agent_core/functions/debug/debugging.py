@@ -99,7 +99,7 @@ class Watch:
 
     def __init__(
         self,
-        room: Debugging,
+        debugging: Debugging,
         trace: Tracing = "",
         covers: tuple[str, str] | None = None,
         *,
@@ -107,7 +107,7 @@ class Watch:
         seat: DebuggerSeat,
     ) -> None:
         self.seat = seat
-        self._room = room
+        self._debugging = debugging
         self._trace: Tracing = trace
         self._covers = covers
         self._looks_back = looks_back
@@ -135,7 +135,7 @@ class Watch:
     ) -> Iterator[CallHooks]:
         """Yield what the worker of a function receives, while the function runs as part of the call."""
         is_first = not self.running
-        points = tuple(self._room.breakpoints.points(snapshot)) if self._room.breakpoints else ()
+        points = tuple(self._debugging.breakpoints.points(snapshot)) if self._debugging.breakpoints else ()
         human = self.seat.debugger is not None
         needs_debug = points or human or self._trace
         debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if needs_debug else None
@@ -144,7 +144,7 @@ class Watch:
         self.running.append(Run(function, human, {point.id for point in points}, reins, arguments or {}))
         try:
             if is_first:
-                with self._room._at_work(self):
+                with self._debugging._at_work(self):
                     yield around
             else:
                 yield around
@@ -171,9 +171,9 @@ class Watch:
                 self._traced(claim, reader)
             case "stopped" if self.seat.debugger is not None and self._stops < MOST_STOPS:
                 id, run = self._known(reader.number(claim.get("id", 0))), self.running[-1]
-                stop = begun(claim, reader, run.function, snapshot, self._room.breakpoints)
+                stop = begun(claim, reader, run.function, snapshot, self._debugging.breakpoints)
                 stop = replace(stop, why=why_of(claim, id), shown=self._shown(stop, snapshot))
-                if len(self._room._running) > 1:
+                if len(self._debugging._running) > 1:
                     stop = replace(
                         stop,
                         call_arguments=reader.text(json.dumps(run.call_arguments, default=repr, ensure_ascii=False)),
@@ -206,7 +206,7 @@ class Watch:
 
     def _shown(self, stop: DebugStop, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
         """Return what a stop shows of the expressions that the user displays, here or with a breakpoint."""
-        placed = self._room.breakpoints.placed(snapshot)
+        placed = self._debugging.breakpoints.placed(snapshot)
         expressions = {*self._displayed, *(text for placement in placed for text in placement.breakpoint.expressions)}
         return tuple((text, value) for text, value in stop.shown if text in expressions)
 
@@ -218,7 +218,7 @@ class Watch:
             self.records.append(reader.record(claim))
         else:
             self.passed += 1
-        self._room.breakpoints.hit(id)
+        self._debugging.breakpoints.hit(id)
 
     def _traced(self, claim: Claim, reader: Reader) -> None:
         if not self._trace:
@@ -231,10 +231,10 @@ class Watch:
         debugger = self.seat.debugger
         if debugger is None:
             return {"do": "continue"}
-        self._room.breakpoints.hit(id)
+        self._debugging.breakpoints.hit(id)
         if not self._halts:
             await self.seat.one_at_a_time.acquire()
-        self._halts.append(Halt(stop, debugger, self._room.breakpoints, snapshot, self._displayed))
+        self._halts.append(Halt(stop, debugger, self._debugging.breakpoints, snapshot, self._displayed))
         self._halts[-1].reins = self.running[-1].reins
         return await self._go_on()
 
@@ -243,13 +243,13 @@ class Watch:
         halt = self._halts[-1]
         order: Order = {}
         try:
-            async with asyncio.timeout(self._room.wait_s):
+            async with asyncio.timeout(self._debugging.wait_s):
                 order = await halt.order()
         except CallEnded:
             self.was_quit = True
             raise
         except TimeoutError as error:
-            waited = f"nobody said anything at its debugger for {self._room.wait_s / 60:g} minutes"
+            waited = f"nobody said anything at its debugger for {self._debugging.wait_s / 60:g} minutes"
             raise CallEnded(waited) from error
         finally:
             if order.get("do") not in _LOOKS:

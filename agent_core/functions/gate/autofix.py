@@ -395,13 +395,13 @@ def view_of(draft: Draft) -> View | None:
     return View(*parts, candidate.module, draft.snapshot.functions)
 
 
-def _try(repair: Repair, draft: Draft, before: View) -> tuple[Draft, View]:
-    text = repair.apply(before)
-    if text == draft.text or not keeps_meaning(draft.text, text, before.name):
-        return draft, before
+def _try(repair: Repair, draft: Draft, view: View) -> tuple[Draft, View]:
+    text = repair.apply(view)
+    if text == draft.text or not keeps_meaning(draft.text, text, view.name):
+        return draft, view
     fixed = draft.with_fix(repair.code, repair.message, text)
     after = view_of(fixed)
-    return (fixed, after) if after is not None else (draft, before)
+    return (fixed, after) if after is not None else (draft, view)
 
 
 def keeps_meaning(before: str, after: str, name: str) -> bool:

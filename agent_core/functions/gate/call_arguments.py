@@ -291,10 +291,10 @@ def _as_set(row: list[Value]) -> Value:
         return []
 
 
-def unlike(call: Arguments, examples: Sequence[Arguments]) -> list[str]:
+def unlike(arguments: Arguments, examples: Sequence[Arguments]) -> list[str]:
     """Return the parameters of which no example has such a value: for all else the author must answer."""
-    seen = {name: [example[name] for example in examples if name in example] for name in call}
-    return [name for name, value in call.items() if not _is_within(value, seen[name])]
+    seen = {name: [example[name] for example in examples if name in example] for name in arguments}
+    return [name for name, value in arguments.items() if not _is_within(value, seen[name])]
 
 
 def _is_within(value: Value, seen: Sequence[Value]) -> bool:

@@ -74,7 +74,7 @@ class Callees:
     """The handler of an example's requests: calls of other functions are made, all else is refused, and remembered."""
 
     snapshot: Snapshot
-    bench: TrialTools
+    trial: TrialTools
     depth: int = 1
     refused: list[str] = field(default_factory=list)
 
@@ -96,9 +96,9 @@ class Callees:
         if not isinstance(checked, dict):
             raise RequestRefused("; ".join(problem.message for problem in checked))
         job = Job(
-            self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.bench.limits, NO_ACCESS
+            self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.trial.limits, NO_ACCESS
         )
-        outcome = await self.bench.sandbox.run(replace(job, handler=replace(self, depth=self.depth + 1)))
+        outcome = await self.trial.sandbox.run(replace(job, handler=replace(self, depth=self.depth + 1)))
         if isinstance(outcome, Returned):
             return outcome.value
         if path := _shut_path(outcome):

@@ -83,10 +83,10 @@ def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
 
 
 @lru_cache(maxsize=512)
-def packages_used(function: Part, texts: tuple[tuple[str, str], ...], listed: tuple[str, ...]) -> Grants:
+def packages_used(function_part: Part, texts: tuple[tuple[str, str], ...], listed: tuple[str, ...]) -> Grants:
     """Return the packages that a function needs for what it uses of other modules than its own."""
     text_of = dict(texts)
-    parts = {part: text for part, text in parts_of(function, text_of).items() if part[0] != function[0]}
+    parts = {part: text for part, text in parts_of(function_part, text_of).items() if part[0] != function_part[0]}
     trees = [tree for text in parts.values() if isinstance(tree := parse(text), ast.Module)]
     used = [package for tree in trees for package in needs_of(uses(tree, listed)).packages]
     at_top = (imported_at_the_top(text_of[module], listed) for module in {module for module, _name in parts})
@@ -114,19 +114,19 @@ def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield node
 
 
-def lacking(uses: Iterable[Use], granted: Grants, approval_mode: Way = "absent") -> list[Finding]:
+def lacking(uses: Iterable[Use], grants: Grants, approval_mode: Way = "absent") -> list[Finding]:
     """Return the findings for the uses that are not granted, and how the user is asked."""
     findings: dict[tuple[int, str], Finding] = {}
     for use in uses:
-        if not use.is_asked_later and not (use.kind and granted.gives(use.kind, use.item)):
+        if not use.is_asked_later and not (use.kind and grants.gives(use.kind, use.item)):
             fix = FIXES[approval_mode].format(use.finding.fix) if use.kind else use.finding.fix
             findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, fix=fix))
     return list(findings.values())
 
 
-def _lines(uses: Iterable[Use], granted: Grants) -> tuple[int, ...]:
+def _lines(uses: Iterable[Use], grants: Grants) -> tuple[int, ...]:
     """Return the lines for which the user is asked: none if one of their uses can never be granted."""
-    missing = [use for use in uses if not use.is_asked_later and not (use.kind and granted.gives(use.kind, use.item))]
+    missing = [use for use in uses if not use.is_asked_later and not (use.kind and grants.gives(use.kind, use.item))]
     return tuple(dict.fromkeys(use.finding.line for use in missing)) if all(use.kind for use in missing) else ()
 
 

@@ -47,7 +47,7 @@ Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
 """What is known of the results of two functions."""
 
 
-async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
+async def duplicate(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the function that it repeats, if there is one."""
     name = draft.candidate.name
     if draft.function is None:
@@ -55,16 +55,16 @@ async def duplicate(draft: Draft, bench: TrialTools) -> Draft:
     if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
     digest, size = await aside(draft.size, _sketch, draft)
-    pending = await bench.alike.see(draft.snapshot, draft.rules.duplicate_s)
-    after = _compared(draft, bench.alike.copies(digest), is_small=size < SMALL)
+    pending = await trial.alike.see(draft.snapshot, draft.rules.duplicate_s)
+    after = _compared(draft, trial.alike.copies(digest), is_small=size < SMALL)
     late = f"{pending} functions not reached: time was up" if pending else ""
     after = replace(after, note="; ".join(filter(None, [late, after.note])), late=pending > 0)
-    if bench.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
+    if trial.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
         return after
-    return await _searched(after, bench.finder)
+    return await _searched(after, trial.finder)
 
 
-async def _searched(draft: Draft, finder: FunctionSearch) -> Draft:
+async def _searched(draft: Draft, search: FunctionSearch) -> Draft:
     """Return the draft with the functions that its description finds, and what is wrong if that finds another one
     first, as far as there is time.
     """
@@ -77,9 +77,9 @@ async def _searched(draft: Draft, finder: FunctionSearch) -> Draft:
     snapshot = replace(draft.snapshot, functions=functions)
     try:
         async with asyncio.timeout(_SEARCH_S):
-            pair = await mistaken(finder.index, snapshot, name)
-            is_stuffed = name in await finder.index.word_lists(snapshot)
-            found = await finder.index.rank(own.description, snapshot, _FOUND, by_text=True)
+            pair = await mistaken(search.index, snapshot, name)
+            is_stuffed = name in await search.index.word_lists(snapshot)
+            found = await search.index.rank(own.description, snapshot, _FOUND, by_text=True)
     except TimeoutError:
         return draft
     draft = replace(draft, likely=tuple(ranked.name for ranked in found))
@@ -130,10 +130,12 @@ def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Ev
     return Finding(code, message, fix, draft.function.lineno if draft.function else 0, evidence=evidence)
 
 
-def fix_of_copy(draft: Draft, existing: Function) -> str:
+def fix_of_copy(draft: Draft, existing_function: Function) -> str:
     """Return what to do about a function that exists already."""
     place = "its docstring" if draft.candidate.file else "`reason`"
-    return f"call `{existing.name}` instead, or say in {place} how yours differs from `{existing.name}`"
+    return (
+        f"call `{existing_function.name}` instead, or say in {place} how yours differs from `{existing_function.name}`"
+    )
 
 
 def shown_function(function: Function) -> str:
@@ -159,11 +161,13 @@ def is_apart(draft: Draft, name: str) -> bool:
     return name in draft.apart or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
 
 
-def _fits(own: Function | None, existing: Function, *, is_small: bool) -> bool:
+def _fits(own_function: Function | None, existing_function: Function, *, is_small: bool) -> bool:
     """Check whether one function takes everything that the other takes, as far as their schemas tell."""
-    if own is None:
+    if own_function is None:
         return True
-    mine, others = (function.parameters.get("properties", {}).values() for function in (own, existing))
+    mine, others = (
+        function.parameters.get("properties", {}).values() for function in (own_function, existing_function)
+    )
     return all(_takes(wide, narrow, is_small=is_small) for wide, narrow in zip(others, mine, strict=False))
 
 
@@ -190,7 +194,7 @@ class _Known:
     result: object
 
 
-async def check_rewrite(draft: Draft, bench: TrialTools) -> Draft:
+async def check_rewrite(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the function of the workspace that it writes again, if there is one."""
     own = draft.loaded
     if own is None or own.takes_self or draft.trial is None or draft.shows("copy") or draft.candidate.replaces:
@@ -201,13 +205,13 @@ async def check_rewrite(draft: Draft, bench: TrialTools) -> Draft:
         return draft
     modules, wall_s = draft.trial.modules, draft.rules.fitted_s
     calls = [(function, known) for function, all_known in others.items() for known in all_known]
-    given = await _results(own, [known.values for _, known in calls], modules, wall_s, bench)
+    given = await _results(own, [known.values for _, known in calls], modules, wall_s, trial)
     wrong = {function for (function, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known)}
     for existing in (function for function in others if function not in wrong):
         values = [known.values for known in mine]
         more = [tuple(map(_sent, call.values())) for call in _others(own, existing, draft)]
-        theirs = await _results(existing, [*values, *more], modules, wall_s, bench)
-        ours = await _results(own, more, modules, wall_s, bench)
+        theirs = await _results(existing, [*values, *more], modules, wall_s, trial)
+        ours = await _results(own, more, modules, wall_s, trial)
         is_shown = all(map(_is, theirs, mine))
         if is_shown and _same_results(ours, theirs[len(mine) :]) == "same":
             name = draft.candidate.name
@@ -223,17 +227,19 @@ async def check_rewrite(draft: Draft, bench: TrialTools) -> Draft:
     return draft
 
 
-async def compared(first: Function, second: Function, modules: Modules, wall_s: float, bench: TrialTools) -> Sameness:
+async def compared(
+    first_function: Function, second_function: Function, modules: Modules, wall_s: float, trial: TrialTools
+) -> Sameness:
     """Return whether two functions give the same results, on the examples of both."""
-    if first.takes_self or second.takes_self:
+    if first_function.takes_self or second_function.takes_self:
         return "unknown"
-    if not _kinds(first) or _kinds(first) != _kinds(second):
+    if not _kinds(first_function) or _kinds(first_function) != _kinds(second_function):
         return "other arguments"
-    calls = [call for function in (first, second) for call in _calls(function)]
+    calls = [call for function in (first_function, second_function) for call in _calls(function)]
     if not calls:
         return "unknown"
-    ours = await _results(first, calls, modules, wall_s, bench)
-    return _same_results(ours, await _results(second, calls, modules, wall_s, bench))
+    ours = await _results(first_function, calls, modules, wall_s, trial)
+    return _same_results(ours, await _results(second_function, calls, modules, wall_s, trial))
 
 
 def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
@@ -263,10 +269,10 @@ def _calls(function: Function) -> Iterator[tuple[object, ...]]:
             yield tuple(map(_sent, arguments.values()))
 
 
-def _alike(draft: Draft, own: Function) -> Iterator[Function]:
+def _alike(draft: Draft, own_function: Function) -> Iterator[Function]:
     """Yield the few functions that take the same kinds of arguments; if it was searched, those that its words find."""
-    kinds, functions = _kinds(own), draft.snapshot.functions
-    named = (functions[name] for name in draft.likely or functions if name in functions and name != own.name)
+    kinds, functions = _kinds(own_function), draft.snapshot.functions
+    named = (functions[name] for name in draft.likely or functions if name in functions and name != own_function.name)
     alike = (function for function in named if not function.takes_self and function.examples)
     fitting = (function for function in alike if _kinds(function) == kinds and not is_apart(draft, function.name))
     return islice(fitting, _MOST if kinds else 0)
@@ -303,27 +309,27 @@ def _sent(value: object) -> object:
 
 
 async def _results(
-    function: Function, calls: Sequence[tuple[object, ...]], modules: Modules, wall_s: float, bench: TrialTools
+    function: Function, calls: Sequence[tuple[object, ...]], modules: Modules, wall_s: float, trial: TrialTools
 ) -> tuple[Outcome | None, ...]:
     names = list(function.parameters["properties"])
     attempts = [Attempt(dict(zip(names, values, strict=False))) for values in calls]
-    return await bench.attempt(modules, function.module, Attempts(function.name, attempts, _EACH_S), wall_s)
+    return await trial.attempt(modules, function.module, Attempts(function.name, attempts, _EACH_S), wall_s)
 
 
 def _is(outcome: Outcome | None, known: _Known) -> bool:
     return isinstance(outcome, Returned) and same(known.result, outcome.value, is_float=True)
 
 
-def _others(own: Function, other: Function, draft: Draft) -> list[Arguments]:
+def _others(own_function: Function, other_function: Function, draft: Draft) -> list[Arguments]:
     """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
-    calls = shown([example.call for example in own.examples], own.name, own.parameters)
-    more = [arguments for arguments, _name in recombined(calls, own.parameters)]
-    more += islice(edge_calls(own.parameters, calls), _OTHERS)
-    trees = (draft.tree, parse(draft.snapshot.modules[other.module].text))
+    calls = shown([example.call for example in own_function.examples], own_function.name, own_function.parameters)
+    more = [arguments for arguments, _name in recombined(calls, own_function.parameters)]
+    more += islice(edge_calls(own_function.parameters, calls), _OTHERS)
+    trees = (draft.tree, parse(draft.snapshot.modules[other_function.module].text))
     written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
     names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
     more += [calls[0] | {name: text} for name in names for text in sorted(written)[:_TEXTS]]
-    return [call for call in more if len(call) == len(_kinds(own))]
+    return [call for call in more if len(call) == len(_kinds(own_function))]
 
 
 def _texts(tree: ast.Module) -> Iterator[str]:

@@ -85,14 +85,14 @@ def line_of(outcome: Outcome) -> int:
     return frames[-1].line if frames else 0
 
 
-def described(failure: FailedCall, call: str) -> str:
+def described(failed: FailedCall, call: str) -> str:
     """Return what happens, where, and which of its arguments no example has."""
-    names = " and ".join(f"`{name}`" for name in failure.unlike[:2])
-    unseen = f"; no example has such a value of {names}" if names and failure.code == "fails-on" else ""
-    if failure.code == "slow-on" and isinstance(failure.outcome, TimedOut):
-        taken = f"takes longer than {failure.outcome.limit_s:g} s"
-        return f"{fence(call, 160)} {taken}; the limit of a call is {failure.allowed_s:g} s"
-    return f"{fence(call, 160)} {how(failure.outcome)}{unseen}"
+    names = " and ".join(f"`{name}`" for name in failed.unlike[:2])
+    unseen = f"; no example has such a value of {names}" if names and failed.code == "fails-on" else ""
+    if failed.code == "slow-on" and isinstance(failed.outcome, TimedOut):
+        taken = f"takes longer than {failed.outcome.limit_s:g} s"
+        return f"{fence(call, 160)} {taken}; the limit of a call is {failed.allowed_s:g} s"
+    return f"{fence(call, 160)} {how(failed.outcome)}{unseen}"
 
 
 def how(outcome: Raised | TimedOut | Killed) -> str:
@@ -107,10 +107,10 @@ def how(outcome: Raised | TimedOut | Killed) -> str:
             return f"is stopped: {fence(reason)}"
 
 
-def fix_of(failure: FailedCall) -> str:
+def fix_of(failed: FailedCall) -> str:
     """Return what would resolve the failure."""
-    kind = failure.kind[0]
-    if failure.code == "slow-on":
+    kind = failed.kind[0]
+    if failed.code == "slow-on":
         return "make it faster if such arguments are meant"
     if kind in _FIXES:
         return _FIXES[kind]

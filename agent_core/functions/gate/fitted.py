@@ -33,7 +33,7 @@ Form: TypeAlias = Any  # a value in the form in which two are compared
 Case: TypeAlias = tuple[Arguments, Any]  # the arguments of an example, and the value that crossed
 
 
-async def check_fitted(draft: Draft, bench: TrialTools) -> Draft:
+async def check_fitted(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the evidence that it answers its own examples only, or writes a function again."""
     function, tree = draft.loaded, draft.tree
     if function is None or tree is None or draft.trial is None or draft.function is None:
@@ -41,7 +41,7 @@ async def check_fitted(draft: Draft, bench: TrialTools) -> Draft:
     if draft.shows(*HOLLOW):
         return draft.skip("the body does nothing yet")
     modules = draft.trial.modules
-    draft = await check_rewrite(draft, bench)
+    draft = await check_rewrite(draft, trial)
     cases = _cases(draft, function)
     constants = selectors(tree)
     if len(cases) < _MORE or draft.trials.disagreements or not any(links(given, constants) for given, _value in cases):
@@ -53,7 +53,7 @@ async def check_fitted(draft: Draft, bench: TrialTools) -> Draft:
     ]
     calls = [*apart[:_MOST], *linked[:_MOST]]
     work = Attempts(function.name, [Attempt(call) for call in calls], _EACH_S, is_patient=True)
-    outcomes = await bench.attempt(modules, function.module, work, draft.rules.fitted_s) if calls else ()
+    outcomes = await trial.attempt(modules, function.module, work, draft.rules.fitted_s) if calls else ()
     finding = _judged(draft, cases, constants, [*zip(calls, outcomes, strict=True)])
     return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
 

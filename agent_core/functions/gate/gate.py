@@ -63,7 +63,7 @@ class Stage(Generic[D]):
 def on_text(judge: Callable[[D], D], name: str = "") -> Run[D]:
     """Return a stage that needs no worker. `name` is the stage that says that a text is nested too deeply."""
 
-    async def run_here(draft: D, bench: TrialTools) -> D:
+    async def run_here(draft: D, trial: TrialTools) -> D:
         try:
             return await aside(draft.size, judge, draft)
         except RecursionError:
@@ -111,26 +111,26 @@ class Gate:
 
     def __init__(
         self,
-        sandbox: Workers,
+        workers: Workers,
         *,
         limits: Limits | None = None,
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
         reader: DescriptionReader | None = None,
-        finder: FunctionSearch | None = None,
+        search: FunctionSearch | None = None,
     ) -> None:
         """Create the gate; `reader` is a model that is shown descriptions alone.
 
-        By the `finder`, a function is held to be found by what it says of itself.
+        By the `search`, a function is held to be found by what it says of itself.
         """
-        self._bench = TrialTools(sandbox, limits or Limits(), reader=reader, finder=finder)
+        self._trial = TrialTools(workers, limits or Limits(), reader=reader, finder=search)
         self._rules = rules or Rules()
         self._stages = stages
 
     @property
     def has_reader(self) -> bool:
         """True if there is a model that can be asked about descriptions."""
-        return self._bench.reader is not None
+        return self._trial.reader is not None
 
     @property
     def rules(self) -> Rules:
@@ -160,10 +160,10 @@ class Gate:
         if policy == "import" and candidate.name in (names := [*snapshot.functions] if candidate.replaces else []):
             later = names[names.index(candidate.name) + 1 :]  # of copies that come together the first stays
             draft = replace(draft, apart=frozenset(later))
-        bench = self._bench.granted(granted)
+        trial = self._trial.granted(granted)
         reports = []
         for stages in _at_once((*self._stages, READER) if challenging or reading else self._stages):
-            draft, stage_reports = await _ask_all(stages, draft, bench)
+            draft, stage_reports = await _ask_all(stages, draft, trial)
             reports += stage_reports
         return await aside(draft.size, _verdict, draft, tuple(reports))
 
@@ -173,18 +173,18 @@ class Gate:
         snapshot: Snapshot,
         policy: Policy = "human",
         *,
-        previous: ModuleReading | None = None,
+        previous_reading: ModuleReading | None = None,
         granted: Granted = UNGRANTED,
     ) -> ModuleVerdict:
-        """Return the verdict on a saved file; examples only run again if what `previous` had, or used, has changed.
+        """Return the verdict on a saved file; examples run again only where `previous_reading` was another.
 
         `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
         """
-        file = SavedFile.of(source, snapshot, self._rules.policy(policy), self._rules, previous)
+        file = SavedFile.of(source, snapshot, self._rules.policy(policy), self._rules, previous_reading)
         file = replace(file, granted=granted.grants, approval_mode=granted.approval_mode)
-        bench, reports = self._bench.granted(granted), list[StageReport]()
+        trial, reports = self._trial.granted(granted), list[StageReport]()
         for stage in FILE_STAGES:
-            file, report = await _ask(stage, file, bench)
+            file, report = await _ask(stage, file, trial)
             reports += [] if file.skipped else [report]
         return file.verdict(tuple(reports))
 
@@ -204,16 +204,16 @@ class Gate:
         draft = draft_of(name, verdict, snapshot, self._rules)
         if draft is None:
             return Look(name)
-        before, reports, bench = len(draft.problems), list[StageReport](), self._bench.granted(granted)
+        before, reports, trial = len(draft.problems), list[StageReport](), self._trial.granted(granted)
         draft = replace(draft, is_read=reading)
         for stage in (*(stage for stage in self._stages if stage.after_save), *([READER] if reading else [])):
-            draft, report = await _ask(stage, draft, bench)
+            draft, report = await _ask(stage, draft, trial)
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), draft.survivors, draft.answer)
 
     async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
         """Return why a module cannot be imported next to the others, a package that it lacks included."""
-        _, problems = await try_module(read_module(source), snapshot, self._bench)
+        _, problems = await try_module(read_module(source), snapshot, self._trial)
         return next(iter(problems), None)
 
     async def read_again(self, reading: ModuleReading, snapshot: Snapshot) -> ModuleReading:
@@ -222,7 +222,7 @@ class Gate:
         A function that no longer has one keeps the last.
         """
         fresh = read_module(reading.source, self._rules.module_bytes, modules=snapshot.modules)
-        resolved, problems = await try_module(fresh, snapshot, self._bench)
+        resolved, problems = await try_module(fresh, snapshot, self._trial)
         return replace(reading, leans=fresh.leans) if problems else resolved
 
     async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
@@ -254,32 +254,32 @@ class Gate:
         self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
     ) -> tuple[ExampleResult, ...]:
         """Run the examples of an existing function again, and say which of them lack a grant."""
-        return await rerun(function, snapshot, self._bench.reading(granted), granted.grants)
+        return await rerun(function, snapshot, self._trial.reading(granted), granted.grants)
 
-    async def compare(self, first: Function, second: Function, snapshot: Snapshot) -> Sameness:
+    async def compare(self, first_function: Function, second_function: Function, snapshot: Snapshot) -> Sameness:
         """Return whether two existing functions give the same results, on the examples of both."""
-        return await compared(first, second, snapshot.modules, self._rules.fitted_s, self._bench)
+        return await compared(first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial)
 
 
-async def _ask_all(stages: Sequence[Stage[D]], draft: D, bench: TrialTools) -> tuple[D, list[StageReport]]:
+async def _ask_all(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[StageReport]]:
     """Run stages at the same time and return the draft with their findings; only the first may change the draft
     otherwise.
     """
     if len(stages) == 1:
-        after, report = await _ask(stages[0], draft, bench)
+        after, report = await _ask(stages[0], draft, trial)
         return after, [report]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_ask(stage, draft, bench)) for stage in stages[1:]]
-        after, report = await _ask(stages[0], draft, bench)
+        tasks = [group.create_task(_ask(stage, draft, trial)) for stage in stages[1:]]
+        after, report = await _ask(stages[0], draft, trial)
     results = [task.result() for task in tasks]
     more = [problem for sibling, _ in results for problem in sibling.problems[len(draft.problems) :]]
     reports = [report, *(replace(other_report, beside=True) for _, other_report in results)]
     return after.with_problems(more), reports
 
 
-async def _ask(stage: Stage[D], draft: D, bench: TrialTools) -> tuple[D, StageReport]:
+async def _ask(stage: Stage[D], draft: D, trial: TrialTools) -> tuple[D, StageReport]:
     started = time.perf_counter()
-    after = await stage.run(replace(draft, note="", skipped=False, late=False), bench)
+    after = await stage.run(replace(draft, note="", skipped=False, late=False), trial)
     problems = after.problems[len(draft.problems) :]
     passed = not after.skipped and not any(problem.severity == "refuses" for problem in problems)
     passed = (stage.passed(after) if stage.passed else passed) and not after.late

@@ -71,7 +71,7 @@ _NEXT_TO_IT: Final = frozenset({"constant", "boundary"})
 _FEW = 2  # calls that the gate chooses where none notices more than another
 
 
-async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
+async def judge_meaning(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with what its description leaves open, and with what a reader of it says."""
     function = draft.loaded
     if function is None or draft.tree is None or draft.function is None:
@@ -84,11 +84,11 @@ async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
         return draft.skip("it is refused already")
     is_pure = not reach(draft.text, draft.granted | draft.needs)
     is_open = is_pure and not (function.takes_self or is_unproven(draft.tree, draft.function, function))
-    chosen = await _chosen(draft, function, bench) if is_open else []
-    chosen = chosen[:_FEW] if bench.reader is not None and draft.is_read else chosen
-    answer = await _answer(draft, bench, chosen) if is_pure else None
+    chosen = await _chosen(draft, function, trial) if is_open else []
+    chosen = chosen[:_FEW] if trial.reader is not None and draft.is_read else chosen
+    answer = await _answer(draft, trial, chosen) if is_pure else None
     if answer is not None:
-        said = await _tried(answer, draft, function, bench) if is_open else answer
+        said = await _tried(answer, draft, function, trial) if is_open else answer
         draft = replace(draft, answer=said, late=bool(said.error))
     disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
     draft = draft.with_findings(STAGE, _beyond(draft))
@@ -98,7 +98,7 @@ async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
     asked = [call.call for call in disputed] + [call for call in chosen if call not in told]
     calls = tuple(dict.fromkeys(call for call in asked if call not in answered))[: draft.rules.challenges]
     if draft.refuses or not calls or not draft.is_challenging:
-        return replace(draft, note=draft.note or _note(draft, bench))
+        return replace(draft, note=draft.note or _note(draft, trial))
     count = "1 result" if len(calls) == 1 else f"{len(calls)} results"
     message = f"the examples of `{function.name}` leave open what it does with other arguments"
     fix = f"say what {' and '.join(f'`{call}`' for call in calls)} must return"
@@ -108,12 +108,12 @@ async def judge_meaning(draft: Draft, bench: TrialTools) -> Draft:
     )
 
 
-def _note(draft: Draft, bench: TrialTools) -> str:
+def _note(draft: Draft, trial: TrialTools) -> str:
     """Return what the reader did, for the verdict."""
     answer = draft.answer
     if answer is None:
-        if bench.reader is None or not draft.is_read:
-            return "no reader: it is off" if bench.reader is None else "not read: only what an agent makes is"
+        if trial.reader is None or not draft.is_read:
+            return "no reader: it is off" if trial.reader is None else "not read: only what an agent makes is"
         return "it reaches outside: its grants show what"
     if answer.error:
         return f"the reader said nothing: {answer.error}"
@@ -188,18 +188,18 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
     return f'{head}\n    """{text}"""'
 
 
-async def _answer(draft: Draft, bench: TrialTools, chosen: Sequence[str]) -> ReaderAnswer | None:
+async def _answer(draft: Draft, trial: TrialTools, chosen: Sequence[str]) -> ReaderAnswer | None:
     """Return what a reader says, who is asked once for a description."""
     earlier, bare = draft.candidate.answer, description_of(draft, with_calls=False)
     of = described(bare)
     if earlier is not None and earlier.described == of and not earlier.error:
         return earlier
-    if bench.reader is None or not draft.is_read:
+    if trial.reader is None or not draft.is_read:
         return None
-    return replace(await bench.reader.read(description_of(draft), chosen, bare), described=of)
+    return replace(await trial.reader.read(description_of(draft), chosen, bare), described=of)
 
 
-async def _tried(answer: ReaderAnswer, draft: Draft, function: Function, bench: TrialTools) -> ReaderAnswer:
+async def _tried(answer: ReaderAnswer, draft: Draft, function: Function, trial: TrialTools) -> ReaderAnswer:
     """Return the answer with what came back of its calls, which are written anew: all that they hold is arguments."""
     assert draft.trial is not None
     names = [*function.parameters["properties"]]
@@ -210,7 +210,7 @@ async def _tried(answer: ReaderAnswer, draft: Draft, function: Function, bench: 
         for arguments in shown([call.call], function.name, function.parameters, function.rest, function.extra)[:1]
     }
     expected = predictions([*calls], [*calls.values()], function.returns)
-    results = await run(expected, function.module, draft.trial, bench, returns=function.returns)
+    results = await run(expected, function.module, draft.trial, trial, returns=function.returns)
     tried = tuple(ExpectedCall(result.call, result.expected, result.returned, result.agreed) for result in results)
     return replace(answer, calls=tried)
 
@@ -232,7 +232,7 @@ class TriedCall:
     notices: frozenset[int]
 
 
-async def _chosen(draft: Draft, function: Function, bench: TrialTools) -> list[str]:
+async def _chosen(draft: Draft, function: Function, trial: TrialTools) -> list[str]:
     """Return the calls that show most of what the examples leave open, if that is much."""
     if not is_doubtful(draft):
         return []
@@ -243,7 +243,7 @@ async def _chosen(draft: Draft, function: Function, bench: TrialTools) -> list[s
         draft,
         function,
         [call for call, _ in islice(recombined(given, function.parameters, _numbers(draft)), _TRIED)],
-        bench,
+        trial,
     )
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     told = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
@@ -267,7 +267,7 @@ def is_doubtful(draft: Draft) -> bool:
     return is_weak or draft.shows(*CHALLENGED)
 
 
-async def _results(draft: Draft, function: Function, calls: Sequence[Arguments], bench: TrialTools) -> list[TriedCall]:
+async def _results(draft: Draft, function: Function, calls: Sequence[Arguments], trial: TrialTools) -> list[TriedCall]:
     """Return the calls that end in something that somebody can work out."""
     assert draft.trial is not None
     assert draft.tree is not None
@@ -277,7 +277,7 @@ async def _results(draft: Draft, function: Function, calls: Sequence[Arguments],
     if not attempts:
         return []
     work = Attempts(function.name, attempts, draft.rules.robust_each_s)
-    outcomes = await bench.attempt(draft.trial.modules, function.module, work, draft.rules.challenge_s)
+    outcomes = await trial.attempt(draft.trial.modules, function.module, work, draft.rules.challenge_s)
     allowed, names = named(draft.tree, draft.function, function.examples), [*function.parameters["properties"]]
     rows = [outcomes[at : at + len(texts)] for at in range(0, len(outcomes), len(texts))]
     return [

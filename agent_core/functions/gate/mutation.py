@@ -96,13 +96,13 @@ class MutationResult:
         return f"{late}{noticed} of {self.tried} {bodies} noticed"
 
 
-async def check_mutants(draft: Draft, bench: TrialTools) -> Draft:
+async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
     subject, line = _subject(draft), draft.function.lineno if draft.function else 0
     if isinstance(subject, str):
         certain = findings(MutationResult(_echoed(draft)), draft.candidate.name, line)
         return draft.with_findings(STAGE, certain).skip(subject)
-    outcome = await run_mutants(subject, bench, draft.rules)
+    outcome = await run_mutants(subject, trial, draft.rules)
     survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
     is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
     trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
@@ -162,25 +162,25 @@ _NO_PROOF: Final = {
 }
 
 
-async def run_mutants(subject: MutatedFunction, bench: TrialTools, rules: Rules) -> MutationResult:
+async def run_mutants(mutated: MutatedFunction, trial: TrialTools, rules: Rules) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
-    rounds, function = _Rounds(_bitten(subject, rules)), subject.function
+    rounds, function = _Rounds(_bitten(mutated, rules)), mutated.function
     work = Attempts(function.name, rounds.more(()), _AT_MOST_S, rounds.more)
-    outcomes = await bench.attempt(subject.snapshot.modules, function.module, work, rules.mutation_s)
+    outcomes = await trial.attempt(mutated.snapshot.modules, function.module, work, rules.mutation_s)
     return rounds.ended(outcomes)
 
 
-def _bitten(subject: MutatedFunction, rules: Rules) -> _Steps[MutationResult]:
+def _bitten(mutated: MutatedFunction, rules: Rules) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others."""
-    trial = _Trial(subject)
-    name, text = subject.function.name, subject.text
-    hollow = stubs(text, name, _constants(subject.examples))
-    own, *others = yield from trial.agreement([None, *hollow.values()], subject.examples)
+    trial = _Trial(mutated)
+    name, text = mutated.function.name, mutated.text
+    hollow = stubs(text, name, _constants(mutated.examples))
+    own, *others = yield from trial.agreement([None, *hollow.values()], mutated.examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
         return MutationResult(late=None in own)
     passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
-    examples = [subject.examples[at] for at in usable]
+    examples = [mutated.examples[at] for at in usable]
     all_mutants = mutants(text, name, rules.max_mutants)
     verdicts = [row[0] for row in (yield from trial.agreement(all_mutants, examples[:1]))]
     alive = [mutant for mutant, agreed in zip(all_mutants, verdicts, strict=True) if agreed]
@@ -241,8 +241,8 @@ class _Rounds:
 class _Trial:
     """Attempts at one function, and the record of those that agree."""
 
-    def __init__(self, subject: MutatedFunction) -> None:
-        self._subject = subject
+    def __init__(self, mutated: MutatedFunction) -> None:
+        self._mutated = mutated
         self._most_s = _AT_MOST_S
 
     def agreement(
@@ -264,7 +264,7 @@ class _Trial:
             spent = 0.0 if first is None or isinstance(first, Refused) else first.seconds
             self._most_s = min(self._most_s, max(_AT_LEAST_S, _TIMES * spent))
             agreed = [
-                None if outcome is None else self._subject.agrees(example, outcome)
+                None if outcome is None else self._mutated.agrees(example, outcome)
                 for (_text, example), outcome in zip(pairs, outcomes, strict=True)
             ]
         return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
@@ -278,20 +278,20 @@ def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
     return ["None", *map(repr, values[:1]), *nothings]
 
 
-def findings(outcome: MutationResult, name: str, line: int) -> Iterator[Finding]:
+def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:
     """Yield the findings about the survivors."""
-    for value in outcome.stubs[:1]:
+    for value in result.stubs[:1]:
         message = f"a `{name}` with a body of only {fence(f'return {value}', 120)} would pass every example"
         fix = f"add an example with a result other than {fence(value, 80)}"
         if value.isidentifier() and value not in _EMPTY:
             fix += ", or one that looks at what else the function did, such as a file that it wrote"
         yield Finding("stub-passes", message, fix, line, evidence=(Evidence(f"return {value}"),))
-    for value in outcome.weak_stubs[: 0 if outcome.stubs else 1]:
+    for value in result.weak_stubs[: 0 if result.stubs else 1]:
         message = f"all examples of `{name}` but those of one result would also pass if its body were only"
         fix = f"add an example with another result, which is not {fence(value, 80)}"
         stub = Evidence(f"return {value}")
         yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,))
-    for survivor in outcome.survivors[:MOST_SHOWN]:
+    for survivor in result.survivors[:MOST_SHOWN]:
         was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
         message = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
         fix, change = f"add {survivor.notices}", Evidence(survivor.diff)

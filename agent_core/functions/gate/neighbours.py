@@ -49,7 +49,7 @@ class Tried:
         return f"{self.tried} of {self.total} callers with examples tried{late}"
 
 
-async def neighbours(draft: Draft, bench: TrialTools) -> Draft:
+async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with every caller that the new version would break."""
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
@@ -61,7 +61,7 @@ async def neighbours(draft: Draft, bench: TrialTools) -> Draft:
     if not users:
         return replace(draft, note="no function calls it")
     misfits = dict(_misfits(draft, draft.function))
-    tried = await try_callers(users, draft.snapshot, draft.trial, bench, draft.rules.neighbours_s)
+    tried = await try_callers(users, draft.snapshot, draft.trial, trial, draft.rules.neighbours_s)
     findings = [
         *misfits.values(),
         *(caller_finding(broken, name) for broken in tried.broken if broken.caller.name not in misfits),
@@ -70,15 +70,19 @@ async def neighbours(draft: Draft, bench: TrialTools) -> Draft:
 
 
 async def try_callers(
-    names: Sequence[str], before: Snapshot, now: Snapshot, bench: TrialTools, within_s: float
+    names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools, within_s: float
 ) -> Tried:
     """Run the examples of callers with the new version, and those that fail also with the old one."""
-    users = [now.functions[name] for name in names if name in now.functions and now.functions[name].examples]
+    users = [
+        new_snapshot.functions[name]
+        for name in names
+        if name in new_snapshot.functions and new_snapshot.functions[name].examples
+    ]
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def try_one(user: Function) -> list[BrokenCaller]:
+    async def try_one(user_function: Function) -> list[BrokenCaller]:
         async with turn:
-            return await _broken(user, before, now, bench)
+            return await _broken(user_function, snapshot, new_snapshot, trial)
 
     tasks = [asyncio.create_task(try_one(user)) for user in users]
     try:
@@ -93,15 +97,19 @@ async def try_callers(
     return Tried(tuple(broken for group in reached for broken in group), len(reached), len(tasks))
 
 
-async def _broken(user: Function, before: Snapshot, now: Snapshot, bench: TrialTools) -> list[BrokenCaller]:
+async def _broken(
+    user_function: Function, snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
+) -> list[BrokenCaller]:
     """Return the examples of one caller that only the change can have broken."""
-    results = await run(user.examples[:MOST], user.module, now, bench, returns=user.returns)
+    results = await run(
+        user_function.examples[:MOST], user_function.module, new_snapshot, trial, returns=user_function.returns
+    )
     failing = [result for result in results if not result.agreed]
     if not failing:
         return []
     examples = [result.example for result in failing]
-    old = await run(examples, user.module, before, bench, returns=user.returns)
-    return [BrokenCaller(user, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
+    old = await run(examples, user_function.module, snapshot, trial, returns=user_function.returns)
+    return [BrokenCaller(user_function, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
 
 
 def caller_finding(broken: BrokenCaller, name: str) -> Finding:
@@ -144,9 +152,11 @@ def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:
     return find(tree, function.name) if isinstance(tree, ast.Module) else None
 
 
-def _calls(body: FunctionNode | None, user: Function, function: Function, snapshot: Snapshot) -> Iterator[ast.Call]:
+def _calls(
+    body: FunctionNode | None, user_function: Function, function: Function, snapshot: Snapshot
+) -> Iterator[ast.Call]:
     """Yield the calls of a function inside another one that certainly mean it."""
-    tree = parse(snapshot.modules[user.module].text)
+    tree = parse(snapshot.modules[user_function.module].text)
     if body is None or not isinstance(tree, ast.Module):
         return
     inner = [node for node in ast.walk(body) if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -154,7 +164,7 @@ def _calls(body: FunctionNode | None, user: Function, function: Function, snapsh
     own = {node.arg for node in ast.walk(body) if isinstance(node, ast.arg)}
     own |= {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for node in ast.walk(body):
-        if isinstance(node, ast.Call) and _means(node, function, scopes, user.module == function.module, own):
+        if isinstance(node, ast.Call) and _means(node, function, scopes, user_function.module == function.module, own):
             yield node
 
 

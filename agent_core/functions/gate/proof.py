@@ -94,7 +94,7 @@ class ExampleResult:
                 return reason
 
 
-async def prove(draft: Draft, bench: TrialTools) -> Draft:
+async def prove(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the results of its examples."""
     function = draft.loaded
     if function is None or draft.tree is None:
@@ -109,14 +109,14 @@ async def prove(draft: Draft, bench: TrialTools) -> Draft:
             draft.with_findings(STAGE, [Finding("unproven", message)]),
             note="it acts on the outside, which is not tried here",
         )
-    draft, examples, results = await _tried(draft, function, bench)
+    draft, examples, results = await _tried(draft, function, trial)
     if draft.shows("unproven"):
         unproven = "effects"
     trials = _trials(results, unproven)
     line = draft.function.lineno if draft.function else function.line  # of the candidate's text, as its author sees it
     missing = [*too_few(replace(function, line=line), examples, unproven)]
     if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing):
-        trials = replace(trials, offered=await _other_call(results, draft, bench))
+        trials = replace(trials, offered=await _other_call(results, draft, trial))
     twice = contradicted(examples)
     told_of = [result for result in results if not result.agreed and result.call not in twice]
     offers = [_offering(finding, trials.offered) for finding in missing]
@@ -136,14 +136,14 @@ def _counted(draft: Draft) -> Draft:
 
 
 async def _tried(
-    draft: Draft, function: Function, bench: TrialTools
+    draft: Draft, function: Function, trial: TrialTools
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
     assert draft.trial is not None
     examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
-    tried = await run(examples[:MOST], function.module, draft.trial, bench, returns=function.returns)
+    tried = await run(examples[:MOST], function.module, draft.trial, trial, returns=function.returns)
     results = [result for result in tried if not wants_grant(result, draft.needs)]
-    draft, excused = await _excused(draft, results, bench)
+    draft, excused = await _excused(draft, results, trial)
     if unrun := len(tried) - len(results):
         message = f"{unrun} of its examples need what a grant alone gives, so it is added as a draft"
         draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
@@ -164,7 +164,7 @@ def _unproven(draft: Draft, function: Function, count: int) -> Unproven:
 
 
 async def _excused(
-    draft: Draft, results: Sequence[ExampleResult], bench: TrialTools
+    draft: Draft, results: Sequence[ExampleResult], trial: TrialTools
 ) -> tuple[Draft, list[ExampleResult] | None]:
     """Return the draft of a library's function with directives for examples that cannot agree here, and the results
     of the others; None if there is nothing to excuse.
@@ -174,7 +174,7 @@ async def _excused(
         return draft, None
     assert function is not None
     assert draft.trial is not None
-    again = await run([result.example for result in failing], function.module, draft.trial, bench)
+    again = await run([result.example for result in failing], function.module, draft.trial, trial)
     reasons = {result.line: _reason(result, repeat, draft) for result, repeat in zip(failing, again, strict=True)}
     directives = {line: directive for line, (directive, _) in reasons.items() if directive}
     fixed = with_docstring(draft, with_directives(draft.text, directives)) if directives else None
@@ -197,7 +197,7 @@ async def _excused(
     ]
 
 
-def _reason(result: ExampleResult, again: ExampleResult, draft: Draft) -> tuple[str, str]:
+def _reason(result: ExampleResult, second_result: ExampleResult, draft: Draft) -> tuple[str, str]:
     """Return the directive for an example that does not agree, and why it is left out; both empty if it is wrong."""
     assert isinstance(result.example, Example)
     assert draft.tree is not None
@@ -205,7 +205,7 @@ def _reason(result: ExampleResult, again: ExampleResult, draft: Draft) -> tuple[
     options = option_for(result.example, result.outcome, is_float=is_float)
     if draft.needs.is_outward and not options:
         return f"+{SKIP}", "it needs what a grant alone gives"
-    reason = "" if options else excuse(result.example, result.outcome, again.outcome, draft.tree)
+    reason = "" if options else excuse(result.example, result.outcome, second_result.outcome, draft.tree)
     return options or (f"+{SKIP}" if reason else ""), reason
 
 
@@ -219,7 +219,7 @@ def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, values, slowest_s=slowest_s)
 
 
-async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: TrialTools) -> Disagreement | None:
+async def _other_call(results: Sequence[ExampleResult], draft: Draft, trial_tools: TrialTools) -> Disagreement | None:
     """Return a call with another result than the examples that agree, or than they return if none agrees.
 
     It is made of the examples' values, or stands at the edges of the types.
@@ -234,7 +234,7 @@ async def _other_call(results: Sequence[ExampleResult], draft: Draft, bench: Tri
     anew = (arguments for arguments, _name in recombined(given, schema))
     calls = (written(own.name, call, names, own.rest, own.extra) for call in (*anew, *edge_calls(schema, given)))
     tried = [GivenExample(call, "") for call in islice(dict.fromkeys(calls), _MOST_OFFERED)]
-    for result in await run(tried, own.module, trial, bench):
+    for result in await run(tried, own.module, trial, trial_tools):
         is_line = len(result.returned) <= _LONGEST and "\n" not in result.returned and result.returned != "None"
         if isinstance(result.outcome, Returned) and is_line and result.returned not in known_results:
             return Disagreement(result.call, "", result.returned, 0)
@@ -250,17 +250,17 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
     return replace(finding, fix=fix)
 
 
-def wants_grant(result: ExampleResult, needs: Grants) -> bool:
+def wants_grant(result: ExampleResult, grants: Grants) -> bool:
     """Check whether an example failed because outside access is not granted, which only makes it a draft."""
-    return not result.agreed and lacks_grant(result.outcome, needs)
+    return not result.agreed and lacks_grant(result.outcome, grants)
 
 
-def lacks_grant(outcome: Outcome, needs: Grants) -> bool:
+def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
     """Check whether a call failed as calls do for which some of these grants are not given."""
     if not isinstance(outcome, Raised):
         return False
     kind = outcome.failure.type.rpartition(".")[2]
-    return (needs.is_outward and kind in _SHUT) or (bool(needs.packages) and kind in _ABSENT)
+    return (grants.is_outward and kind in _SHUT) or (bool(grants.packages) and kind in _ABSENT)
 
 
 def _note(agreed: int, ran: int, written: int) -> str:
@@ -271,30 +271,30 @@ def _note(agreed: int, ran: int, written: int) -> str:
 
 
 async def run(
-    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, bench: TrialTools, *, returns: str = ""
+    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, trial: TrialTools, *, returns: str = ""
 ) -> tuple[ExampleResult, ...]:
     """Run every example in a worker of its own, as parallel as the sandbox allows; `returns` is the promised type."""
     is_float = promises_floats(returns)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_outcome(example, module, Callees(snapshot, bench))) for example in examples]
+        tasks = [group.create_task(_outcome(example, module, Callees(snapshot, trial))) for example in examples]
     return tuple(_result(example, task.result(), is_float) for example, task in zip(examples, tasks, strict=True))
 
 
-async def rerun(function: Function, snapshot: Snapshot, bench: TrialTools, grants: Grants) -> tuple[ExampleResult, ...]:
+async def rerun(function: Function, snapshot: Snapshot, trial: TrialTools, grants: Grants) -> tuple[ExampleResult, ...]:
     """Run the examples of a function that has these grants; those that lack one are said not to have run."""
     is_float, name = promises_floats(function.returns), function.name
 
     async def tried(example: Example) -> ExampleResult:
-        handler = Callees(snapshot, bench)
+        handler = Callees(snapshot, trial)
         result = _result(example, await _outcome(example, function.module, handler), is_float)
         return replace(result, unrun="" if result.agreed else why_unrun(name, result.outcome, handler.refused, grants))
 
     return tuple(await asyncio.gather(*map(tried, function.examples)))
 
 
-async def _outcome(example: Example | GivenExample, module: str, handler: Callees) -> Outcome:
+async def _outcome(example: Example | GivenExample, module: str, callees: Callees) -> Outcome:
     setup = example.setup if isinstance(example, Example) else ()
-    return await handler.bench.run(handler.snapshot.modules, module, Evaluation(setup, example.call), handler)
+    return await callees.trial.run(callees.snapshot.modules, module, Evaluation(setup, example.call), callees)
 
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact

@@ -112,13 +112,13 @@ def variations(calls: Sequence[EndedCall], name: str, values: Sequence[Any]) -> 
         yield from (base | {name: value} for value in pool if repr(value) != repr(base[name]))
 
 
-async def robust(draft: Draft, bench: TrialTools) -> Draft:
+async def robust(draft: Draft, trial_tools: TrialTools) -> Draft:
     """Return the draft with the calls that fail."""
     function = draft.loaded
     reason = _not_for(draft, function)
     if reason or function is None:
         return draft.skip(reason)
-    trial = Trial(draft, function, bench)
+    trial = Trial(draft, function, trial_tools)
     try:
         calls = list(trial.calls())
     except RecursionError:
@@ -158,11 +158,11 @@ def _not_for(draft: Draft, function: Function | None) -> str:
 class Trial:
     """One function, the calls of its examples, and the workers in which others are tried."""
 
-    def __init__(self, draft: Draft, function: Function, bench: TrialTools) -> None:
+    def __init__(self, draft: Draft, function: Function, trial: TrialTools) -> None:
         assert draft.tree is not None
         assert draft.function is not None
         assert draft.trial is not None
-        self._draft, self._function, self._bench = draft, function, bench
+        self._draft, self._function, self._trial = draft, function, trial
         self._modules = draft.trial.modules
         examples = [
             *(example.call for example in function.examples),
@@ -204,8 +204,8 @@ class Trial:
             return (None,) * len(calls)
         attempts = [Attempt(call) for call in calls]
         work = Attempts(self._function.name, attempts, each_s or self._draft.rules.robust_each_s)
-        most_s = min(remaining_s, self._bench.limits.wall_s)
-        return await self._bench.attempt(self._modules, self._function.module, work, most_s)
+        most_s = min(remaining_s, self._trial.limits.wall_s)
+        return await self._trial.attempt(self._modules, self._function.module, work, most_s)
 
     async def idle(self, calls: Sequence[EndedCall]) -> list[Finding]:
         """Return the doubts about parameters that change nothing, with calls that should show a difference."""
@@ -255,46 +255,46 @@ class Trial:
             tasks = [group.create_task(self._confirmed(failure)) for failure in selection]
         return [failure for task in tasks if (failure := task.result())]
 
-    async def _confirmed(self, failure: FailedCall) -> FailedCall | None:
+    async def _confirmed(self, failed: FailedCall) -> FailedCall | None:
         """Return a failure as it repeats itself in a worker of its own; None if it does not."""
-        repeat = next(self.failures([failure.call], [await self._alone(failure.call)]), None)
-        if repeat is None or not repeat.is_like(failure):
+        repeat = next(self.failures([failed.call], [await self._alone(failed.call)]), None)
+        if repeat is None or not repeat.is_like(failed):
             return None
-        return replace(repeat, allowed_s=self._bench.limits.wall_s) if self._is_slow(repeat) else repeat
+        return replace(repeat, allowed_s=self._trial.limits.wall_s) if self._is_slow(repeat) else repeat
 
-    async def _alone(self, call: Arguments) -> Outcome | None:
+    async def _alone(self, arguments: Arguments) -> Outcome | None:
         """Return how a call ends by itself, with more time if the machine was busy."""
-        (outcome,) = await self._outcomes([call], each_s=_ALONE_S)
+        (outcome,) = await self._outcomes([arguments], each_s=_ALONE_S)
         if isinstance(outcome, TimedOut) and _WAITING_S <= (outcome.cpu_s or 0.0) < _BUSY_S:
-            work = Attempts(self._function.name, [Attempt(call)], _PATIENT_S)
-            (outcome,) = await self._bench.attempt(self._modules, self._function.module, work, 2 * _PATIENT_S)
+            work = Attempts(self._function.name, [Attempt(arguments)], _PATIENT_S)
+            (outcome,) = await self._trial.attempt(self._modules, self._function.module, work, 2 * _PATIENT_S)
         return outcome
 
-    def _is_slow(self, failure: FailedCall) -> bool:
+    def _is_slow(self, failed: FailedCall) -> bool:
         """Check whether a call that did not end may end later: no endless loop is the only reason for it."""
-        if not isinstance(failure.outcome, TimedOut):
+        if not isinstance(failed.outcome, TimedOut):
             return False
-        cpu_s = failure.outcome.cpu_s
+        cpu_s = failed.outcome.cpu_s
         if cpu_s is not None and cpu_s < _BUSY_S:
             return True
         is_loop = self._draft.tree is not None and may_loop(self._draft.tree, self._function.name)
-        return is_much(failure.call) or not is_loop or self._draft.trials.slowest_s >= _SLOW_S
+        return is_much(failed.call) or not is_loop or self._draft.trials.slowest_s >= _SLOW_S
 
-    def told(self, failure: FailedCall) -> Finding:
+    def told(self, failed: FailedCall) -> Finding:
         """Return the finding about a call that fails."""
         own = self._function
-        call = written(own.name, failure.call, list(own.parameters["properties"]), own.rest, own.extra)
-        code = "fails-on" if failure.code == "not-json" and self._may_send_nothing else failure.code
-        evidence = (Evidence(call=call, returned=how(failure.outcome)),)
-        return Finding(code, described(failure, call), fix_of(failure), self._line(failure), evidence=evidence)
+        call = written(own.name, failed.call, list(own.parameters["properties"]), own.rest, own.extra)
+        code = "fails-on" if failed.code == "not-json" and self._may_send_nothing else failed.code
+        evidence = (Evidence(call=call, returned=how(failed.outcome)),)
+        return Finding(code, described(failed, call), fix_of(failed), self._line(failed), evidence=evidence)
 
-    def _line(self, failure: FailedCall) -> int:
+    def _line(self, failed: FailedCall) -> int:
         """Return the line in the candidate's text, which may be further down in the module."""
         own = self._draft.own
         start = (
             next((function.line for function in own.functions if function.name == self._function.name), 0) if own else 0
         )
-        line = line_of(failure.outcome)
+        line = line_of(failed.outcome)
         is_inside = self._function.line <= line <= self._function.end_line
         return line - self._function.line + start if start and is_inside else start
 

@@ -48,11 +48,16 @@ class SavedFile(Draft):
 
     @classmethod
     def of(
-        cls, source: ModuleSource, snapshot: Snapshot, policy: Policy, rules: Rules, previous: ModuleReading | None
+        cls,
+        source: ModuleSource,
+        snapshot: Snapshot,
+        policy: Policy,
+        rules: Rules,
+        previous_reading: ModuleReading | None,
     ) -> "SavedFile":
         """Return a file that no stage has seen yet."""
         candidate = Candidate("", source.text, source.module, file=source.path, exact=True)
-        return cls(candidate, policy, rules, snapshot, source.text, source=source, previous=previous)
+        return cls(candidate, policy, rules, snapshot, source.text, source=source, previous=previous_reading)
 
     @property
     def module(self) -> ModuleReading:
@@ -100,11 +105,11 @@ def look(file: SavedFile) -> SavedFile:
     return capability.capability(after.with_findings(conform.STAGE, conform.undefined(file.text, after.tree)))
 
 
-async def try_import(file: SavedFile, bench: TrialTools) -> SavedFile:
+async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
     """Return the file after an import in a worker; one that is only missing a package is accepted, and proven later."""
     if not file.is_parsed:
         return file.skip("the file is not Python")
-    reading, problems = await try_module(file.module, file.snapshot, bench)
+    reading, problems = await try_module(file.module, file.snapshot, trial_tools)
     is_typed = not any(function.unresolved for function in file.module.functions)  # else only the import says how
     if is_typed and missing_package(file.module, problems, file.snapshot, file.rules.packages):
         return replace(file, trial=file.snapshot.with_module(file.module), lacks_package=True)
@@ -112,7 +117,7 @@ async def try_import(file: SavedFile, bench: TrialTools) -> SavedFile:
     return replace(file, reading=reading, trial=trial).with_problems(problems)
 
 
-async def prove_changed(file: SavedFile, bench: TrialTools) -> SavedFile:
+async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     """Return the file with the example results of functions with changed code, or changed code behind it."""
     if file.trial is None:
         return file.skip("the file could not be imported")
@@ -124,7 +129,7 @@ async def prove_changed(file: SavedFile, bench: TrialTools) -> SavedFile:
     async with asyncio.TaskGroup() as group:
         runs = [
             group.create_task(
-                proof.run(function.examples, function.module, file.trial, bench, returns=function.returns)
+                proof.run(function.examples, function.module, file.trial, trial, returns=function.returns)
             )
             for _, _, function in changed
         ]
@@ -173,7 +178,7 @@ def around(tree: ast.Module, name: str, offered: Collection[str]) -> ast.Module:
     return ast.Module([node for node in tree.body if id(node) not in excluded_ids], tree.type_ignores)
 
 
-def _to_try_again(file: SavedFile, now: Snapshot) -> set[str]:
+def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
     """Return the functions of the file that may give another result than before."""
     own, before = _different(file), _before(file)
     offered = {function.name: function for function in file.module.functions}
@@ -181,10 +186,12 @@ def _to_try_again(file: SavedFile, now: Snapshot) -> set[str]:
     if before is None or not unchanged:
         return set(offered)
     module = file.source.module
-    if _surroundings(module, before) == _surroundings(module, now):  # then only what names a changed one can differ
+    if _surroundings(module, before) == _surroundings(
+        module, snapshot
+    ):  # then only what names a changed one can differ
         lines = lines_of(file.text)
         unchanged = {name for name in unchanged if any(word in _text(offered[name], lines) for word in own)}
-    return (own & offered.keys()) | {name for name in unchanged if _differs(name, before, now)}
+    return (own & offered.keys()) | {name for name in unchanged if _differs(name, before, snapshot)}
 
 
 def _surroundings(module: str, snapshot: Snapshot) -> str:
@@ -216,13 +223,13 @@ def _text(function: Function, lines: list[str]) -> str:
     return "".join(lines[function.line - 1 : function.end_line])
 
 
-def _differs(name: str, before: Snapshot, now: Snapshot) -> bool:
+def _differs(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
     """Check whether a function, or code that it may use, has changed."""
-    old, new = before.functions.get(name), now.functions.get(name)
-    return old is None or new is None or code_hash(old, before) != code_hash(new, now)
+    old, new = snapshot.functions.get(name), new_snapshot.functions.get(name)
+    return old is None or new is None or code_hash(old, snapshot) != code_hash(new, new_snapshot)
 
 
-async def try_users(file: SavedFile, bench: TrialTools) -> SavedFile:
+async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
     """Return the file with its effect on functions of other modules that use it, and a note of what was reached."""
     before, now = _before(file), file.trial
     if before is None or now is None:
@@ -230,7 +237,7 @@ async def try_users(file: SavedFile, bench: TrialTools) -> SavedFile:
     users = [name for name in _users(file, before) if _differs(name, before, now)]
     if not users:
         return file.skip("what uses the file is unchanged")
-    tried = await neighbours.try_callers(users, before, now, bench, file.rules.neighbours_s)
+    tried = await neighbours.try_callers(users, before, now, trial, file.rules.neighbours_s)
     changed = _in_order(file)
     for broken in tried.broken:
         used_names = uses(broken.caller, now)
@@ -250,11 +257,11 @@ def _in_order(file: SavedFile) -> list[str]:
     return [*names, *sorted(different - {*names})]
 
 
-def _users(file: SavedFile, before: Snapshot) -> Iterator[str]:
+def _users(file: SavedFile, snapshot: Snapshot) -> Iterator[str]:
     """Yield functions of other modules that may use this one."""
-    modules = set(using_modules(file.source.module, before))
+    modules = set(using_modules(file.source.module, snapshot))
     if modules:
-        yield from (name for name, function in before.functions.items() if function.module in modules)
+        yield from (name for name, function in snapshot.functions.items() if function.module in modules)
 
 
 def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> Draft | None:

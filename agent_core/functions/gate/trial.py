@@ -115,10 +115,12 @@ class TrialTools:
         async with self.turn:
             return await self.sandbox.run(replace(job, limits=replace(self.limits, wall_s=2 * self.limits.wall_s)))
 
-    async def attempt(self, modules: Modules, module: str, work: Attempts, wall_s: float) -> tuple[Outcome | None, ...]:
+    async def attempt(
+        self, modules: Modules, module: str, attempts: Attempts, wall_s: float
+    ) -> tuple[Outcome | None, ...]:
         """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
         limits = replace(self.limits, wall_s=wall_s)
-        return await self.sandbox.attempt(Job(modules, module, work, limits, self.access))
+        return await self.sandbox.attempt(Job(modules, module, attempts, limits, self.access))
 
 
 def is_short_of_time(outcome: Outcome) -> bool:
@@ -128,7 +130,7 @@ def is_short_of_time(outcome: Outcome) -> bool:
     return isinstance(outcome, Killed) and (outcome.cpu_s is None or outcome.cpu_s < _BUSY)
 
 
-async def load(draft: Draft, bench: TrialTools) -> Draft:
+async def load(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the module it would become, after importing that module in a worker."""
     blocked = _blocked(draft)
     if blocked:
@@ -147,14 +149,16 @@ async def load(draft: Draft, bench: TrialTools) -> Draft:
     )
     if not reading.parsed:
         return draft.with_problems(reading.problems)
-    return replace(draft, reading=reading).skip(lacking) if lacking else await _imported(draft, reading, around, bench)
+    return replace(draft, reading=reading).skip(lacking) if lacking else await _imported(draft, reading, around, trial)
 
 
-async def _imported(draft: Draft, reading: ModuleReading, around: ModuleSource | None, bench: TrialTools) -> Draft:
+async def _imported(
+    draft: Draft, reading: ModuleReading, around: ModuleSource | None, trial_tools: TrialTools
+) -> Draft:
     """Return the draft after an import; a library's function joins if that lacks a package, which a call asks for."""
     function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
     own, is_typed = (function.line, not function.unresolved) if function else (0, False)
-    reading, problems = await try_module(reading, draft.snapshot, bench)
+    reading, problems = await try_module(reading, draft.snapshot, trial_tools)
     package = missing_package(reading, problems, draft.snapshot, draft.rules.packages)
     if package and is_typed and draft.policy == "import":
         message = f"importing `{draft.candidate.module}` needs the grant `packages` ({package})"
@@ -166,12 +170,12 @@ async def _imported(draft: Draft, reading: ModuleReading, around: ModuleSource |
     return replace(draft, reading=reading, trial=trial).with_problems(placed_problems)
 
 
-def _where(draft: Draft, around: ModuleSource | None, where: Place) -> Place:
+def _where(draft: Draft, around: ModuleSource | None, place: Place) -> Place:
     """Translate a place in the module to one in the candidate; keep its line if the candidate is the whole module."""
     path = draft.candidate.path
-    if (around is not None and around.text.strip()) or draft.fixes or not where.line:
+    if (around is not None and around.text.strip()) or draft.fixes or not place.line:
         return Place(path)
-    return Place(path, where.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
+    return Place(path, place.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
 
 
 def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
@@ -205,18 +209,18 @@ def _lacking(draft: Draft) -> str:
 
 
 async def try_module(
-    reading: ModuleReading, snapshot: Snapshot, bench: TrialTools
+    reading: ModuleReading, snapshot: Snapshot, trial: TrialTools
 ) -> tuple[ModuleReading, tuple[Problem, ...]]:
     """Import a module in a worker, and let the worker resolve the types that the text does not decide."""
     modules = snapshot.with_module(reading).modules
     where = Place(reading.source.path)
     unresolved = [function for function in reading.functions if function.unresolved]
     if not unresolved:
-        outcome = await bench.run(modules, reading.source.module, ModuleImport())
+        outcome = await trial.run(modules, reading.source.module, ModuleImport())
         refusal = import_problem(outcome, where)
         return reading, (refusal,) if refusal else ()
     request = SchemaRequest([function.name for function in unresolved])
-    outcome = await bench.run(modules, reading.source.module, request)
+    outcome = await trial.run(modules, reading.source.module, request)
     refusal = import_problem(outcome, where)
     if refusal or not isinstance(outcome, Returned):
         return reading, (refusal,) if refusal else ()
@@ -240,14 +244,16 @@ def missing_package(
     return project if project in needs.packages else ""
 
 
-def import_problem(outcome: Outcome, where: Place) -> Problem | None:
+def import_problem(outcome: Outcome, known_place: Place) -> Problem | None:
     """Return why a module could not be imported, or None if it could."""
     match outcome:
         case Returned():
             return None
         case Raised(failure=failure):
-            frame = next((candidate for candidate in reversed(failure.frames) if candidate.path == where.path), None)
-            place = Place(where.path, frame.line) if frame else where
+            frame = next(
+                (candidate for candidate in reversed(failure.frames) if candidate.path == known_place.path), None
+            )
+            place = Place(known_place.path, frame.line) if frame else known_place
             error = fence(f"{failure.type}: {failure.message}")
             at = f" at {fence(frame.source.strip(), 120)}" if frame else ""
             # What can be parsed and not compiled is nested too deeply, or misplaced, such as a `return` outside.
@@ -256,10 +262,12 @@ def import_problem(outcome: Outcome, where: Place) -> Problem | None:
             return Problem("import-fails", f"importing it raised {error}{at}", place, fix)
         case TimedOut(limit_s=limit_s):
             message = f"importing it did not end within {limit_s:g} s"
-            return Problem("import-hangs", message, where, "move what takes long from the top level into the function")
+            return Problem(
+                "import-hangs", message, known_place, "move what takes long from the top level into the function"
+            )
         case Killed(reason=reason) | Refused(reason=reason):
             fix = "keep the top level to imports, constants, classes and functions"
-            return Problem("import-fails", f"importing it was stopped: {fence(reason)}", where, fix)
+            return Problem("import-fails", f"importing it was stopped: {fence(reason)}", known_place, fix)
 
 
 def resolve(reading: ModuleReading, claimed: Any) -> tuple[ModuleReading, tuple[Problem, ...]]:  # Any: a worker's claim

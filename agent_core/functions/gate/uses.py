@@ -151,58 +151,58 @@ def _defaults(node: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
         yield parameter.arg, default if isinstance(default, ast.Constant) and default.value else None
 
 
-def text_prefix(node: ast.expr, names: Held, depth: int = _DEPTH) -> tuple[str, bool]:
+def text_prefix(node: ast.expr, held: Held, depth: int = _DEPTH) -> tuple[str, bool]:
     """Return the beginning of the text that an expression gives, and whether that is all of it."""
     match node:
         case ast.Constant(value=str(text)):
             return text, True
-        case ast.Name(id=name) if name in names and depth:
-            return text_prefix(names[name], names, depth - 1)
+        case ast.Name(id=name) if name in held and depth:
+            return text_prefix(held[name], held, depth - 1)
         case ast.FormattedValue(value=value, conversion=-1, format_spec=None) if depth:
-            return text_prefix(value, names, depth - 1)
+            return text_prefix(value, held, depth - 1)
         case ast.JoinedStr() | ast.BinOp() if depth:
-            return _composed(node, names, depth)
+            return _composed(node, held, depth)
         case ast.Call() if depth:
-            return _called(node, names, depth)
+            return _called(node, held, depth)
         case _:
             return "", False
 
 
-def _composed(node: ast.JoinedStr | ast.BinOp, names: Held, depth: int) -> tuple[str, bool]:
+def _composed(node: ast.JoinedStr | ast.BinOp, held: Held, depth: int) -> tuple[str, bool]:
     match node:
         case ast.JoinedStr(values=parts):
-            return _one_after_another(parts, names, depth)
+            return _one_after_another(parts, held, depth)
         case ast.BinOp(left=left_operand, op=ast.Add(), right=right):
-            return _one_after_another((left_operand, right), names, depth)
+            return _one_after_another((left_operand, right), held, depth)
         case ast.BinOp(left=left_operand, op=ast.Div(), right=right):
-            return _below((left_operand, right), names, depth)
+            return _below((left_operand, right), held, depth)
         case ast.BinOp(left=left_operand, op=ast.Mod()):
-            return text_prefix(left_operand, names, depth - 1)[0].partition("%")[0], False
+            return text_prefix(left_operand, held, depth - 1)[0].partition("%")[0], False
         case _:
             return "", False
 
 
-def _called(node: ast.Call, names: Held, depth: int) -> tuple[str, bool]:
+def _called(node: ast.Call, held: Held, depth: int) -> tuple[str, bool]:
     match node.func:
         case ast.Attribute(attr="join", value=ast.Attribute(attr="path") | ast.Name(id="path")):
-            return _below(node.args, names, depth)
+            return _below(node.args, held, depth)
         case ast.Attribute(attr="listdir" | "scandir" | "glob" | "iglob" as how, value=ast.Name(id="os" | "glob")):
-            text = text_prefix(node.args[0], names, depth - 1)[0] if node.args else ""
+            text = text_prefix(node.args[0], held, depth - 1)[0] if node.args else ""
             return _folder(text if "glob" in how else f"{text}/"), False
         case ast.Attribute(attr=method, value=value):
-            return _of_method(method, (value, *node.args), names, depth)
+            return _of_method(method, (value, *node.args), held, depth)
         case ast.Name(id=name) if name in _SAME and node.args:
-            return _below(node.args if name in ("Path", "PurePath") else node.args[:1], names, depth)
+            return _below(node.args if name in ("Path", "PurePath") else node.args[:1], held, depth)
         case _:
             return "", False
 
 
-def _of_method(method: str, parts: tuple[ast.expr, ...], names: Held, depth: int) -> tuple[str, bool]:
+def _of_method(method: str, parts: tuple[ast.expr, ...], held: Held, depth: int) -> tuple[str, bool]:
     if method == "joinpath":
-        return _below(parts, names, depth)
+        return _below(parts, held, depth)
     if method in _SAME and len(parts) > 1:  # `pathlib.Path(…)`
-        return _below(parts[1:], names, depth)
-    text, is_all = text_prefix(parts[0], names, depth - 1)
+        return _below(parts[1:], held, depth)
+    text, is_all = text_prefix(parts[0], held, depth - 1)
     if method == "format":
         return text.partition("{")[0], False
     if method in _BELOW:
@@ -210,20 +210,20 @@ def _of_method(method: str, parts: tuple[ast.expr, ...], names: Held, depth: int
     return (text, is_all) if method in _SIDE else ("", False)
 
 
-def _one_after_another(parts: Iterable[ast.expr], names: Held, depth: int) -> tuple[str, bool]:
+def _one_after_another(parts: Iterable[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
     text = ""
     for part in parts:
-        more, is_all = text_prefix(part, names, depth - 1)
+        more, is_all = text_prefix(part, held, depth - 1)
         text += more
         if not is_all:
             return text, False
     return text, True
 
 
-def _below(parts: Iterable[ast.expr], names: Held, depth: int) -> tuple[str, bool]:
+def _below(parts: Iterable[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
     text = ""
     for part in parts:
-        more, is_all = text_prefix(part, names, depth - 1)
+        more, is_all = text_prefix(part, held, depth - 1)
         if text and not is_all and not isinstance(part, ast.JoinedStr | ast.BinOp):
             return f"{text}/", False
         text = more if not text or more.startswith("/") else f"{text.rstrip('/')}/{more}"
@@ -237,9 +237,9 @@ def _folder(text: str) -> str:
     return head + slash
 
 
-def host_of(node: ast.expr | None, names: Held) -> str | None:
+def host_of(node: ast.expr | None, held: Held) -> str | None:
     """Return the host that an address names; None if it names one that cannot be granted."""
-    text, is_all = text_prefix(node, names) if node is not None else ("", False)
+    text, is_all = text_prefix(node, held) if node is not None else ("", False)
     match = _ADDRESS.match(text)
     if match is None or not (match[3] or is_all):
         return UNSAID
@@ -247,29 +247,29 @@ def host_of(node: ast.expr | None, names: Held) -> str | None:
     return written("network", match[2].removesuffix(port))
 
 
-def hosts_in(nodes: Iterable[ast.AST], names: Held) -> list[str]:
+def hosts_in(nodes: Iterable[ast.AST], held: Held) -> list[str]:
     """Return the hosts of all addresses in a text."""
     texts = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)]
-    hosts = {host_of(node, names) for node in texts} | {_connected(node, names) for node in nodes}
+    hosts = {host_of(node, held) for node in texts} | {_connected(node, held) for node in nodes}
     return sorted(host for host in hosts if host not in (None, UNSAID))
 
 
-def _connected(node: ast.AST, names: Held) -> str | None:
+def _connected(node: ast.AST, held: Held) -> str | None:
     match node:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[first, *others]) if name in (
             "HTTPConnection",
             "HTTPSConnection",
         ):
-            text, is_all = text_prefix(first, names)
+            text, is_all = text_prefix(first, held)
             port = f":{ast.unparse(others[0])}" if others and isinstance(others[0], ast.Constant) else ""
             return written("network", f"{text}{port}") if is_all else None
         case _:
             return None
 
 
-def path_of(node: ast.expr | None, names: Held) -> str | None:
+def path_of(node: ast.expr | None, held: Held) -> str | None:
     """Return the file or folder that an expression names; None if it names one that cannot be granted."""
-    text, is_all = text_prefix(node, names) if node is not None else ("", False)
+    text, is_all = text_prefix(node, held) if node is not None else ("", False)
     if not text:
         return UNSAID
     if not is_all or _WILD.search(text):
@@ -411,9 +411,9 @@ def _takes_absence(handler: ast.ExceptHandler) -> bool:
     return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
 
 
-def modules_of_workspace(modules: Iterable[str], granted: Grants = NOTHING) -> frozenset[str]:
+def modules_of_workspace(modules: Iterable[str], grants: Grants = NOTHING) -> frozenset[str]:
     """Return the names that an import without `functions.` means a workspace's module by: no package of a stranger."""
-    return frozenset(module.partition(".")[0] for module in modules) - {*granted.packages} - sys.stdlib_module_names
+    return frozenset(module.partition(".")[0] for module in modules) - {*grants.packages} - sys.stdlib_module_names
 
 
 def uses(
@@ -597,23 +597,23 @@ def _calls(text: _Text) -> Iterator[Use]:
 
 
 def _call(
-    node: ast.Call, defined: set[str] | frozenset[str], scratch: set[str], path_names: set[str], own: Held
+    node: ast.Call, defined: set[str] | frozenset[str], scratch: set[str], path_names: set[str], held_own: Held
 ) -> Iterator[Use]:
     match node.func:
         case ast.Name(id=name) if name not in defined:
-            yield from _builtin(name, node, scratch, own)
+            yield from _builtin(name, node, scratch, held_own)
         case ast.Attribute(attr=method, value=target) if method in _FILE_METHODS:
             is_path = method in _PATH_METHODS or mentions(target, path_names | MAKERS)
             if is_path and not mentions(target, scratch):
                 writes = _writes(node, 0) if method == "open" else method in _WRITING
-                yield _use("write" if writes else "read", path_of(target, own), ast.unparse(node.func), node)
+                yield _use("write" if writes else "read", path_of(target, held_own), ast.unparse(node.func), node)
         case ast.Attribute(attr="import_module"):
             yield _dynamic(ast.unparse(node.func), node)
 
 
-def _builtin(name: str, node: ast.Call, scratch: set[str], own: Held) -> Iterator[Use]:
+def _builtin(name: str, node: ast.Call, scratch: set[str], held_own: Held) -> Iterator[Use]:
     if name == "open" and not any(mentions(argument, scratch) for argument in node.args):
-        path = path_of(node.args[0] if node.args else None, own)
+        path = path_of(node.args[0] if node.args else None, held_own)
         yield _use("write" if _writes(node) else "read", path, "open()", node)
     elif name == "input":
         message = "`input()` would wait for a terminal, and there is none"

@@ -71,17 +71,19 @@ def first_sentence(description: str) -> str:
     return " ".join(_SENTENCE.split(description.strip(), 1)[0].split())
 
 
-def told_apart(function: Function, other: Function) -> str:
+def told_apart(function: Function, other_function: Function) -> str:
     """Return what the first sentence of one function could say that is not true of the other."""
-    differences = list(_differences(function, other))
+    differences = list(_differences(function, other_function))
     if differences:
         return f"say in its first sentence that {' and '.join(differences)}"
-    says = one_line(first_sentence(other.description), _SHOWN)
-    return f"say in its first sentence what `{other.name}` does not do" + (f"; that one says “{says}”" if says else "")
+    says = one_line(first_sentence(other_function.description), _SHOWN)
+    return f"say in its first sentence what `{other_function.name}` does not do" + (
+        f"; that one says “{says}”" if says else ""
+    )
 
 
-def _differences(function: Function, other: Function) -> Iterator[str]:
-    mine, others = (list(each.parameters.get("properties", {})) for each in (function, other))
+def _differences(function: Function, other_function: Function) -> Iterator[str]:
+    mine, others = (list(each.parameters.get("properties", {})) for each in (function, other_function))
     own = [name for name in mine if name not in others]
     if own:
         left = [name for name in others if name not in mine]
@@ -89,8 +91,8 @@ def _differences(function: Function, other: Function) -> Iterator[str]:
         yield f"it takes {_listed(own)}{instead}"
     elif len(mine) < len(others):
         yield f"it needs no {_listed([name for name in others if name not in mine], 'or')}"
-    if function.returns and other.returns and function.returns != other.returns:
-        yield f"it returns `{function.returns}`, not `{other.returns}`"
+    if function.returns and other_function.returns and function.returns != other_function.returns:
+        yield f"it returns `{function.returns}`, not `{other_function.returns}`"
 
 
 def _listed(names: list[str], word: str = "and") -> str:

@@ -145,27 +145,27 @@ class FunctionSearch:
         return [candidate for name, candidate in order.items() if name not in hidden]
 
     def _match(
-        self, candidate: Ranked, snapshot: Snapshot, hidden: Collection[str], near: Sequence[tuple[str, float]]
+        self, ranked: Ranked, snapshot: Snapshot, hidden: Collection[str], near: Sequence[tuple[str, float]]
     ) -> FunctionMatch:
-        name = candidate.name
+        name = ranked.name
         needs = tuple(need for need in self.index.needs(name) if need not in hidden)
         others = [other for other, cosine in near if cosine >= _ALIKE and other not in (*needs, *hidden)]
         differs = _difference(snapshot.functions[name], snapshot.functions[others[0]]) if others else ""
-        return FunctionMatch(snapshot.functions[name], candidate.score, _why(candidate), differs, needs)
+        return FunctionMatch(snapshot.functions[name], ranked.score, _why(ranked), differs, needs)
 
 
-def _difference(function: Function, other: Function) -> str:
+def _difference(function: Function, other_function: Function) -> str:
     """Return what the nearest neighbor does instead, or what it takes if both say the same."""
-    if other.description != function.description:
-        return f"`{other.name}`: {one_line(other.description.partition(_BLANK)[0], _DESCRIBED)}"
-    takes = [", ".join(each.parameters.get("properties", {})) or "nothing" for each in (function, other)]
-    return f"the same description as `{other.name}`, which takes {takes[1]}; this one takes {takes[0]}"
+    if other_function.description != function.description:
+        return f"`{other_function.name}`: {one_line(other_function.description.partition(_BLANK)[0], _DESCRIBED)}"
+    takes = [", ".join(each.parameters.get("properties", {})) or "nothing" for each in (function, other_function)]
+    return f"the same description as `{other_function.name}`, which takes {takes[1]}; this one takes {takes[0]}"
 
 
-def _why(candidate: Ranked) -> str:
+def _why(ranked: Ranked) -> str:
     reasons = []
-    if candidate.shared:
-        reasons.append(f"shares {', '.join(f'“{word}”' for word in candidate.shared[:_TOLD])}")
-    if candidate.request:
-        reasons.append(f"was called for “{one_line(candidate.request, _REQUEST_CHARS)}”")
+    if ranked.shared:
+        reasons.append(f"shares {', '.join(f'“{word}”' for word in ranked.shared[:_TOLD])}")
+    if ranked.request:
+        reasons.append(f"was called for “{one_line(ranked.request, _REQUEST_CHARS)}”")
     return "; ".join(reasons) or "similar in meaning"

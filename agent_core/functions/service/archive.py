@@ -51,20 +51,20 @@ class Library:
         """Report a member that is not taken."""
         self.problems.append(Problem(code, message, Place(self.base + name), fix))
 
-    def count(self, caps: LibraryLimits) -> None:
+    def count(self, limits: LibraryLimits) -> None:
         """Count one more member, of whatever kind."""
         self._members += 1
-        if self._members > caps.members:
-            raise UsageError(f"{self.name} holds more than {caps.members:,} members.", fix="Import part of it.")
+        if self._members > limits.members:
+            raise UsageError(f"{self.name} holds more than {limits.members:,} members.", fix="Import part of it.")
 
-    def take(self, name: str, content: bytes, caps: LibraryLimits) -> None:
+    def take(self, name: str, content: bytes, limits: LibraryLimits) -> None:
         """Take one Python file if it is text of an acceptable size."""
         self._bytes += len(content)
-        if self._bytes > caps.text_bytes:
-            limit = f"{caps.text_bytes >> 20} MiB"
+        if self._bytes > limits.text_bytes:
+            limit = f"{limits.text_bytes >> 20} MiB"
             raise UsageError(f"{self.name} holds more than {limit} of Python.", fix="Import part of it.")
-        if len(content) > caps.file_bytes:
-            self.refuse("too-large", name, f"it is larger than {caps.file_bytes >> 10} KiB", "split it")
+        if len(content) > limits.file_bytes:
+            self.refuse("too-large", name, f"it is larger than {limits.file_bytes >> 10} KiB", "split it")
             return
         if name in self.files:
             self.refuse("twice", name, "it is there twice, and the first is used", "remove one of them")
@@ -75,23 +75,23 @@ class Library:
             self.refuse("encoding", name, "it is not UTF-8", "save it as UTF-8")
 
 
-def read_library(path: Path, caps: LibraryLimits | None = None) -> Library:
+def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     """Return the Python files of a library.
 
     Raises:
         UsageError: there is nothing that can be read, or far too much.
     """
-    caps, library = caps or LibraryLimits(), Library(path.name, f"{path.name}:")
+    limits, library = limits or LibraryLimits(), Library(path.name, f"{path.name}:")
     try:
         if path.is_dir():
-            _folder(path, library, caps)
+            _folder(path, library, limits)
         elif path.suffix == ".py":
             library.base = path.as_posix().removesuffix(path.name)
-            library.take(path.name, _content(path, caps.file_bytes), caps)
+            library.take(path.name, _content(path, limits.file_bytes), limits)
         elif zipfile.is_zipfile(path):
-            _zip(path, library, caps)
+            _zip(path, library, limits)
         else:
-            _tar(path, library, caps)
+            _tar(path, library, limits)
     except _BROKEN as error:
         message = f"{path} cannot be read as a library: {error}."
         raise UsageError(message, fix="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
@@ -100,7 +100,7 @@ def read_library(path: Path, caps: LibraryLimits | None = None) -> Library:
     return library
 
 
-def _folder(root: Path, library: Library, caps: LibraryLimits) -> None:
+def _folder(root: Path, library: Library, limits: LibraryLimits) -> None:
     is_package = (root / "__init__.py").is_file()
     base = root.resolve().parent if is_package else root.resolve()
     library.base = f"{(root.parent if is_package else root).as_posix()}/"
@@ -109,11 +109,11 @@ def _folder(root: Path, library: Library, caps: LibraryLimits) -> None:
         for name in sorted([*names, *folders]):
             path = Path(folder, name)
             inside = path.relative_to(base).as_posix()
-            library.count(caps)
+            library.count(limits)
             if path.is_symlink():
                 library.refuse("link", inside, "it is a link, and links are not followed", "put the file itself there")
             elif path.suffix == ".py" and path.is_file():
-                library.take(inside, _content(path, caps.file_bytes), caps)
+                library.take(inside, _content(path, limits.file_bytes), limits)
 
 
 def _content(path: Path, limit: int) -> bytes:
@@ -122,33 +122,33 @@ def _content(path: Path, limit: int) -> bytes:
         return stream.read(limit + 1)
 
 
-def _zip(path: Path, library: Library, caps: LibraryLimits) -> None:
-    _check_size(path, caps)
+def _zip(path: Path, library: Library, limits: LibraryLimits) -> None:
+    _check_size(path, limits)
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            library.count(caps)
+            library.count(limits)
             kind = stat.S_IFMT(member.external_attr >> 16)
             if not _is_wanted(member.filename, library, is_plain=kind in (0, stat.S_IFREG, stat.S_IFDIR)):
                 continue
             with _telling(member.filename, library), archive.open(member) as stream:
-                library.take(member.filename, stream.read(caps.file_bytes + 1), caps)
+                library.take(member.filename, stream.read(limits.file_bytes + 1), limits)
 
 
-def _tar(path: Path, library: Library, caps: LibraryLimits) -> None:
-    _check_size(path, caps)
+def _tar(path: Path, library: Library, limits: LibraryLimits) -> None:
+    _check_size(path, limits)
     with path.open("rb") as raw:
         is_packed = raw.read(2) == _GZIP
         raw.seek(0)
-        unpacked = _Capped(gzip.GzipFile(fileobj=raw) if is_packed else raw, caps.unpacked_bytes, library.name)
+        unpacked = _Capped(gzip.GzipFile(fileobj=raw) if is_packed else raw, limits.unpacked_bytes, library.name)
         with tarfile.open(fileobj=unpacked, mode="r|") as archive:
             for member in archive:
-                library.count(caps)
+                library.count(limits)
                 if not _is_wanted(member.name, library, is_plain=member.isreg() or member.isdir()) or member.isdir():
                     continue
                 stream = archive.extractfile(member)
                 assert stream is not None
                 with _telling(member.name, library):
-                    library.take(member.name, stream.read(caps.file_bytes + 1), caps)
+                    library.take(member.name, stream.read(limits.file_bytes + 1), limits)
 
 
 class _Capped(io.RawIOBase):
@@ -166,9 +166,9 @@ class _Capped(io.RawIOBase):
         return content
 
 
-def _check_size(path: Path, caps: LibraryLimits) -> None:
-    if path.stat().st_size > caps.archive_bytes:
-        raise UsageError(f"{path} is larger than {caps.archive_bytes >> 20} MiB.", fix="Import part of it.")
+def _check_size(path: Path, limits: LibraryLimits) -> None:
+    if path.stat().st_size > limits.archive_bytes:
+        raise UsageError(f"{path} is larger than {limits.archive_bytes >> 20} MiB.", fix="Import part of it.")
 
 
 def _is_wanted(name: str, library: Library, *, is_plain: bool) -> bool:

@@ -111,35 +111,35 @@ class Audit:
     """Audits the functions of a workspace."""
 
     def __init__(
-        self, sight: Callable[[], ViewContext], finder: FunctionSearch, gate: Gate, quarantine: Quarantine
+        self, view: Callable[[], ViewContext], search: FunctionSearch, gate: Gate, quarantine: Quarantine
     ) -> None:
-        self._sight = sight
-        self._finder = finder
+        self._view = view
+        self._search = search
         self._gate = gate
         self._quarantine = quarantine
 
     async def report(self) -> AuditReport:
         """Return the state of the library now."""
-        sight = self._sight()
-        rows = by_function(await sight.store.call_stats())
-        findings = [finding async for finding in self._confusable(sight.snapshot, rows)]
-        findings += await self._unused(sight, rows)
-        examples = await _calls_that_returned(sight)
-        for name, function in sorted(sight.snapshot.functions.items()):
+        view = self._view()
+        rows = by_function(await view.store.call_stats())
+        findings = [finding async for finding in self._confusable(view.snapshot, rows)]
+        findings += await self._unused(view, rows)
+        examples = await _calls_that_returned(view)
+        for name, function in sorted(view.snapshot.functions.items()):
             present = next((row for row in rows.get(name, ()) if row.version == function.body_hash), None)
-            kinds = await sight.store.call_kinds(name) if present and present.returned < present.calls else ()
+            kinds = await view.store.call_kinds(name) if present and present.returned < present.calls else ()
             known = _Known(function, present, [row for row in kinds if row.version == function.body_hash])
-            findings += [finding async for finding in self._failing(known, sight)] or _limits(known)
+            findings += [finding async for finding in self._failing(known, view)] or _limits(known)
             findings += _of_text(function, examples.get(name))
-        for name in await self._finder.index.word_lists(sight.snapshot):
-            findings.append(_stuffed(sight.snapshot.functions[name]))
+        for name in await self._search.index.word_lists(view.snapshot):
+            findings.append(_stuffed(view.snapshot.functions[name]))
         findings.sort(key=lambda finding: [*WEIGHTS].index(finding.problem.code))
-        count, trouble = len(sight.snapshot.functions), self._finder.index.trouble
+        count, trouble = len(view.snapshot.functions), self._search.index.trouble
         parts = tuple(_part(code, findings, count) for code in WEIGHTS)
         return AuditReport(count, round(sum(part.points for part in parts)), parts, tuple(findings), trouble)
 
     async def _confusable(self, snapshot: Snapshot, rows: Mapping[str, Sequence[Stats]]) -> AsyncIterator[AuditFinding]:
-        for at, pair in enumerate(await confusions(self._finder.index, snapshot)):
+        for at, pair in enumerate(await confusions(self._search.index, snapshot)):
             first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
             likeness = await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
             calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
@@ -148,20 +148,20 @@ class Audit:
             else:
                 yield confused(pair, snapshot, calls, also="" if likeness != "different" else _DIFFERENT)
 
-    async def _unused(self, sight: ViewContext, rows: Mapping[str, Sequence[Stats]]) -> list[AuditFinding]:
-        names = await function_facts.unused(sight, rows)
+    async def _unused(self, view: ViewContext, rows: Mapping[str, Sequence[Stats]]) -> list[AuditFinding]:
+        names = await function_facts.unused(view, rows)
         return [
-            _finding(sight.snapshot.functions[name], "unused", _UNUSED, "delete it if nobody needs it", "retire")
+            _finding(view.snapshot.functions[name], "unused", _UNUSED, "delete it if nobody needs it", "retire")
             for name in sorted(names)
         ]
 
-    async def _failing(self, known: _Known, sight: ViewContext) -> AsyncIterator[AuditFinding]:
+    async def _failing(self, known: _Known, view: ViewContext) -> AsyncIterator[AuditFinding]:
         function, stats = known.function, known.stats
-        verdict = await judgment_on(sight.store, function.body_hash, function.name)
+        verdict = await judgment_on(view.store, function.body_hash, function.name)
         fix = "fix it, or delete it"
         if self._quarantine.holds(function):
             yield _finding(function, "failing", "it kept failing and is quarantined", fix, "fix")
-        elif function_facts.is_unfit(function, verdict, sight.snapshot):
+        elif function_facts.is_unfit(function, verdict, view.snapshot):
             yield _finding(function, "failing", "its examples fail with the code that it uses now", fix, "fix")
         elif verdict is not None and verdict.thumb == "bad":
             yield _finding(function, "failing", "a human called its result wrong", fix, "fix")
@@ -173,20 +173,20 @@ _UNUSED: Final = "nobody has called it for a long time"
 _DIFFERENT: Final = ", and the two give different results"
 
 
-def confused(pair: Confusion, snapshot: Snapshot, calls: Mapping[str, int], also: str = "") -> AuditFinding:
+def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int], also: str = "") -> AuditFinding:
     """Return the finding on two functions that a request cannot tell apart."""
-    function, other = snapshot.functions[pair.name], snapshot.functions[pair.other]
-    message = f"a request cannot tell it from `{pair.other}`: “{pair.request}” finds that one first{also}"
-    if calls[pair.other] and not calls[pair.name]:
-        fix = f"delete it if `{pair.other}` does, or {told_apart(function, other)}"
-        return _finding(function, "confusable", message, fix, "retire", others=(pair.other,))
-    numbered = pair.name.rstrip("0123456789_") == pair.other.rstrip("0123456789_")
+    function, other = snapshot.functions[confusion.name], snapshot.functions[confusion.other]
+    message = f"a request cannot tell it from `{confusion.other}`: “{confusion.request}” finds that one first{also}"
+    if calls[confusion.other] and not calls[confusion.name]:
+        fix = f"delete it if `{confusion.other}` does, or {told_apart(function, other)}"
+        return _finding(function, "confusable", message, fix, "retire", others=(confusion.other,))
+    numbered = confusion.name.rstrip("0123456789_") == confusion.other.rstrip("0123456789_")
     fix = f"rename it, and {told_apart(function, other)}" if numbered else told_apart(function, other)
-    return _finding(function, "confusable", message, fix, "rename" if numbered else "reword", others=(pair.other,))
+    return _finding(function, "confusable", message, fix, "rename" if numbered else "reword", others=(confusion.other,))
 
 
-def _merged(pair: Confusion, snapshot: Snapshot, calls: Mapping[str, int]) -> AuditFinding:
-    kept, left = sorted((pair.name, pair.other), key=lambda name: (-calls[name], name))
+def _merged(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int]) -> AuditFinding:
+    kept, left = sorted((confusion.name, confusion.other), key=lambda name: (-calls[name], name))
     message = f"a request cannot tell it from `{kept}`, and both give the same results on the examples of both"
     fix = f"call `{kept}` in its place, and delete it"
     return _finding(snapshot.functions[left], "confusable", message, fix, "merge", ("delete", left), (kept,))
@@ -243,11 +243,11 @@ def _part(code: str, findings: Sequence[AuditFinding], count: int) -> ScorePart:
     return ScorePart(code, round(most * (1 - len(affected) / count), 1) if count else most, most, len(affected))
 
 
-async def _calls_that_returned(sight: ViewContext) -> dict[str, tuple[str, str]]:
+async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
     """Return for functions without examples the newest short call that returned, with its result."""
     calls: dict[str, tuple[str, str]] = {}
-    for row in await sight.store.recorded_calls(outcomes=("returned",)):
-        function = sight.snapshot.functions.get(row.function)
+    for row in await view.store.recorded_calls(outcomes=("returned",)):
+        function = view.snapshot.functions.get(row.function)
         if function is not None and not function.examples and row.function not in calls:
             call = _as_example(function, row)
             calls |= {function.name: call} if call else {}

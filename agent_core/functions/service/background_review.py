@@ -31,12 +31,12 @@ class BackgroundReview:
     """The queue of functions to review, and the task that reviews them."""
 
     def __init__(
-        self, store: FunctionStore, registry: Registry, gate: Gate, packing: PackageGrants, tell: Tell
+        self, store: FunctionStore, registry: Registry, gate: Gate, packages: PackageGrants, tell: Tell
     ) -> None:
         self._store = store
         self._registry = registry
         self._gate = gate
-        self._packing = packing
+        self._packages = packages
         self._tell = tell
         self._waiting: dict[str, ModuleVerdict] = {}
         self._told: dict[str, set[tuple[str, str]]] = {}  # what was found last, which is not told again after each save
@@ -105,13 +105,13 @@ class BackgroundReview:
             self._left.clear()
             self._tell(f"{name} and {more} more" if more else name, [problem])
 
-    async def _look(self, name: str, request: ModuleVerdict) -> None:
+    async def _look(self, name: str, verdict: ModuleVerdict) -> None:
         """Report the findings on one function if it is still there and unchanged."""
         try:
-            findings = await self._found(name, request)
+            findings = await self._found(name, verdict)
         except KnapperError as error:
-            findings = [Problem("not-looked-at", str(error), Place(_function(request, name).path), severity="warns")]
-        if self._waiting.get(name) is request:
+            findings = [Problem("not-looked-at", str(error), Place(_function(verdict, name).path), severity="warns")]
+        if self._waiting.get(name) is verdict:
             del self._waiting[name]
             told = self._told.setdefault(name, set())
             news = [problem for problem in findings if _finding(problem) not in told]
@@ -119,21 +119,21 @@ class BackgroundReview:
             if news:
                 self._tell(name, news)
 
-    async def _found(self, name: str, request: ModuleVerdict) -> Sequence[Problem]:
+    async def _found(self, name: str, module_verdict: ModuleVerdict) -> Sequence[Problem]:
         snapshot = self._registry.snapshot()
-        if not self._is_there(name, request):
+        if not self._is_there(name, module_verdict):
             return ()
-        verdict = replace(request, reading=snapshot.readings[snapshot.functions[name].module])
-        granted = await self._packing.of_text(verdict.reading.source.text)
+        verdict = replace(module_verdict, reading=snapshot.readings[snapshot.functions[name].module])
+        granted = await self._packages.of_text(verdict.reading.source.text)
         look = await self._gate.look_closer(name, verdict, snapshot, granted)
-        if not self._is_there(name, request):
+        if not self._is_there(name, module_verdict):
             return ()
         problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was taken, strict or not
-        await self._keep(_function(request, name), replace(look, problems=problems))
+        await self._keep(_function(module_verdict, name), replace(look, problems=problems))
         return problems
 
-    def _is_there(self, name: str, request: ModuleVerdict) -> bool:
-        current, own = self._registry.snapshot().functions.get(name), _function(request, name)
+    def _is_there(self, name: str, verdict: ModuleVerdict) -> bool:
+        current, own = self._registry.snapshot().functions.get(name), _function(verdict, name)
         return current is not None and (current.module, current.body_hash) == (own.module, own.body_hash)
 
     async def _keep(self, function: Function, look: Look) -> None:
@@ -159,10 +159,10 @@ def _function(verdict: ModuleVerdict, name: str) -> Function:
 class LateProof:
     """Service that judges a draft of a saved file again, with the packages that it has by now."""
 
-    def __init__(self, store: FunctionStore, gate: Gate, packing: PackageGrants) -> None:
+    def __init__(self, store: FunctionStore, gate: Gate, packages: PackageGrants) -> None:
         self._store = store
         self._gate = gate
-        self._packing = packing
+        self._packages = packages
 
     async def __call__(self, function: Function, snapshot: Snapshot) -> None:
         """Run the examples of a function if it is a draft of a saved file, and keep how it stands."""
@@ -170,7 +170,7 @@ class LateProof:
         if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
             return
         source = snapshot.modules[function.module]
-        granted = replace(await self._packing.of_text(source.text), approval_mode="calling")
+        granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
         verdict = await self._gate.judge_module(source, snapshot, "human", granted=granted)
         standing = dict(verdict.standings).get(function.name)
         if standing is None:

@@ -31,10 +31,10 @@ class BatchOperations:
     store: FunctionStore
     registry: Registry
     gate: Gate
-    cage: SandboxClient
+    sandbox: SandboxClient
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
     hosted: Mapping[str, tuple[str, ...]]
-    packing: PackageGrants
+    packages: PackageGrants
 
     async def check(
         self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None
@@ -47,10 +47,10 @@ class BatchOperations:
         snapshot = self.registry.snapshot()
         total = self._count(file_checks.count(request), is_read=request.is_read)
         jobs = file_checks.jobs(request, snapshot)
-        async with judges(self.bench(), self.gate, total, processes=processes) as judge:
+        async with judges(self.context(), self.gate, total, processes=processes) as judge:
 
             async def judge_granted(job: ReviewJob) -> list[Judgment]:
-                granted = await self.packing.of_text(job.text) if job.is_installed else UNGRANTED
+                granted = await self.packages.of_text(job.text) if job.is_installed else UNGRANTED
                 job = replace(job, is_read=request.is_read)
                 verdicts = await judge(replace(job, granted=granted) if granted != UNGRANTED else job)
                 if not job.is_installed:
@@ -71,8 +71,8 @@ class BatchOperations:
         work = await asyncio.to_thread(Importer.read, taking, self.registry.snapshot(), tell)
         await work.leave_out_packages(self.gate)
         begin(work.count)
-        bench = replace(self.bench(), snapshot=work.ground)
-        async with judges(bench, self.gate, self._count(work.count, is_read=taking.is_read)) as judge:
+        context = replace(self.context(), snapshot=work.ground)
+        async with judges(context, self.gate, self._count(work.count, is_read=taking.is_read)) as judge:
             await work.run(self.store, self.gate, judge, self.carry)
         return work.report
 
@@ -91,6 +91,6 @@ class BatchOperations:
             raise UsageError("No reader can be asked: gate.reader is off.", fix=fix)
         return 0 if is_read else jobs
 
-    def bench(self) -> ReviewContext:
+    def context(self) -> ReviewContext:
         """Return everything that verdicts depend on now."""
-        return ReviewContext(self.gate.rules, self.cage.settings, self.registry.snapshot())
+        return ReviewContext(self.gate.rules, self.sandbox.settings, self.registry.snapshot())

@@ -56,12 +56,12 @@ class TraceReport:
 class CallService:
     """Service that makes calls, each with a debugger watch."""
 
-    def __init__(self, cage: SandboxClient, granting: GrantService, store: Store) -> None:
-        self._cage = cage
+    def __init__(self, sandbox: SandboxClient, grants: GrantService, store: Store) -> None:
+        self._sandbox = sandbox
         self._store = store
-        self._granting = granting
+        self._grants = grants
         self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
-        self.debugging = cage.debugging
+        self.debugging = sandbox.debugging
 
     async def made(
         self,
@@ -81,15 +81,17 @@ class CallService:
         """
         arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
         checked = await _checked(function, arguments_json)
-        granting = self._granting.during(author.approvals if author else None)
+        granting = self._grants.during(author.approvals if author else None)
         permit = await granting.permit(function, snapshot)
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
         watch = watch or self.debugging.watch(seat=author.seat if author else None)
         tell = on_progress or (lambda done, total, note: None)
-        broker, states = self._cage.broker, FunctionStates(self._store)
-        api = WorkerApi(self._cage, snapshot, tell, granting, broker=broker, watch=watch, paths=granting, states=states)
+        broker, states = self._sandbox.broker, FunctionStates(self._store)
+        api = WorkerApi(
+            self._sandbox, snapshot, tell, granting, broker=broker, watch=watch, paths=granting, states=states
+        )
         outcome = await self._run(api, function, checked, permit, watch)
         size = max(size_of(outcome), len(arguments_json))
         report = await aside(size, CallReport.of, outcome)
@@ -132,8 +134,8 @@ class CallService:
         checked = await aside(len(arguments_json), read_arguments, arguments_json, foreign.function.parameters)
         if not isinstance(checked, dict):
             raise UsageError(bad_arguments(foreign.function.name, checked))
-        assert self._cage.foreign is not None
-        outcome = await self._cage.foreign.call(foreign, checked, on_progress or (lambda done, total, note: None))
+        assert self._sandbox.foreign is not None
+        outcome = await self._sandbox.foreign.call(foreign, checked, on_progress or (lambda done, total, note: None))
         return CallReport.of(outcome)
 
     async def traced(
@@ -169,7 +171,7 @@ class CallService:
         return self._covered[key]
 
     async def _reached(self, function: Function, snapshot: Snapshot, example: Example) -> tuple[set[int], set[int]]:
-        permit = await self._granting.having(function, snapshot)
+        permit = await self._grants.having(function, snapshot)
         watch = self.debugging.watch(trace="cover", covers=(function.module, function.name))
 
         async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross
@@ -177,9 +179,9 @@ class CallService:
 
         with watch.over(function.name, snapshot) as around:
             work = Evaluation(example.setup, example.call)
-            job = Job(snapshot.modules, function.module, work, self._cage.limits, permit.access, around=around)
-            secrets = CallSecrets(self._cage.secrets, function.name, permit.grants.secrets)
-            await self._cage.run(job, Curtain(secrets, answer))
+            job = Job(snapshot.modules, function.module, work, self._sandbox.limits, permit.access, around=around)
+            secrets = CallSecrets(self._sandbox.secrets, function.name, permit.grants.secrets)
+            await self._sandbox.run(job, Curtain(secrets, answer))
         own = range(function.line, function.end_line + 1)
         ran = {row.at.line for row in watch.lines if row.at.path == function.path and row.at.line in own}
         return ran, {line for line in watch.can_run if line in own}

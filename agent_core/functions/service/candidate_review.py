@@ -39,16 +39,16 @@ _STAGES_OF = {
 class CandidateReview:
     """Judge of candidates that plans what follows from the verdict."""
 
-    def __init__(self, store: FunctionStore, gate: Gate, granting: GrantService) -> None:
+    def __init__(self, store: FunctionStore, gate: Gate, grants: GrantService) -> None:
         self.gate = gate
-        self._granting = granting
+        self._grants = grants
         self._store = store
 
     async def judged(
         self,
         candidate: Candidate,
         snapshot: Snapshot,
-        work: ChangeSummary,
+        summary: ChangeSummary,
         policy: Policy = "agent",
         *,
         challenging: bool = False,
@@ -56,18 +56,18 @@ class CandidateReview:
         """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
         candidate, fixes = await aside(len(candidate.code), self._translated, candidate)
         ground = _with_text(snapshot, candidate.module, candidate.around)
-        granting = self._granting.during(work.author.approvals)
+        granting = self._grants.during(summary.author.approvals)
         granted = await granting.ungranted(ground)
-        is_read = policy == "agent" and work.author.by == "agent"
+        is_read = policy == "agent" and summary.author.by == "agent"
         verdict = await self.gate.judge(
             candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
         )
         answer = verdict.answer
-        if answer is not None and answer is not candidate.answer and work.author.spend is not None:
-            work.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
+        if answer is not None and answer is not candidate.answer and summary.author.spend is not None:
+            summary.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
         allowance = CandidateGrants()
-        if granting.asks(held_to_what_was_proved(candidate, verdict, snapshot, work), work):
-            allowance = await granting.for_candidate(verdict, ground, work)
+        if granting.asks(held_to_what_was_proved(candidate, verdict, snapshot, summary), summary):
+            allowance = await granting.for_candidate(verdict, ground, summary)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
                 granted = await granting.granted(allowance.grants, ground, owner)
@@ -75,8 +75,8 @@ class CandidateReview:
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
-        verdict = await self.settled(candidate, verdict, work)
-        return await self.plan(candidate, verdict, snapshot, work, allowance)
+        verdict = await self.settled(candidate, verdict, summary)
+        return await self.plan(candidate, verdict, snapshot, summary, allowance)
 
     def _translated(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
         """Return the candidate with what it uses of another agent's `self` written as here, as an import does."""
@@ -95,19 +95,19 @@ class CandidateReview:
         candidate: Candidate,
         verdict: Verdict,
         snapshot: Snapshot,
-        work: ChangeSummary,
-        allowance: CandidateGrants | None = None,
+        summary: ChangeSummary,
+        grants: CandidateGrants | None = None,
     ) -> PlannedChange:
         """Return the plan for a judged candidate with the user's grants."""
-        allowance = allowance or CandidateGrants()
+        grants = grants or CandidateGrants()
         before = snapshot.functions.get(verdict.name)
         if verdict.admitted and any(problem.code in FAILED_EXAMPLES for problem in verdict.problems):
             verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
-        verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
-        if allowance.denied:
-            verdict = _ungranted(verdict, allowance.denied, candidate.path)
+        verdict = held_to_what_was_proved(candidate, verdict, snapshot, summary)
+        if grants.denied:
+            verdict = _ungranted(verdict, grants.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refused(candidate, _at_home(verdict, candidate), snapshot, allowance)
+            return await self._refused(candidate, _at_home(verdict, candidate), snapshot, grants)
         existing = snapshot.modules.get(verdict.module)
         path = existing.path if existing else path_of(verdict.module)
         reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
@@ -121,19 +121,17 @@ class CandidateReview:
         answers = [example for example in candidate.examples if example.call in verdict.predicted]
         saved_verdict = {
             **verdict.to_json(),
-            "by": work.writer,
+            "by": summary.writer,
             "line": function.line,
             **({"answers": to_json(answers)} if answers else {}),
         }
-        begun = () if before or work.goes_back else (BeginState(verdict.name),)
+        begun = () if before or summary.goes_back else (BeginState(verdict.name),)
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name), *begun)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
-        plan = planned(change_texts.admitted(verdict, function, work.said), judgment, source, reading, work)
-        plan = replace(plan, writes=(*plan.writes, *writes), lent=allowance.lent)
-        return replace(
-            plan, giving=allowance.giving, text="\n".join([plan.text, *change_texts.granted(allowance.grants)])
-        )
+        plan = planned(change_texts.admitted(verdict, function, summary.said), judgment, source, reading, summary)
+        plan = replace(plan, writes=(*plan.writes, *writes), lent=grants.lent)
+        return replace(plan, giving=grants.giving, text="\n".join([plan.text, *change_texts.granted(grants.grants)]))
 
     async def confirmed(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> tuple[Candidate, Verdict]:
         """Return candidate and verdict with the returned results in place of the expected ones."""
@@ -142,14 +140,14 @@ class CandidateReview:
             return candidate, after
         return await self._with_given(with_returned_values(candidate, verdict), after, snapshot)
 
-    async def settled(self, candidate: Candidate, verdict: Verdict, work: ChangeSummary) -> Verdict:
+    async def settled(self, candidate: Candidate, verdict: Verdict, summary: ChangeSummary) -> Verdict:
         """Return the verdict after a person has decided where a reader and the author differ; without one, a draft."""
         open_problems = [problem for problem in verdict.problems if problem.code in UNSETTLED]
-        granting = self._granting.during(work.author.approvals)
+        granting = self._grants.during(summary.author.approvals)
         if not verdict.admitted or not open_problems or not granting.can_ask:
             return verdict
         doubts = tuple(problem.message for problem in open_problems)
-        denied = await granting.agreed(Question(verdict.name, why=work.reason, doubts=doubts, moment="join"))
+        denied = await granting.agreed(Question(verdict.name, why=summary.reason, doubts=doubts, moment="join"))
         if denied:
             return _ungranted(verdict, denied, candidate.path)
         problems = tuple(problem for problem in verdict.problems if problem not in open_problems)
@@ -195,7 +193,7 @@ class CandidateReview:
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refused(
-        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, allowance: CandidateGrants
+        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, grants: CandidateGrants
     ) -> PlannedChange:
         before = snapshot.functions.get(verdict.name)
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
@@ -203,9 +201,9 @@ class CandidateReview:
         is_repeat = previous is not None and _sent(previous) == _sent(pending)
         message, denied = (
             change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces),
-            allowance.denied,
+            grants.denied,
         )
-        if allowance.is_human:  # what they said is all that matters now
+        if grants.is_human:  # what they said is all that matters now
             message = change_texts.not_done(verdict, replaces=candidate.replaces)
         changed = [
             disagreement
@@ -224,15 +222,15 @@ class CandidateReview:
 
 
 async def confirmed(
-    store: FunctionStore, anew: tuple[str, ...], before: Function | None, after: Function
+    store: FunctionStore, anew: tuple[str, ...], old_function: Function | None, function: Function
 ) -> tuple[str, ...]:
     """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
     calls = [*anew]
-    for earlier in filter(None, (before, after)):
-        if not (earlier.examples and after.examples):
+    for earlier in filter(None, (old_function, function)):
+        if not (earlier.examples and function.examples):
             continue  # there is no result that could still hold
         verdict = await judgment_on(store, earlier.body_hash, earlier.name)
-        calls += example_regression.still_there(verdict.confirmed if verdict else (), earlier, after)
+        calls += example_regression.still_there(verdict.confirmed if verdict else (), earlier, function)
     return tuple(dict.fromkeys(calls))
 
 
@@ -242,12 +240,14 @@ def _diff(verdict: Verdict, snapshot: Snapshot) -> str:
     return unified(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
 
 
-def held_to_what_was_proved(candidate: Candidate, verdict: Verdict, snapshot: Snapshot, work: ChangeSummary) -> Verdict:
+def held_to_what_was_proved(
+    candidate: Candidate, verdict: Verdict, snapshot: Snapshot, summary: ChangeSummary
+) -> Verdict:
     """Return the verdict with the findings on examples, checks and uses of grants that the previous version had."""
     before, after = snapshot.functions.get(verdict.name), _named(verdict.reading, verdict.name)
-    if before is None or after is None or work.goes_back:
+    if before is None or after is None or summary.goes_back:
         return verdict
-    is_reasoned = bool(candidate.reason) or work.author.by == "human"
+    is_reasoned = bool(candidate.reason) or summary.author.by == "human"
     severity: Severity = "warns" if is_reasoned else "refuses"
     where, old = Place(candidate.path), own_text(verdict.name, snapshot) or ""
     dropped = example_regression.problem(before, after, severity, where)
@@ -268,8 +268,8 @@ def _at_home(verdict: Verdict, candidate: Candidate, function: Function | None =
     path, begins = function.path if function else "", text.line if text else 0
     shift = function.line - begins if function and text else 0
 
-    def moved(at: Place) -> Place:
-        return Place(path, at.line + shift, at.column) if at.line >= begins else Place(path)
+    def moved(place: Place) -> Place:
+        return Place(path, place.line + shift, place.column) if place.line >= begins else Place(path)
 
     problems = (
         replace(problem, where=moved(problem.where)) if problem.where.path == candidate.path else problem

@@ -38,7 +38,12 @@ class ChangeExecutor:
     """Executor of changes, one after another in one process."""
 
     def __init__(
-        self, root: Path, store: FunctionStore, registry: Registry, book: GrantStore, copy: FolderCopy | None = None
+        self,
+        root: Path,
+        store: FunctionStore,
+        registry: Registry,
+        grant_store: GrantStore,
+        copy: FolderCopy | None = None,
     ) -> None:
         """Create the executor; `copy` notes what a folder that shares the store gives to it."""
         self.one_at_a_time = asyncio.Lock()
@@ -46,7 +51,7 @@ class ChangeExecutor:
         self._state = root / STATE
         self._store = store
         self._registry = registry
-        self._book = book
+        self._grant_store = grant_store
         self._copy = copy
 
     async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
@@ -71,7 +76,7 @@ class ChangeExecutor:
             return plan
         async with self.one_at_a_time, only_writer(self._state):
             if plan.giving is not None:  # an entry without its row grants nothing, so it goes first
-                plan = replace(plan, writes=(*plan.writes, *await self._book.put(plan.giving)))
+                plan = replace(plan, writes=(*plan.writes, *await self._grant_store.put(plan.giving)))
             if plan.change is None:
                 await record(plan)
             else:
@@ -81,12 +86,12 @@ class ChangeExecutor:
     async def _settled(self, plan: PlannedChange) -> PlannedChange:
         """Put the user's decisions about an executed plan in force, and return the plan."""
         if plan.giving is not None:
-            self._book.forget()
+            self._grant_store.forget()
         if plan.lent is not None:
-            self._book.lend(plan.lent)
-        if plan.revoked and plan.revoked in await self._book.entries():
+            self._grant_store.lend(plan.lent)
+        if plan.revoked and plan.revoked in await self._grant_store.entries():
             with suppress(WorkspaceError):  # the file is not understood, and the yes to it is gone all the same
-                await self._book.revoke(plan.revoked)
+                await self._grant_store.revoke(plan.revoked)
         return plan
 
     async def _change(self, plan: PlannedChange, change: FileChange, record: Record, by: str) -> PlannedChange:

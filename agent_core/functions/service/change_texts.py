@@ -214,11 +214,11 @@ def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
     )
 
 
-def _line_of(root: Path, where: Place) -> str:
+def _line_of(root: Path, place: Place) -> str:
     """Return the line of a file on disk."""
-    source = read_file(root / FOLDER, Path(where.path).relative_to(FOLDER)) if where.line else None
+    source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
     lines = bare_lines(source.text) if isinstance(source, ModuleSource) else []
-    return lines[where.line - 1].rstrip()[:400] if 0 < where.line <= len(lines) else ""
+    return lines[place.line - 1].rstrip()[:400] if 0 < place.line <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)

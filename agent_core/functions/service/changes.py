@@ -37,19 +37,19 @@ class ChangePlanner:
     """The planning half of the workshop."""
 
     def __init__(
-        self, store: FunctionStore, ground: FileSync, judging: CandidateReview, maker: FunctionMaker | None = None
+        self, store: FunctionStore, files: FileSync, review: CandidateReview, maker: FunctionMaker | None = None
     ) -> None:
         """Create the planner; what an agent asks for is written by the `maker`, if there is one."""
         self._maker = maker
         self._store = store
-        self._ground = ground
-        self._judging = judging
-        self._registry = ground.registry
+        self._files = files
+        self._review = review
+        self._registry = files.registry
 
     async def create(self, candidate: Candidate, author: Author, policy: Policy = "agent") -> PlannedChange:
         """Plan a new function, or a pending one sent again."""
         try:
-            snapshot = await self._ground.settled(candidate.module, "", self._registry.snapshot())
+            snapshot = await self._files.settled(candidate.module, "", self._registry.snapshot())
         except WorkspaceError as error:
             return await self._late(candidate, author, error)
         holder = snapshot.functions.get(candidate.name)
@@ -70,9 +70,9 @@ class ChangePlanner:
             )
         work = ChangeSummary("created", candidate.name, author, candidate.reason)
         asked = await self._asked_before(candidate, None)
-        plan = await self._judging.judged(asked, snapshot, work, policy, challenging=True)
+        plan = await self._review.judged(asked, snapshot, work, policy, challenging=True)
         replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
-        return self._ground.repeatable(plan, replan, late=late)
+        return self._files.repeatable(plan, replan, late=late)
 
     async def _written(
         self, name: str, author: Author, own: tuple[str, str], judge: Callable[[str, Author], Awaitable[PlannedChange]]
@@ -125,16 +125,16 @@ class ChangePlanner:
         reason = reason or (pending.reason if pending else "")
         candidate = Candidate(name, code, module, reason)
         try:
-            snapshot = await self._ground.settled(module, name, before)
+            snapshot = await self._files.settled(module, name, before)
         except WorkspaceError as error:
             return await self._late(candidate, author, error)
         candidate = replace(candidate, replaces=name in snapshot.functions)
         work = ChangeSummary("changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}")
         candidate = await self._asked_before(candidate, snapshot.functions.get(name))
-        plan = await self._judging.judged(candidate, snapshot, work, challenging=True)
+        plan = await self._review.judged(candidate, snapshot, work, challenging=True)
         replan = partial(self._replaced, name, code, reason, author, how)
         late = partial(self._late, candidate, author)
-        return self._ground.repeatable(plan, replan, name, snapshot, late)
+        return self._files.repeatable(plan, replan, name, snapshot, late)
 
     async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> PlannedChange:
         """Plan a change of one place in the source: of the pending candidate if there is one, else of the function."""
@@ -163,7 +163,7 @@ class ChangePlanner:
         if pending is None:
             text = f"No candidate named `{name}` was rejected, so there is nothing to confirm."
             return PlannedChange(text, "refused", Judgment.none(name, text))
-        snapshot = await self._ground.settled(pending.module, name, self._registry.snapshot())
+        snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, reason, replaces=name in snapshot.functions)
         if self._is_stale(name, pending):
             return await self._kept(candidate, author, conflict.changed(name))
@@ -171,13 +171,13 @@ class ChangePlanner:
         replan = partial(self.confirm, name, reason, author, expected)
         if pending.asked and (expected or pending.verdict.challenges):
             plan = await self._predicted(candidate, pending, expected, snapshot, work)
-            return self._ground.repeatable(plan, replan, name, snapshot)
+            return self._files.repeatable(plan, replan, name, snapshot)
         if reason and {problem.code for problem in pending.verdict.refusals} == {REACHES_NOTHING}:
             candidate = replace(candidate, insists=True)
-        verdict = await self._judging.gate.judge(candidate, snapshot, reading=author.by == "agent")
+        verdict = await self._review.gate.judge(candidate, snapshot, reading=author.by == "agent")
         if verdict.can_be_confirmed:
-            candidate, verdict = await self._judging.confirmed(candidate, verdict, snapshot)
-        verdict = await self._judging.settled(candidate, verdict, work)
+            candidate, verdict = await self._review.confirmed(candidate, verdict, snapshot)
+        verdict = await self._review.settled(candidate, verdict, work)
         final_verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
         if not final_verdict.admitted:
             return PlannedChange(
@@ -187,8 +187,8 @@ class ChangePlanner:
                 refused=name,
                 excluded=frozenset({"confirm_function"}),
             )
-        plan = await self._judging.plan(candidate, verdict, snapshot, work)
-        return self._ground.repeatable(plan, replan, name, snapshot)
+        plan = await self._review.plan(candidate, verdict, snapshot, work)
+        return self._files.repeatable(plan, replan, name, snapshot)
 
     async def _predicted(
         self,
@@ -196,7 +196,7 @@ class ChangePlanner:
         pending: PendingCandidate,
         expected: Sequence[str],
         snapshot: Snapshot,
-        work: ChangeSummary,
+        summary: ChangeSummary,
     ) -> PlannedChange:
         """Plan a candidate with the results that its author predicts, or ask for them again."""
         calls, function = pending.asked or (), own_function(candidate)
@@ -206,15 +206,17 @@ class ChangePlanner:
         answered = predictions(calls, expected, function.returns)
         others = [example for example in candidate.examples if example.call not in calls]
         candidate = replace(candidate, examples=(*others, *answered))
-        return await self._judging.judged(candidate, snapshot, work, challenging=True)
+        return await self._review.judged(candidate, snapshot, summary, challenging=True)
 
-    async def _asked_before(self, candidate: Candidate, before: Function | None) -> Candidate:
+    async def _asked_before(self, candidate: Candidate, old_function: Function | None) -> Candidate:
         """Return the candidate with what a reader said of its description, the calls that its author was asked about,
         and the answers that still fit it.
         """
         pending = await pending_candidate(self._store, candidate.name)
         if pending is None:
-            verdict = await judgment_on(self._store, before.body_hash, before.name) if before else None
+            verdict = (
+                await judgment_on(self._store, old_function.body_hash, old_function.name) if old_function else None
+            )
             return _answered(candidate, verdict) if verdict else candidate
         candidate = replace(candidate, answer=answer_of(pending.verdict))
         if not pending.asked:
@@ -232,13 +234,13 @@ class ChangePlanner:
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
         require_same(name, version, pending.verdict.version)
-        snapshot = await self._ground.settled(pending.module, name, self._registry.snapshot())
+        snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, "", replaces=name in snapshot.functions)
         work = ChangeSummary(
             "changed" if candidate.replaces else "created", name, author, candidate.reason, preset_grants=grants
         )
-        plan = await self._judging.judged(candidate, snapshot, work)
-        return self._ground.repeatable(plan, partial(self.granted, name, grants, author, version), name, snapshot)
+        plan = await self._review.judged(candidate, snapshot, work)
+        return self._files.repeatable(plan, partial(self.granted, name, grants, author, version), name, snapshot)
 
     async def delete(self, name: str, author: Author) -> PlannedChange:
         """Plan the deletion of a function from its module. The module's file is deleted with its last function.
@@ -249,7 +251,7 @@ class ChangePlanner:
         if name not in before.functions:
             raise unknown_function(name, before.functions)
         conflict.require_read(name, author, self.source(name))
-        snapshot = await self._ground.settled(before.functions[name].module, name, before)
+        snapshot = await self._files.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         users = callers(name, snapshot)
         if users:
@@ -270,7 +272,7 @@ class ChangePlanner:
         if needing:
             text = f"`{name}` is not offered any more; its text stays in {source.path}, for {', '.join(needing)}."
         plan = replace(planned(text, detail, source, reading, ChangeSummary("deleted", name, author)), revoked=name)
-        return self._ground.repeatable(plan, partial(self.delete, name, author), name, snapshot)
+        return self._files.repeatable(plan, partial(self.delete, name, author), name, snapshot)
 
     def source(self, name: str) -> str:
         """Return the exact text of a function as it is now, with the comments above it, which are replaced with it."""
@@ -322,8 +324,8 @@ class ChangePlanner:
         name, now = candidate.name, self._registry.snapshot()
         author.unread.read(name)
         candidate = replace(candidate, replaces=name in now.functions)
-        verdict = await self._judging.gate.judge(candidate, now)
-        theirs = self._ground.saved(candidate.module, name)
+        verdict = await self._review.gate.judge(candidate, now)
+        theirs = self._files.saved(candidate.module, name)
         return conflict.kept(candidate, verdict, error, theirs, self._hash(name))
 
 
@@ -343,11 +345,11 @@ def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: b
     return replace(candidate, asked=pending.asked or (), answer=answer_of(pending.verdict))
 
 
-def _answered(candidate: Candidate, verdict: Judgment) -> Candidate:
+def _answered(candidate: Candidate, judgment: Judgment) -> Candidate:
     """Return a candidate with what was said of the version before it: by a reader, and by its author."""
-    given = tuple(GivenExample(**row) for row in verdict.document.get("answers") or ())
+    given = tuple(GivenExample(**row) for row in judgment.document.get("answers") or ())
     asked = tuple(example.call for example in given)
-    return replace(candidate, answer=answer_of(verdict), asked=asked, examples=(*candidate.examples, *given))
+    return replace(candidate, answer=answer_of(judgment), asked=asked, examples=(*candidate.examples, *given))
 
 
 def own_function(candidate: Candidate) -> Function | None:

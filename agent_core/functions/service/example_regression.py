@@ -47,65 +47,69 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 }
 
 
-def dropped(before: Function | None, after: Function | None) -> list[tuple[Example, str]]:
+def dropped(old_function: Function | None, function: Function | None) -> list[tuple[Example, str]]:
     """Return the examples that a function no longer has, each with what their call promises now, if anything."""
-    if before is None or after is None:
+    if old_function is None or function is None:
         return []
-    now = {_key(example) for example in after.examples}
+    now = {_key(example) for example in function.examples}
     promised = dict(now)
-    lost = [example for example in before.examples if _key(example) not in now]
+    lost = [example for example in old_function.examples if _key(example) not in now]
     return [(example, promised.get(_key(example)[0], "")) for example in lost]
 
 
-def problem(before: Function | None, after: Function | None, severity: Severity, where: Place) -> Problem | None:
+def problem(
+    old_function: Function | None, function: Function | None, severity: Severity, place: Place
+) -> Problem | None:
     """Return the problem if examples of the previous version are missing."""
-    lost = dropped(before, after)
-    if before is None or after is None or not lost:
+    lost = dropped(old_function, function)
+    if old_function is None or function is None or not lost:
         return None
-    unfit = [pair for pair in lost if _is_other(before, after) and not _fits(pair[0], before, after)]
-    old = {_key(example) for example in before.examples}
-    fresh = sum(_key(example) not in old for example in after.examples)
+    unfit = [pair for pair in lost if _is_other(old_function, function) and not _fits(pair[0], old_function, function)]
+    old = {_key(example) for example in old_function.examples}
+    fresh = sum(_key(example) not in old for example in function.examples)
     missing = [pair for pair in lost if pair not in unfit]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        message = f"{_count(len(missing))} that `{after.name}` had {verb} gone: {_listed(missing)}"
+        message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_listed(missing)}"
         fix = "put it back, and add others next to it"
         fix += "; if it must go, say why in `reason`" if severity == "refuses" else ""
-        return Problem(CODE, message, where, fix, severity)
+        return Problem(CODE, message, place, fix, severity)
     if fresh < len(unfit):
-        message = f"{_count(len(unfit))} of `{after.name}` do not fit its new signature, and {fresh} took their place"
+        message = (
+            f"{_count(len(unfit))} of `{function.name}` do not fit its new signature, and {fresh} took their place"
+        )
         fix = f"write {len(unfit) - fresh} more for the new signature"
         fix += ", or say in `reason` why fewer will do" if severity == "refuses" else ""
-        return Problem(CODE, message, where, fix, severity)
+        return Problem(CODE, message, place, fix, severity)
     return None
 
 
 def proved_problems(
-    before: Function, after: Function, old: str, new: str, needs: Grants, severity: Severity, where: Place
+    old_function: Function, function: Function, old: str, new: str, grants: Grants, severity: Severity, place: Place
 ) -> list[Problem]:
     """Return the problems if checks of the previous version, or what it was granted something for, are gone.
 
-    `old` and `new` are the texts of both, `needs` what the new one needs, its module included.
+    `old` and `new` are the texts of both, `grants` what the new one needs, its module included.
     """
     ways_out = "; if it must go, say why in `reason`" if severity == "refuses" else ""
     problems = []
-    if checks := [*_errors_gone(before.name, after, old, new), *_bounds_gone(before, after)]:
+    if checks := [*_errors_gone(old_function.name, function, old, new), *_bounds_gone(old_function, function)]:
         named = "; ".join(checks[:_MOST]) + (f"; and {len(checks) - _MOST} more" if len(checks) > _MOST else "")
-        message = f"what `{after.name}` checked is gone: {named}"
-        problems.append(Problem(CHECK_CODE, message, where, f"keep it{ways_out}", severity))
-    if uses := _uses_gone(needs_of_text(old), needs | needs_of_text(new)):
-        message = f"`{after.name}` no longer does what it needs a grant for: {', '.join(uses)}"
-        problems.append(Problem(USE_CODE, message, where, f"keep it{ways_out}", severity))
+        message = f"what `{function.name}` checked is gone: {named}"
+        problems.append(Problem(CHECK_CODE, message, place, f"keep it{ways_out}", severity))
+    if uses := _uses_gone(needs_of_text(old), grants | needs_of_text(new)):
+        message = f"`{function.name}` no longer does what it needs a grant for: {', '.join(uses)}"
+        problems.append(Problem(USE_CODE, message, place, f"keep it{ways_out}", severity))
     return problems
 
 
-def _errors_gone(name: str, after: Function, old: str, new: str) -> Iterator[str]:
+def _errors_gone(name: str, function: Function, old: str, new: str) -> Iterator[str]:
     """Yield the errors that the docstring listed and no longer does, or that its code no longer raises itself.
 
     One that an example still shows is there, whoever raises it.
     """
-    (listed, raised), (still_listed, still_raised) = _errors(name, old), _errors(after.name, new)
-    shown = {example.raises.partition(":")[0] for example in after.examples if example.raises}
+    (listed, raised), (still_listed, still_raised) = _errors(name, old), _errors(function.name, new)
+    shown = {example.raises.partition(":")[0] for example in function.examples if example.raises}
     for error in dict.fromkeys(listed):
         if error in shown:
             continue
@@ -126,9 +130,9 @@ def _errors(name: str, text: str) -> tuple[tuple[str, ...], set[str]]:
     return docstring.read(ast.get_docstring(node)).raises, {ast.unparse(error) for error in called if error}
 
 
-def _bounds_gone(before: Function, after: Function) -> Iterator[str]:
+def _bounds_gone(old_function: Function, new_function: Function) -> Iterator[str]:
     """Yield the bounds on arguments that both versions take as one type, and that the new one does not have."""
-    old, new = (function.parameters.get("properties", {}) for function in (before, after))
+    old, new = (function.parameters.get("properties", {}) for function in (old_function, new_function))
     for name in [name for name in old if name in new and old[name].get("type") == new[name].get("type")]:
         kept = {key for key, _value in _bounds(new[name])}
         for key, value in _bounds(old[name]):
@@ -146,26 +150,26 @@ def _bounds(schema: object) -> Iterator[tuple[str, object]]:
             yield from _bounds(schema.get(key))
 
 
-def _uses_gone(needed: Grants, needs: Grants) -> tuple[str, ...]:
+def _uses_gone(grants: Grants, needed_grants: Grants) -> tuple[str, ...]:
     """Return in words what was needed of each kind of which nothing is needed now."""
-    gone = {kind: needed.items(kind) for kind in KINDS if needed.items(kind) and not needs.items(kind)}
+    gone = {kind: grants.items(kind) for kind in KINDS if grants.items(kind) and not needed_grants.items(kind)}
     return reach_of(Grants.from_json(gone))
 
 
-def of_save(before: ModuleReading | None, after: ModuleReading) -> list[Problem]:
+def of_save(before: ModuleReading | None, reading: ModuleReading) -> list[Problem]:
     """Return the warnings on the functions of a saved file. They only warn because a save cannot state a reason."""
     had = {function.name: function for function in before.functions} if before else {}
-    path = after.source.path
+    path = reading.source.path
     problems = [
-        problem(had.get(function.name), function, "warns", Place(path, function.line)) for function in after.functions
+        problem(had.get(function.name), function, "warns", Place(path, function.line)) for function in reading.functions
     ]
     return [warning for warning in problems if warning is not None]
 
 
-def still_there(calls: Collection[str], before: Function, after: Function) -> list[str]:
+def still_there(calls: Collection[str], old_function: Function, function: Function) -> list[str]:
     """Return those calls that have an example in both versions with the same promise."""
-    old = {example.call: _key(example) for example in before.examples}
-    now = {_key(example): example.call for example in after.examples}
+    old = {example.call: _key(example) for example in old_function.examples}
+    now = {_key(example): example.call for example in function.examples}
     return [now[old[call]] for call in calls if call in old and old[call] in now]
 
 
@@ -220,9 +224,9 @@ def _names(text: str) -> set[str]:
     return {*re.findall(r"[^\W\d]\w*", text)}
 
 
-def _is_other(before: Function, after: Function) -> bool:
+def _is_other(old_function: Function, function: Function) -> bool:
     """Return whether the signature changed: names, types, what is required, what is returned."""
-    return _signature(before) != _signature(after)
+    return _signature(old_function) != _signature(function)
 
 
 def _signature(function: Function) -> object:
@@ -233,16 +237,16 @@ def _signature(function: Function) -> object:
     return list(typed.items()), sorted(function.parameters.get("required", ())), function.returns
 
 
-def _fits(example: Example, before: Function, after: Function) -> bool:
+def _fits(example: Example, old_function: Function, function: Function) -> bool:
     """Return whether an example could still run unchanged: its call fits, and so may its result."""
-    if before.returns != after.returns:
+    if old_function.returns != function.returns:
         return False
     try:
         tree = syntax.parse(example.call.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return all(_takes(after, call) for call in calls if getattr(call.func, "id", "") == after.name)
+    return all(_takes(function, call) for call in calls if getattr(call.func, "id", "") == function.name)
 
 
 def _takes(function: Function, call: ast.Call) -> bool:

@@ -202,12 +202,12 @@ def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> 
     return ReviewJob(path.as_posix(), policy, file=source, is_installed=True)
 
 
-def with_name_clash(verdict: Judgment, snapshot: Snapshot) -> Judgment:
+def with_name_clash(judgment: Judgment, snapshot: Snapshot) -> Judgment:
     """Return the verdict on a function of the workspace's own folder, rejected if another file has its name."""
-    problem = snapshot.clash(verdict.name, verdict.module, Place(verdict.path, verdict.line))
+    problem = snapshot.clash(judgment.name, judgment.module, Place(judgment.path, judgment.line))
     if problem is None:
-        return verdict
-    return replace(verdict, admitted=False, standing="", problems=(problem, *verdict.problems))
+        return judgment
+    return replace(judgment, admitted=False, standing="", problems=(problem, *judgment.problems))
 
 
 def _module_name(path: Path, folder: Path | None) -> str:

@@ -34,17 +34,17 @@ class FileSync:
         self._limit = module_bytes
         self._catch_up = catch_up
 
-    async def settled(self, module: str, name: str, before: Snapshot) -> Snapshot:
+    async def settled(self, module: str, name: str, old_snapshot: Snapshot) -> Snapshot:
         """Return a snapshot with the current file of the module. An unseen save is loaded first.
 
         Raises:
             WorkspaceError: the save was rejected, or it changed the function itself: it is not written over.
         """
-        existing = before.modules.get(module)
+        existing = old_snapshot.modules.get(module)
         path = existing.path if existing else path_of(module)
         if not self._is_other(path, existing):
-            return before
-        snapshot = await self._caught_up(path, name, before)
+            return old_snapshot
+        snapshot = await self._caught_up(path, name, old_snapshot)
         if self._is_other(path, snapshot.modules.get(module)):
             raise WorkspaceError(
                 f"{path} holds an edit that is not in use, because it was rejected.",
@@ -91,10 +91,10 @@ class FileSync:
         source = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
         return isinstance(source, ModuleSource) and source.version != (existing.version if existing else None)
 
-    async def _caught_up(self, path: str, name: str, before: Snapshot) -> Snapshot:
+    async def _caught_up(self, path: str, name: str, old_snapshot: Snapshot) -> Snapshot:
         await self._catch_up(path)
         snapshot = self.registry.snapshot()
-        if name and own_text(name, snapshot) != own_text(name, before):
+        if name and own_text(name, snapshot) != own_text(name, old_snapshot):
             message = f"`{name}` itself was changed by somebody meanwhile, so it was not overwritten."
             raise StaleFile(message, fix="Look at what it is now, then make the change.")
         return snapshot

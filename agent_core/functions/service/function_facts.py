@@ -158,31 +158,31 @@ class ViewFilter:
     unused: bool = False
 
 
-async def listing(sight: ViewContext, query: ViewFilter) -> FunctionListing:
+async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing:
     """Return the matching functions, the rejected files, and the number of long unused functions."""
-    stats = by_function(await sight.store.call_stats())
-    pattern = Wildcard(query.pattern.lower())
+    stats = by_function(await view.store.call_stats())
+    pattern = Wildcard(view_filter.pattern.lower())
     matching = [
-        function for _, function in sorted(sight.snapshot.functions.items()) if _matches(function, query, pattern)
+        function for _, function in sorted(view.snapshot.functions.items()) if _matches(function, view_filter, pattern)
     ]
-    retirable = await unused(sight, stats)
-    proposed, effects_by_version = await sight.proposed(), await measured(sight.store)
+    retirable = await unused(view, stats)
+    proposed, effects_by_version = await view.proposed(), await measured(view.store)
     rows = [
-        await _summary(function, stats.get(function.name, []), retirable, proposed.get(function.name, NOTHING), sight)
+        await _summary(function, stats.get(function.name, []), retirable, proposed.get(function.name, NOTHING), view)
         for function in matching
     ]
-    functions = sight.snapshot.functions
+    functions = view.snapshot.functions
     found = {row.name: effects_by_version.get((row.name, functions[row.name].body_hash)) for row in rows}
     rows = [replace(row, worth=effect.worth if (effect := found[row.name]) else None) for row in rows]
-    starters = sight.starters()
+    starters = view.starters()
     rows = [replace(row, source="starter") if row.name in starters and row.source == "human" else row for row in rows]
     rows.sort(key=lambda row: row.source == "starter")
     selected = [
         row
         for row in rows
-        if query.standing in ("", row.standing) and (not query.unused or row.unused_since is not None)
+        if view_filter.standing in ("", row.standing) and (not view_filter.unused or row.unused_since is not None)
     ]
-    return FunctionListing(tuple(selected), () if query.unused else sight.snapshot.rejected, len(retirable))
+    return FunctionListing(tuple(selected), () if view_filter.unused else view.snapshot.rejected, len(retirable))
 
 
 async def measured(store: Store) -> dict[Version, FunctionEffect]:
@@ -191,16 +191,18 @@ async def measured(store: Store) -> dict[Version, FunctionEffect]:
     return await asyncio.to_thread(effects, turns) if turns else {}
 
 
-def foreign_rows(functions: Iterable[Function], query: ViewFilter) -> list[FunctionSummary]:
+def foreign_rows(functions: Iterable[Function], view_filter: ViewFilter) -> list[FunctionSummary]:
     """Return the foreign functions that match, by name."""
     matching = (
-        [] if query.unused else [one for one in functions if _matches(one, query, Wildcard(query.pattern.lower()))]
+        []
+        if view_filter.unused
+        else [one for one in functions if _matches(one, view_filter, Wildcard(view_filter.pattern.lower()))]
     )
     rows = [
         FunctionSummary(one.name, one.module, one.description, "foreign", "foreign", 0, None, None, FOREIGN_REACH)
         for one in matching
     ]
-    return sorted((row for row in rows if query.standing in ("", row.standing)), key=lambda row: row.name)
+    return sorted((row for row in rows if view_filter.standing in ("", row.standing)), key=lambda row: row.name)
 
 
 def reach_of_function(function: Function, snapshot: Snapshot, grants: Grants = NOTHING) -> tuple[str, ...]:
@@ -223,47 +225,47 @@ def matches(functions: Iterable[Function], pattern: str = "", module: str = "") 
     return sorted(of_module, key=lambda function: function.name)
 
 
-async def unused(sight: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
+async def unused(view: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
     """Return the functions that may be retired, each with its last call or its joining. They are never removed here."""
-    if not sight.rules.retire_days:
+    if not view.rules.retire_days:
         return {}
-    now, judged = await sight.store.now(), await sight.store.judged_at()
-    pinned = await sight.store.pinned()
+    now, judged = await view.store.now(), await view.store.judged_at()
+    pinned = await view.store.pinned()
     last_uses: dict[str, float] = {}
-    for name, function in sight.snapshot.functions.items():
+    for name, function in view.snapshot.functions.items():
         joined = judged.get((name, function.body_hash), now)
         called = max((row.last_called for row in stats.get(name, ())), default=joined)
-        if name not in pinned and is_unused(joined, called, now, sight.rules):
+        if name not in pinned and is_unused(joined, called, now, view.rules):
             last_uses[name] = max(joined, called)
     if not last_uses:
         return {}
-    left_out = sight.starters().union(*(callees(name, sight.snapshot) for name in sight.snapshot.functions))
+    left_out = view.starters().union(*(callees(name, view.snapshot) for name in view.snapshot.functions))
     return {name: since for name, since in last_uses.items() if name not in left_out}
 
 
-async def introspection(sight: ViewContext, name: str, owners: CallOwners = None) -> FunctionDetails:
+async def introspection(view: ViewContext, name: str, owners: CallOwners = None) -> FunctionDetails:
     """Return what the store and the registry know about one function; of its single calls, those of `owners`.
 
     Raises:
         UsageError: there is no such function.
     """
-    function = sight.snapshot.functions.get(name)
+    function = view.snapshot.functions.get(name)
     if function is None:
-        raise unknown_function(name, sight.snapshot.functions)
-    verdict = await judgment_on(sight.store, function.body_hash, name)
-    rows = await sight.store.call_stats(name)
-    effect = (await measured(sight.store)).get((name, function.body_hash))
-    states = await sight.store.states(name) if owners is None else []  # it is of calls of all agents
+        raise unknown_function(name, view.snapshot.functions)
+    verdict = await judgment_on(view.store, function.body_hash, name)
+    rows = await view.store.call_stats(name)
+    effect = (await measured(view.store)).get((name, function.body_hash))
+    states = await view.store.states(name) if owners is None else []  # it is of calls of all agents
     return FunctionDetails(
         function,
-        source_of(function, sight.snapshot),
-        standing_now(sight.snapshot, function, verdict, rows, sight.rules),
-        await statistics(sight.store, function, rows, owners),
+        source_of(function, view.snapshot),
+        standing_now(view.snapshot, function, verdict, rows, view.rules),
+        await statistics(view.store, function, rows, owners),
         verdict and _placed(verdict, function),
-        tuple(callers(name, sight.snapshot)),
-        tuple(callees(name, sight.snapshot)),
-        tuple(await sight.store.module_history(function.module)),
-        reach=reach_of_function(function, sight.snapshot, (await sight.proposed()).get(name, NOTHING)),
+        tuple(callers(name, view.snapshot)),
+        tuple(callees(name, view.snapshot)),
+        tuple(await view.store.module_history(function.module)),
+        reach=reach_of_function(function, view.snapshot, (await view.proposed()).get(name, NOTHING)),
         state=states[-1] if states else None,
         effect=effect,
     )
@@ -275,16 +277,16 @@ def foreign_details(function: Function, source: str) -> FunctionDetails:
     return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=FOREIGN_REACH)
 
 
-def _placed(verdict: Judgment, function: Function) -> Judgment:
+def _placed(judgment: Judgment, function: Function) -> Judgment:
     """Return a verdict with its problems at the function's current lines. It was given on the file at that time."""
-    if not verdict.line:
-        return verdict
-    shift = function.line - verdict.line
+    if not judgment.line:
+        return judgment
+    shift = function.line - judgment.line
     places = [
-        Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in verdict.problems)
+        Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in judgment.problems)
     ]
-    problems = tuple(replace(problem, where=place) for problem, place in zip(verdict.problems, places, strict=True))
-    return replace(verdict, problems=problems, line=function.line)
+    problems = tuple(replace(problem, where=place) for problem, place in zip(judgment.problems, places, strict=True))
+    return replace(judgment, problems=problems, line=function.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,51 +320,55 @@ def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     return UnknownName(f"There is no function `{name}` in functions/.", fix=fix)
 
 
-def _matches(function: Function, query: ViewFilter, pattern: Wildcard) -> bool:
-    module = query.module
+def _matches(function: Function, view_filter: ViewFilter, wildcard: Wildcard) -> bool:
+    module = view_filter.module
     if module and function.module != module and not function.module.startswith(f"{module}."):
         return False
-    word = query.pattern.lower()
+    word = view_filter.pattern.lower()
     if not word:
         return True
     text = f"{function.name} {function.module} {function.description}"
-    return pattern.fits(function.name.lower()) or word in text.lower()
+    return wildcard.fits(function.name.lower()) or word in text.lower()
 
 
 def standing_now(
-    snapshot: Snapshot, function: Function, verdict: Judgment | None, rows: Sequence[Stats], rules: StandingSettings
+    snapshot: Snapshot,
+    function: Function,
+    judgment: Judgment | None,
+    rows: Sequence[Stats],
+    standing_settings: StandingSettings,
 ) -> Standing:
     """Return the gate's standing (draft if never judged), adjusted by calls of the present version.
 
     Where a change elsewhere broke its examples, or a human called it bad, it is a draft, whatever its calls returned.
     """
     present = next((row for row in rows if row.version == function.body_hash), None)
-    if is_unfit(function, verdict, snapshot) or (verdict is not None and verdict.thumb == "bad"):
-        return standing("draft", replace(present, holding=0) if present else None, rules)
-    is_doubted = verdict is not None and verdict.is_doubted
-    given: Standing = "trial" if verdict and (verdict.standing == "trial" or verdict.thumb == "good") else "draft"
-    return standing(given, present, rules, is_doubted=is_doubted)
+    if is_unfit(function, judgment, snapshot) or (judgment is not None and judgment.thumb == "bad"):
+        return standing("draft", replace(present, holding=0) if present else None, standing_settings)
+    is_doubted = judgment is not None and judgment.is_doubted
+    given: Standing = "trial" if judgment and (judgment.standing == "trial" or judgment.thumb == "good") else "draft"
+    return standing(given, present, standing_settings, is_doubted=is_doubted)
 
 
-def is_unfit(function: Function, verdict: Judgment | None, snapshot: Snapshot) -> bool:
+def is_unfit(function: Function, judgment: Judgment | None, snapshot: Snapshot) -> bool:
     """Return whether its examples fail with the code that it uses now."""
-    return verdict is not None and bool(verdict.unfit_with) and verdict.unfit_with == code_hash(function, snapshot)
+    return judgment is not None and bool(judgment.unfit_with) and judgment.unfit_with == code_hash(function, snapshot)
 
 
 async def _summary(
-    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], granted: Grants, sight: ViewContext
+    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], grants: Grants, view: ViewContext
 ) -> FunctionSummary:
-    verdict = await judgment_on(sight.store, function.body_hash, function.name)
-    is_judged_so = verdict is not None and not granted and verdict.version == function.version
+    verdict = await judgment_on(view.store, function.body_hash, function.name)
+    is_judged_so = verdict is not None and not grants and verdict.version == function.version
     reached = verdict.reach if verdict is not None and is_judged_so else None  # the text of its module is the same
     return FunctionSummary(
         function.name,
         function.module,
         function.description.split("\n", 1)[0],
-        standing_now(sight.snapshot, function, verdict, rows, sight.rules),
+        standing_now(view.snapshot, function, verdict, rows, view.rules),
         (verdict and verdict.by) or "human",
         sum(row.calls for row in rows),
         max((row.last_called for row in rows), default=None),
         retirable.get(function.name),
-        reach_of_function(function, sight.snapshot, granted) if reached is None else reached,
+        reach_of_function(function, view.snapshot, grants) if reached is None else reached,
     )

@@ -63,13 +63,13 @@ class GrantCommands:
         store: FunctionStore,
         registry: Registry,
         changes: ChangePlanner,
-        granting: GrantService,
+        grants: GrantService,
         carry_out: CarryOut,
     ) -> None:
         self._store = store
         self._registry = registry
         self._changes = changes
-        self._granting = granting
+        self._grants = grants
         self._carry_out = carry_out
 
     def wanted(self, options: Mapping[str, object]) -> Grants:
@@ -79,9 +79,9 @@ class GrantCommands:
             WorkspaceError: one of them cannot be granted.
         """
         typed = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items() if value}
-        return self._granting.reach.inside(checked(typed))
+        return self._grants.reach.inside(checked(typed))
 
-    async def question(self, name: str, requested: Grants = NOTHING) -> Question:
+    async def question(self, name: str, grants: Grants = NOTHING) -> Question:
         """Return the question for an approval: the typed grants, or all that the function or candidate still needs.
 
         Raises:
@@ -89,29 +89,29 @@ class GrantCommands:
         """
         pending = await self._pending(name)
         if pending is not None:
-            needs, version = self._granting.reach.inside(pending.verdict.needs), pending.verdict.version
-            return await self._explained(Question(name, requested or needs, why=pending.reason, version=version))
+            needs, version = self._grants.reach.inside(pending.verdict.needs), pending.verdict.version
+            return await self._explained(Question(name, grants or needs, why=pending.reason, version=version))
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
             raise unknown_function(name, snapshot.functions)
         _require_plain(function, snapshot)
-        state = await self._granting.book.held(function, snapshot)
-        question = await self._granting.question(function, snapshot)
-        if requested or not question:
-            missing = requested.without(state.now) | self._uninstalled(state.now)
+        state = await self._grants.book.held(function, snapshot)
+        question = await self._grants.question(function, snapshot)
+        if grants or not question:
+            missing = grants.without(state.now) | self._uninstalled(state.now)
             question = Question(name, missing, state.now, version=function.version)
         return await self._explained(question)
 
-    def _uninstalled(self, now: Grants) -> Grants:
+    def _uninstalled(self, grants_now: Grants) -> Grants:
         """Return the granted packages that are not installed."""
-        return Grants(packages=now.packages) if self._granting.packing.lacks(now) else NOTHING
+        return Grants(packages=grants_now.packages) if self._grants.packages.lacks(grants_now) else NOTHING
 
     async def _explained(self, question: Question) -> Question:
         if why := unshowable(question.diff):
             raise WorkspaceError(why)
         by_hand = replace(question, moment="grant")
-        return await self._granting.explained(by_hand, question.granted | question.missing)
+        return await self._grants.explained(by_hand, question.granted | question.missing)
 
     async def grant(
         self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""
@@ -131,12 +131,12 @@ class GrantCommands:
         assert isinstance(plan.detail, Given | Judgment)
         snapshot = self._registry.snapshot()
         if isinstance(plan.detail, Given) and name in snapshot.functions:
-            await self._granting.prove_after(snapshot.functions[name], snapshot, grants)
+            await self._grants.prove_after(snapshot.functions[name], snapshot, grants)
         return plan.detail
 
     async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> PlannedChange:
-        entry = (await self._granting.book.entries()).get(name)
-        if never := self._granting.reach.refusal(grants, name, entry.grants if entry else NOTHING):
+        entry = (await self._grants.book.entries()).get(name)
+        if never := self._grants.reach.refusal(grants, name, entry.grants if entry else NOTHING):
             raise WorkspaceError(never, fix="Grant the folder or the file itself that the function needs.")
         if await self._pending(name) is not None:
             return await self._changes.granted(name, grants, author, version)
@@ -146,8 +146,8 @@ class GrantCommands:
             raise unknown_function(name, snapshot.functions)
         require_same(name, version, function.version)
         _require_plain(function, snapshot)
-        now = await self._granting.book.allowed(function, snapshot)
-        await self._granting.packing.install(now | grants)
+        now = await self._grants.book.allowed(function, snapshot)
+        await self._grants.packages.install(now | grants)
         giving = Giving(name, grants, content_of(function, snapshot), who(), now)
         detail = Given(name, grants, now | grants)
         return PlannedChange(f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, giving=giving)
@@ -158,15 +158,15 @@ class GrantCommands:
         Raises:
             UsageError: it has none of them.
         """
-        entry, lent = (await self._granting.book.entries()).get(name), self._granting.book.take_back(name)
+        entry, lent = (await self._grants.book.entries()).get(name), self._grants.book.take_back(name)
         if entry is None and lent:
             return Revoked(name, lent, NOTHING)
-        if entry is None and not await self._granting.book.problems():
+        if entry is None and not await self._grants.book.problems():
             if name not in (functions := self._registry.snapshot().functions):
                 raise unknown_function(name, functions)
             raise UsageError(f"`{name}` has no grants.", fix="See them: knapper functions grants")
         had = entry.grants if entry else NOTHING
-        remaining = await self._granting.book.revoke(name, grants)
+        remaining = await self._grants.book.revoke(name, grants)
         if grants is not None and remaining == had:
             raise UsageError(f"`{name}` has none of these.", fix=f"It may: {'; '.join(had.sentences())}.")
         return Revoked(name, had.without(remaining), remaining)
@@ -174,28 +174,28 @@ class GrantCommands:
     async def seen(self, snapshot: Snapshot, details: FunctionDetails) -> FunctionDetails:
         """Return the details of a function with its current grants instead of those missing when it was judged."""
         function, verdict = details.function, details.verdict
-        lacking = await self._granting.lacking(function, snapshot)
+        lacking = await self._grants.lacking(function, snapshot)
         if verdict is not None:
             problems = (p for p in verdict.problems if p.code not in GRANTABLE or p.message in lacking)
             verdict = replace(verdict, problems=tuple(problems))
-        return replace(details, verdict=verdict, grants=await self._granting.in_force(function, snapshot))
+        return replace(details, verdict=verdict, grants=await self._grants.in_force(function, snapshot))
 
     async def proposed(self) -> Mapping[str, Grants]:
         """Return what the file proposes, by function."""
-        return {name: entry.grants for name, entry in (await self._granting.book.entries()).items()}
+        return {name: entry.grants for name, entry in (await self._grants.book.entries()).items()}
 
     async def listing(self, name: str = "") -> GrantListing:
         """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
         snapshot, rows = self._registry.snapshot(), list[ProposedGrants]()
-        for owner, entry in sorted((await self._granting.book.entries()).items()):
+        for owner, entry in sorted((await self._grants.book.entries()).items()):
             if name in ("", owner):
                 function = snapshot.functions.get(owner)
-                now = await self._granting.in_force(function, snapshot) if function else NOTHING
+                now = await self._grants.in_force(function, snapshot) if function else NOTHING
                 is_lapsed = function is not None and not now.covers(entry.grants)
-                changed = await self._granting.book.lapsed(function, snapshot) if function and is_lapsed else ""
+                changed = await self._grants.book.lapsed(function, snapshot) if function and is_lapsed else ""
                 row = ProposedGrants(owner, function is not None, entry.grants, now, entry.by, entry.at, changed)
                 rows.append(row)
-        return GrantListing(tuple(rows), tuple(await self._granting.book.problems()))
+        return GrantListing(tuple(rows), tuple(await self._grants.book.problems()))
 
     async def _pending(self, name: str) -> PendingCandidate | None:
         """Return the candidate of that name if it only needs grants."""

@@ -70,16 +70,16 @@ class GrantService:
 
     def __init__(
         self,
-        packing: PackageGrants,
-        reach: AccessResolver,
+        package_grants: PackageGrants,
+        resolver: AccessResolver,
         settings: GrantSettings,
         limits: Limits,
         packages: tuple[str, ...],
         queue: ApprovalQueue,
     ) -> None:
-        self.packing, packing.by_file = packing, self._is_by_file
-        self.book = packing.book
-        self.reach = reach
+        self.packages, package_grants.by_file = package_grants, self._is_by_file
+        self.book = package_grants.book
+        self.reach = resolver
         self.queue = queue
         self.foreign: Callable[[], frozenset[str]] = frozenset
         """The names of foreign functions, which are called by a grant alone."""
@@ -118,7 +118,7 @@ class GrantService:
 
     async def granted(self, grants: Grants, snapshot: Snapshot, owner: str) -> Granted:
         """Return the grants and access with which a candidate is judged once it has these grants."""
-        spelled = self.reach.spelled(self.packing.known(grants))
+        spelled = self.reach.spelled(self.packages.known(grants))
         return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants, owner))
 
     async def having(self, function: Function, snapshot: Snapshot) -> Granted:
@@ -146,9 +146,9 @@ class GrantService:
             return NOTHING
         return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
-    def asks(self, verdict: Verdict, work: ChangeSummary) -> bool:
+    def asks(self, verdict: Verdict, summary: ChangeSummary) -> bool:
         """Return whether the user must approve before this candidate joins."""
-        wants_all = self._settings.ask == "always" and work.author.by == "agent" and verdict.admitted
+        wants_all = self._settings.ask == "always" and summary.author.by == "agent" and verdict.admitted
         return wants_all or verdict.lacks_only_grants
 
     async def question(self, function: Function, snapshot: Snapshot) -> Question | None:
@@ -157,7 +157,7 @@ class GrantService:
         question = await self.book.question(function, snapshot, needs, around)
         return question and replace(question, lines=_shown(function, snapshot, self._known(snapshot, None)))
 
-    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, work: ChangeSummary) -> CandidateGrants:
+    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, summary: ChangeSummary) -> CandidateGrants:
         """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
         after, function = _joined(verdict, snapshot)
         unfit = await self._unfit(verdict, after)
@@ -165,11 +165,11 @@ class GrantService:
             return CandidateGrants(denied=unfit)
         state = await self.book.held(function, after)
         content = content_of(function, after)
-        if work.preset_grants is not None:
-            having = state.now | work.preset_grants
-            await self.packing.install(having)
-            return CandidateGrants(having, Giving(function.name, work.preset_grants, content, who(), state.now))
-        needs = self.packing.named(self.reach.inside(verdict.needs), state.entry)
+        if summary.preset_grants is not None:
+            having = state.now | summary.preset_grants
+            await self.packages.install(having)
+            return CandidateGrants(having, Giving(function.name, summary.preset_grants, content, who(), state.now))
+        needs = self.packages.named(self.reach.inside(verdict.needs), state.entry)
         question = await self.book.question(function, after, needs, self._around(function, after))
         if question is None and self._settings.ask != "always":
             return CandidateGrants(state.now)
@@ -177,11 +177,11 @@ class GrantService:
         before = snapshot.functions.get(verdict.name)
         old = source_of(before, snapshot) if before else ""
         diff = question.diff or unified(old, verdict.source, function.path)
-        question = replace(question, why=work.reason, lines=verdict.asking, diff=diff, moment="join")
+        question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join")
         decision = await self._ask(question, state.now | question.missing)
         if decision.answer == "no":
             return CandidateGrants(
-                denied=denial(question, decision, by_hand=work.author.by == "human"),
+                denied=denial(question, decision, by_hand=summary.author.by == "human"),
                 is_human=decision.by in ("human", "earlier", "often"),
             )
         giving = Giving(function.name, question.missing, content, who(), state.now) if question.missing else None
@@ -189,16 +189,16 @@ class GrantService:
             return CandidateGrants(state.now | question.missing, lent=giving)
         return CandidateGrants(state.now | question.missing, giving)
 
-    async def _unfit(self, verdict: Verdict, after: Snapshot) -> str:
+    async def _unfit(self, verdict: Verdict, new_snapshot: Snapshot) -> str:
         """Return why a candidate cannot join regardless of grants, or an empty string."""
-        function = _joined(verdict, after)[1]
+        function = _joined(verdict, new_snapshot)[1]
         if function is None:
             return "It has no place in its module yet, so nobody was asked."
-        if why := misleading(function, after):
+        if why := misleading(function, new_snapshot):
             return why
-        mates = [mate.name for mate in after.functions.values() if mate.module == verdict.module]
+        mates = [mate.name for mate in new_snapshot.functions.values() if mate.module == verdict.module]
         at_top = imported_at_the_top(verdict.source, self._packages)
-        return await self.packing.crowded(verdict.name, at_top, mates)
+        return await self.packages.crowded(verdict.name, at_top, mates)
 
     async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
         """Return a permit for a call after the user was asked for missing grants, or the reason for denial."""
@@ -212,9 +212,9 @@ class GrantService:
         by_file = await self._by_file(function, snapshot)
         now, note = state.now | lent | by_file, _BY_FILE if by_file.without(state.now | lent) else ""
         question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
-        if question is None and self.packing.lacks(now):
+        if question is None and self.packages.lacks(now):
             question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
-        if question is not None and (not now.covers(question.missing) or self.packing.lacks(now)):
+        if question is not None and (not now.covers(question.missing) or self.packages.lacks(now)):
             question = replace(question, lines=_shown(function, snapshot, self._known(snapshot, None)), caller=caller)
             decision = await self._ask(question, now | question.missing)
             note = self._denial(question, decision)
@@ -227,15 +227,15 @@ class GrantService:
                 now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
         return self._permit(function, snapshot, now, note)
 
-    async def prove_after(self, function: Function, snapshot: Snapshot, given: Grants) -> None:
+    async def prove_after(self, function: Function, snapshot: Snapshot, grants: Grants) -> None:
         """Let the examples of a function run that waited for a package, now that a human has granted it."""
-        if self.prove is not None and given.packages:
+        if self.prove is not None and grants.packages:
             with standing_still():
                 await self.prove(function, snapshot)
 
     async def lacking(self, function: Function, snapshot: Snapshot) -> frozenset[str]:
         """Return the gate's messages about those uses in its module that a function has no grant for now."""
-        granted = self.reach.spelled(self.packing.known(await self.in_force(function, snapshot)))
+        granted = self.reach.spelled(self.packages.known(await self.in_force(function, snapshot)))
         try:
             tree = syntax.parse(snapshot.modules[function.module].text)
             findings = lacking(uses(tree, self._packages, await self.guarded(snapshot)), granted)
@@ -258,7 +258,7 @@ class GrantService:
         needs = self.reach.inside(_needs(text, function.name, known, guarded)) | _packages_around(
             function, snapshot, known
         )
-        return self.packing.named(needs, entry.grants) if entry else needs
+        return self.packages.named(needs, entry.grants) if entry else needs
 
     def _known(self, snapshot: Snapshot, entry: GrantEntry | None) -> tuple[str, ...]:
         """Return what an import may name without needing a package: those that are listed, and the workspace's own."""
@@ -317,13 +317,13 @@ class GrantService:
         decision = await self._ask(question)
         return denial(question, decision) if decision.answer == "no" else ""
 
-    async def explained(self, question: Question, having: Grants) -> Question:
+    async def explained(self, question: Question, grants: Grants) -> Question:
         """Return the question with what an approval installs, and what is unknown about it."""
         doubts = (*question.doubts, *self.reach.doubts(question.missing))
-        return await self.packing.explained(replace(question, doubts=doubts), having)
+        return await self.packages.explained(replace(question, doubts=doubts), grants)
 
-    async def _ask(self, question: Question, having: Grants = NOTHING) -> Decision:
-        """Ask the question and return the decision. An approval installs the packages in `having`."""
+    async def _ask(self, question: Question, grants: Grants = NOTHING) -> Decision:
+        """Ask the question and return the decision. An approval installs the packages in `grants`."""
         if never := self.reach.refusal(question.missing, question.function, question.granted):
             return self._approvals.close(question, Decision("no", never, "never"))
         if why := unshowable(question.diff):
@@ -333,9 +333,9 @@ class GrantService:
         began = time.monotonic()
         with standing_still():
             try:
-                decision = await self._approvals.ask(await self.explained(question, having))
+                decision = await self._approvals.ask(await self.explained(question, grants))
                 if decision.answer != "no":
-                    await self.packing.install(having)
+                    await self.packages.install(grants)
             except PackagesError as error:
                 return self._approvals.close(question, Decision("no", str(error), "unavailable"))
             finally:

@@ -159,10 +159,10 @@ def _moved(versions: Sequence[Version], source: str, row: VersionRow) -> bool:
     )
 
 
-def _version(source: str, row: VersionRow, before: Sequence[Version], allowance: ComparisonBudget) -> Version:
+def _version(source: str, row: VersionRow, before: Sequence[Version], budget: ComparisonBudget) -> Version:
     last = before[-1].source if before else ""
     kind = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
-    added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
+    added, removed = compare(bare_lines(last), bare_lines(source), budget).counts
     return Version(len(before) + 1, hash_of(source), source, row, kind, added, removed)
 
 
@@ -189,9 +189,9 @@ def current(versions: Sequence[Version]) -> Version | None:
     return versions[-1] if versions and versions[-1].hash else None
 
 
-def went_back(target: Version, *, is_there: bool) -> str:
+def went_back(version: Version, *, is_there: bool) -> str:
     """Return the reason of a version that a rollback made, by which it is known as one."""
-    return f"{'rolled back to' if is_there else 'brought back as'} version {target.number} ({target.short})"
+    return f"{'rolled back to' if is_there else 'brought back as'} version {version.number} ({version.short})"
 
 
 def _origin(versions: Sequence[Version]) -> int:
@@ -277,10 +277,10 @@ def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
 
 
 def _carried(
-    before: list[tuple[str, Version]], version: Version, allowance: ComparisonBudget
+    before: list[tuple[str, Version]], version: Version, budget: ComparisonBudget
 ) -> Iterator[tuple[str, Version]]:
     now = bare_lines(version.source)
-    for kind, start, end, first, last in compare([text for text, _ in before], now, allowance).opcodes:
+    for kind, start, end, first, last in compare([text for text, _ in before], now, budget).opcodes:
         yield from before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
 
 

@@ -169,10 +169,10 @@ class PendingCandidate:
     asked: tuple[str, ...] | None = None  # the calls whose results its author was asked to predict
 
     @classmethod
-    def of(cls, candidate: Candidate, over: str, verdict: Judgment, conflict: str | None = None) -> "PendingCandidate":
+    def of(cls, candidate: Candidate, over: str, judgment: Judgment, conflict: str | None = None) -> "PendingCandidate":
         """Return a candidate in the form in which it is kept."""
-        plain = candidate.code, candidate.module, candidate.reason, over, candidate.examples, verdict, conflict
-        return cls(*plain, verdict.challenges or candidate.asked or None)
+        plain = candidate.code, candidate.module, candidate.reason, over, candidate.examples, judgment, conflict
+        return cls(*plain, judgment.challenges or candidate.asked or None)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PendingCandidate":  # Any: JSON
@@ -206,9 +206,9 @@ async def pending_candidate(store: FunctionStore, name: str) -> PendingCandidate
     return None if pending is None else PendingCandidate.from_json(pending)
 
 
-def answer_of(verdict: Judgment) -> ReaderAnswer | None:
+def answer_of(judgment: Judgment) -> ReaderAnswer | None:
     """Return what a reader said of the description, if one was asked."""
-    answer = verdict.document.get("reader")
+    answer = judgment.document.get("reader")
     return ReaderAnswer.from_json(answer) if answer else None
 
 

@@ -208,64 +208,64 @@ class Importer:
             for part, reading in await self._composed(gate):
                 await self._write(part, reading, carry)
 
-    async def _judge(self, part: LibraryFile, name: str, store: FunctionStore, judge: Judge) -> None:
+    async def _judge(self, file: LibraryFile, name: str, store: FunctionStore, judge: Judge) -> None:
         """Judge one function in its place, and report it unless it may join."""
         held = self.library.functions.get(name)
-        mark = code_hash(held, self.library) if held is not None and held.module == part.module else ""
-        known = await self._known(part, name, mark, store)
+        mark = code_hash(held, self.library) if held is not None and held.module == file.module else ""
+        known = await self._known(file, name, mark, store)
         if known is not None:
-            self._told(part, name, "refused" if known.severity == "refuses" else "skipped", (known,))
+            self._told(file, name, "refused" if known.severity == "refuses" else "skipped", (known,))
             return
         if name in self.snapshot.functions:
-            self._told(part, name, "skipped")
+            self._told(file, name, "skipped")
             return
-        candidate, shown = await aside(len(part.source.text), self._candidate, part, name)
-        verdict = await self._verdict(candidate, part, judge)
-        troubles = [problem for problem in part.problems if problem.where.line in shown]
+        candidate, shown = await aside(len(file.source.text), self._candidate, file, name)
+        verdict = await self._verdict(candidate, file, judge)
+        troubles = [problem for problem in file.problems if problem.where.line in shown]
         lines = {problem.where.line for problem in troubles}
         # What is foreign needs a grant too, which would not help.
         others = [row for row in verdict.problems if row.where.line not in lines or not row.code.startswith("needs-")]
         if troubles or not verdict.admitted:
-            self._told(part, name, "refused", (*troubles, *others))
+            self._told(file, name, "refused", (*troubles, *others))
             return
-        notes = [Fix(CONTEXT, *note) for line, note in sorted(part.notes.items()) if line in shown]
+        notes = [Fix(CONTEXT, *note) for line, note in sorted(file.notes.items()) if line in shown]
         document = {**verdict.document, "imported": {"from": self.report.from_, "hash": mark}}
         joining = replace(verdict, fixes=(*notes, *verdict.fixes), document=document)
-        self.verdicts.setdefault(part.module, {})[name] = joining
+        self.verdicts.setdefault(file.module, {})[name] = joining
 
-    def _candidate(self, part: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
+    def _candidate(self, file: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
         """Return a function with what it needs of its module and what runs with that, and the lines of all of it."""
-        body, binds = part.parts.text.body, part.parts.binds
+        body, binds = file.parts.text.body, file.parts.binds
         running = {at for at, node in enumerate(body) if not binds[at] and _runs(node)}
         calling = {at for at in running if not isinstance(body[at], ast.Assign | ast.AugAssign)}  # no `f.__doc__ = …`
-        read = {word for at in calling for word in part.parts.reads[at]}
-        statements = running | part.parts.needed([name, *read], frozenset(part.parts.public) - {name})
-        helpers = tuple(sorted({bound for at in statements for bound in part.parts.binds[at]} - {name}))
-        own = Candidate(name, part.parts.part(statements), part.module, file=part.file, helpers=helpers)
-        candidate = replace(part.given or own, replaces=part.module not in self.snapshot.modules)
-        return candidate, part.parts.lines(statements)
+        read = {word for at in calling for word in file.parts.reads[at]}
+        statements = running | file.parts.needed([name, *read], frozenset(file.parts.public) - {name})
+        helpers = tuple(sorted({bound for at in statements for bound in file.parts.binds[at]} - {name}))
+        own = Candidate(name, file.parts.part(statements), file.module, file=file.file, helpers=helpers)
+        candidate = replace(file.given or own, replaces=file.module not in self.snapshot.modules)
+        return candidate, file.parts.lines(statements)
 
-    async def _known(self, part: LibraryFile, name: str, mark: str, store: FunctionStore) -> Problem | None:
+    async def _known(self, file: LibraryFile, name: str, mark: str, store: FunctionStore) -> Problem | None:
         """Return why a function is not judged: it is here already, or its name is taken."""
-        where = Place(part.file, part.parts.definition(name).lineno)
-        if hosted := here_already(part.parts.definition(name), self.taking.hosted):
+        where = Place(file.file, file.parts.definition(name).lineno)
+        if hosted := here_already(file.parts.definition(name), self.taking.hosted):
             return Problem("here-already", hosted, where, None, "warns")
         holder = self.snapshot.functions.get(name)
         if holder is None:
             first = self.library.functions.get(name)
-            if first is None or first.module == part.module:
+            if first is None or first.module == file.module:
                 return None
             message = f"the library has a `{name}` in the module `{first.module}` too, which is taken"
             return Problem("name-clash", message, where, "rename one of the two")
         verdict = await judgment_on(store, holder.body_hash, name)
-        if mark and holder.module == part.module and verdict is not None and verdict.imported_hash == mark:
+        if mark and holder.module == file.module and verdict is not None and verdict.imported_hash == mark:
             return None
         message = f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
         fix = f"rename one of the two; or take this text with: knapper functions edit {name} --file FILE"
         return Problem("name-taken", message, where, fix)
 
-    async def _verdict(self, candidate: Candidate, part: LibraryFile, judge: Judge) -> Judgment:
-        job = ReviewJob(part.file, self.taking.policy, candidate, is_read=self.taking.is_read)
+    async def _verdict(self, candidate: Candidate, file: LibraryFile, judge: Judge) -> Judgment:
+        job = ReviewJob(file.file, self.taking.policy, candidate, is_read=self.taking.is_read)
         (verdict,) = await judge(job)
         if not (verdict.admitted and candidate.examples):
             return verdict
@@ -309,14 +309,14 @@ class Importer:
             ground = ground.with_module(read_module(source))
         ground = ground.finished()
 
-        async def checked(part: LibraryFile, source: ModuleSource) -> ModuleReading:
+        async def checked(file: LibraryFile, source: ModuleSource) -> ModuleReading:
             reading = read_module(source)
-            if not self.verdicts.get(part.module):
+            if not self.verdicts.get(file.module):
                 return reading
-            verdict = await gate.judge_module(source, ground, self.taking.policy, previous=reading)
+            verdict = await gate.judge_module(source, ground, self.taking.policy, previous_reading=reading)
             for problem in verdict.problems:
                 if problem.severity == "refuses" and problem.code.startswith("import"):
-                    self._failed(part, problem)
+                    self._failed(file, problem)
                     break
             return verdict.reading
 
@@ -336,68 +336,68 @@ class Importer:
                 return modules
             wanted |= used
 
-    def _text(self, part: LibraryFile, short: Set[str]) -> str | None:
+    def _text(self, file: LibraryFile, short: Set[str]) -> str | None:
         """Return a module with what joins of it; None if nothing is to be written. Those in `short` offer less."""
-        verdicts = self.verdicts.get(part.module, {})
-        existing = self.snapshot.modules.get(part.module)
+        verdicts = self.verdicts.get(file.module, {})
+        existing = self.snapshot.modules.get(file.module)
         if existing is not None and (not verdicts or not existing.text.strip()):
             return None
-        text = existing.text if existing else with_names(part, short, self.parts)
+        text = existing.text if existing else with_names(file, short, self.parts)
         for name, verdict in [*verdicts.items()]:
             if existing or verdict.fixes:
-                placed = place_function(text, verdict.source, name, path=part.source.path, with_statements=True)
+                placed = place_function(text, verdict.source, name, path=file.source.path, with_statements=True)
                 if isinstance(placed, Problem):
-                    self._told(part, name, "refused", (replace(placed, where=Place(part.file)),))
+                    self._told(file, name, "refused", (replace(placed, where=Place(file.file)),))
                     del verdicts[name]
                 else:
                     text = placed
-        withheld = frozenset[str]() if existing else self._withheld(part)
+        withheld = frozenset[str]() if existing else self._withheld(file)
         unoffered = withhold(text, withheld) if withheld else text
         return text if isinstance(unoffered, Problem) else unoffered
 
-    def _withheld(self, part: LibraryFile) -> frozenset[str]:
+    def _withheld(self, file: LibraryFile) -> frozenset[str]:
         """Return the functions of a file that it would offer, and does not."""
-        reading = self.library.readings[part.module]
-        return frozenset(function.name for function in reading.functions) - self.verdicts.get(part.module, {}).keys()
+        reading = self.library.readings[file.module]
+        return frozenset(function.name for function in reading.functions) - self.verdicts.get(file.module, {}).keys()
 
     async def _write(
-        self, part: LibraryFile, reading: ModuleReading, carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
+        self, file: LibraryFile, reading: ModuleReading, carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
     ) -> None:
-        verdicts, source = self.verdicts.get(part.module, {}), reading.source
+        verdicts, source = self.verdicts.get(file.module, {}), reading.source
         if not self.taking.dry_run:
             done = await carry(_plan(reading, verdicts, self.snapshot, self.report.from_))
             if done.outcome == "refused":
                 fix = "look at that file, and import again"
-                self._failed(part, Problem("not-written", done.text, Place(part.file), fix))
+                self._failed(file, Problem("not-written", done.text, Place(file.file), fix))
                 return
-        before = self.snapshot.modules.get(part.module)
-        old, new = lines_of(before.text if before else part.author_text), lines_of(source.text)
-        rows = diff_lines(old, new, (part.file, source.path), 0)
+        before = self.snapshot.modules.get(file.module)
+        old, new = lines_of(before.text if before else file.author_text), lines_of(source.text)
+        rows = diff_lines(old, new, (file.file, source.path), 0)
         diff = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
         self.report.modules.append(
-            ImportedModule(part.module, source.path, source.version, not self.taking.dry_run, diff)
+            ImportedModule(file.module, source.path, source.version, not self.taking.dry_run, diff)
         )
         for name, verdict in verdicts.items():
-            self._told(part, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
+            self._told(file, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
 
-    def _failed(self, part: LibraryFile, problem: Problem) -> None:
+    def _failed(self, file: LibraryFile, problem: Problem) -> None:
         """Report a module that cannot be written, or be imported as it is written, with all that would join of it."""
-        if not self.verdicts.get(part.module):
-            self.report.files.append(SkippedFile.of(replace(problem, where=Place(part.file))))
-        for name in self.verdicts.pop(part.module, {}):
-            self._told(part, name, "refused", (replace(problem, where=replace(problem.where, path=part.file)),))
+        if not self.verdicts.get(file.module):
+            self.report.files.append(SkippedFile.of(replace(problem, where=Place(file.file))))
+        for name in self.verdicts.pop(file.module, {}):
+            self._told(file, name, "refused", (replace(problem, where=replace(problem.where, path=file.file)),))
 
     def _told(
         self,
-        part: LibraryFile,
+        file: LibraryFile,
         name: str,
         outcome: Outcome,
         problems: tuple[Problem, ...] = (),
-        verdict: Judgment | None = None,
+        judgment: Judgment | None = None,
     ) -> None:
-        standing, fixes = (verdict.standing, verdict.fixes) if verdict else ("", ())
-        place = f"{part.file}:{part.parts.definition(name).lineno}"
-        function = ImportedFunction(name, part.module, place, outcome, standing, fixes, problems)
+        standing, fixes = (judgment.standing, judgment.fixes) if judgment else ("", ())
+        place = f"{file.file}:{file.parts.definition(name).lineno}"
+        function = ImportedFunction(name, file.module, place, outcome, standing, fixes, problems)
         self.report.functions.append(function)
         self.tell(function)
 

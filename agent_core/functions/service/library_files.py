@@ -121,24 +121,24 @@ def read_files(path: Path, prefix: str, *, maps: bool, held: Mapping[str, str]) 
     yield from _apart([row for row in found if isinstance(row, LibraryFile)], held)
 
 
-def left_behind(part: LibraryFile, offered: Iterable[Function]) -> Iterator[Problem]:
+def left_behind(file: LibraryFile, offered: Iterable[Function]) -> Iterator[Problem]:
     """Yield a warning for each class with public methods that no function needs, and for each function that a condition
     defines: neither is offered.
     """
-    needed = part.parts.needed(part.parts.public)
-    for at, node in enumerate(part.parts.text.body):
+    needed = file.parts.needed(file.parts.public)
+    for at, node in enumerate(file.parts.text.body):
         members = node.body if isinstance(node, ast.ClassDef) and at not in needed else []
         count = sum(isinstance(member, Definition) and not member.name.startswith("_") for member in members)
         if count and isinstance(node, ast.ClassDef):
             many = "1 method is" if count == 1 else f"{count} methods are"
             message = f"{many} not taken of `{node.name}`: functions stand at the top of a module"
             fix = "write each as `def name(self, …)` there, with what it needs of the object as parameters"
-            yield Problem("methods", message, Place(part.file, node.lineno), fix, "warns")
+            yield Problem("methods", message, Place(file.file, node.lineno), fix, "warns")
     for function in offered:
-        if function.name not in part.parts.public:
+        if function.name not in file.parts.public:
             message = f"`{function.name}` is not offered: a condition decides whether it is defined"
             fix = "define it at the top of the module, and decide in its body"
-            yield Problem("conditional", message, Place(part.file, function.line), fix, "warns")
+            yield Problem("conditional", message, Place(file.file, function.line), fix, "warns")
 
 
 def fitting(name: str) -> str:
@@ -372,12 +372,12 @@ def _prefix(module: str, moving: Set[str]) -> str:
     return "_".join(words[-size:])
 
 
-def _defined_as(part: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
+def _defined_as(file: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
     """Return the file with functions defined under other names, and the old ones meaning the same."""
-    lines, notes = list(part.parts.text.lines), dict[int, tuple[str, str]]()
-    often = Counter(name for bound in part.parts.binds for name in bound)
+    lines, notes = list(file.parts.text.lines), dict[int, tuple[str, str]]()
+    often = Counter(name for bound in file.parts.binds for name in bound)
     fresh = {name: new for name, new in fresh.items() if often[name] == 1}  # else another statement decides
-    for node in reversed(part.parts.text.body):
+    for node in reversed(file.parts.text.body):
         if not isinstance(node, Definition) or node.name not in fresh:
             continue
         new, at, end = fresh[node.name], node.lineno - 1, node.end_lineno or node.lineno
@@ -395,39 +395,39 @@ def _defined_as(part: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
     for new in fresh.values():
         parsed = ParsedText.of(text, syntax.parse(text))
         text = applied(parsed.lines, adding(parsed, new))
-    return part.with_text(text, notes)
+    return file.with_text(text, notes)
 
 
-def star_names(part: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:
+def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:
     """Return the names that `from … import *` takes from a file as its author wrote it; none if they are computed."""
-    body = part.parts.text.body
-    listings = [node for node, bound in zip(body, part.parts.binds, strict=True) if "__all__" in bound]
+    body = file.parts.text.body
+    listings = [node for node, bound in zip(body, file.parts.binds, strict=True) if "__all__" in bound]
     if listings:
         value = getattr(listings[0], "value", None)
-        names = {*part.parts.exported()} if len(listings) == 1 and value is not None and is_literal(value) else set()
+        names = {*file.parts.exported()} if len(listings) == 1 and value is not None and is_literal(value) else set()
         return sorted(names)
     names = set[str]()
     for node in body:
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-            other = parts.get(imported_module(node, part))
+            other = parts.get(imported_module(node, file))
             if other is not None and other.module not in seen:
-                names |= {*star_names(other, parts, seen | {part.module})}
+                names |= {*star_names(other, parts, seen | {file.module})}
         else:
             names |= bound_names(node)
     return sorted(name for name in names if not name.startswith("_") and name != "*")
 
 
-def imported_module(node: ast.ImportFrom, part: LibraryFile) -> str:
+def imported_module(node: ast.ImportFrom, file: LibraryFile) -> str:
     """Return the module of the workspace that a statement of a file imports from."""
-    return _base(node, f"{part.module}.__init__" if part.is_package else part.module).removeprefix(f"{FOLDER}.")
+    return _base(node, f"{file.module}.__init__" if file.is_package else file.module).removeprefix(f"{FOLDER}.")
 
 
-def with_names(part: LibraryFile, withheld: Iterable[str], parts: Mapping[str, LibraryFile]) -> str:
+def with_names(file: LibraryFile, withheld: Iterable[str], parts: Mapping[str, LibraryFile]) -> str:
     """Return a file's text with the names spelled out that it takes by `*` from files which offer less now."""
-    lines = list(part.parts.text.lines)
-    for node in part.parts.text.body:
+    lines = list(file.parts.text.lines)
+    for node in file.parts.text.body:
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            module = imported_module(node, part)
+            module = imported_module(node, file)
             if module in withheld and (names := star_names(parts[module], parts)):
                 lines[node.lineno - 1] = re.sub(r"\*", ", ".join(names), lines[node.lineno - 1], count=1)
     return "".join(lines)

@@ -79,7 +79,7 @@ def waiting(snapshot: Snapshot) -> set[str]:
     return {path for path, problems in snapshot.rejections.items() if _lacks_import(problems)}
 
 
-def import_layers(sources: Mapping[str, object], ground: Snapshot) -> list[set[str]]:
+def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set[str]]:
     """Return the paths in the order of taking them: a file comes after those that changed too and that it imports.
 
     What is new keeps no file waiting.
@@ -87,7 +87,7 @@ def import_layers(sources: Mapping[str, object], ground: Snapshot) -> list[set[s
     changed = {
         source.module: path
         for path, source in sources.items()
-        if isinstance(source, ModuleSource) and ground.modules.get(source.module, source) != source
+        if isinstance(source, ModuleSource) and snapshot.modules.get(source.module, source) != source
     }
     if len(changed) < 2:
         return [set(sources)]
@@ -107,14 +107,14 @@ def _imported(source: object, changed: Mapping[str, str]) -> set[str]:
     return {changed[module] for module in read_module(source).imports if module in changed}
 
 
-def unchanged(path: str, source: ModuleSource, baseline: GoodVersions, before: Snapshot) -> ModuleReading | None:
+def unchanged(path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
     """Return the reading of a text that was judged before, in the registry or in storage."""
-    if source.version != baseline.manifest.get(source.module):
+    if source.version != good.manifest.get(source.module):
         return None
-    reading = before.readings.get(source.module)
+    reading = snapshot.readings.get(source.module)
     if reading is not None and reading.source == source:
         return reading
-    row = baseline.readings.get(path)
+    row = good.readings.get(path)
     return stored(row, source) if row and row.version == source.version else None
 
 
@@ -126,13 +126,13 @@ def stored(row: ReadingRow, source: ModuleSource) -> ModuleReading | None:
         return None  # not what this program wrote: it is read anew
 
 
-def removed_file(path: str, baseline: GoodVersions, before: Snapshot) -> LoadedFile:
+def removed_file(path: str, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
     """Return the result for a file that no longer exists."""
-    holders = [module for module, source in before.modules.items() if source.path == path]
+    holders = [module for module, source in snapshot.modules.items() if source.path == path]
     module = holders[0] if holders else module_at(path)
-    if module in before.modules and not holders:
+    if module in snapshot.modules and not holders:
         return LoadedFile(path, is_removed=True, writes=(DropReading(path),))  # another file holds the module
-    version = baseline.manifest.get(module)
+    version = good.manifest.get(module)
     forget = (SetManifest(module, version, None, reason=REMOVED),) if version else ()
     return LoadedFile(path, module, is_removed=True, writes=(*forget, DropReading(path)))
 
@@ -147,18 +147,18 @@ def admission(
     path: str,
     source: ModuleSource,
     verdict: ModuleVerdict,
-    baseline: GoodVersions,
+    good: GoodVersions,
     confirmed: Mapping[str, Sequence[str]],
 ) -> tuple[Write, ...]:
     """Return the writes for a good saved file, as the user's. `confirmed` are calls by function."""
-    expected = baseline.manifest.get(source.module)
+    expected = good.manifest.get(source.module)
     entered: tuple[Write, ...] = ()
     if expected != source.version:
         entered = (
             SaveVersion(source.module, source.version, source.text, reason=SAVED),
             SetManifest(source.module, expected, source.version, reason=SAVED),
         )
-    elif source.module in baseline.kept_out:
+    elif source.module in good.kept_out:
         entered = (SaveVersion(source.module, source.version, source.text, reason="its name became free"),)
     functions = {function.name: function for function in verdict.reading.functions}
     verdicts = [
@@ -209,13 +209,13 @@ def said_of(results: Collection[LoadedFile]) -> RegistryChange:
 
 
 def since(
-    baseline: GoodVersions, results: Collection[LoadedFile], snapshot: Snapshot, finished: frozenset[str]
+    good: GoodVersions, results: Collection[LoadedFile], snapshot: Snapshot, finished: frozenset[str]
 ) -> RegistryChange:
     """Return what others changed in the files while no program ran. The first time, it is empty because all is new."""
     before = after = Snapshot.empty()
-    reported = [result for result in results if result.path not in finished] if baseline.manifest else []
+    reported = [result for result in results if result.path not in finished] if good.manifest else []
     for file_result in reported:
-        had = file_result.previous or (known_of(file_result.path, baseline) if file_result.is_removed else None)
+        had = file_result.previous or (known_of(file_result.path, good) if file_result.is_removed else None)
         before = before.with_module(had) if had else before
         if file_result.problems:
             after = after.with_rejection(file_result.path, file_result.problems)
@@ -225,10 +225,10 @@ def since(
     return difference(before, after, change=said_of(reported))
 
 
-def known_of(path: str, baseline: GoodVersions) -> ModuleReading | None:
+def known_of(path: str, good: GoodVersions) -> ModuleReading | None:
     """Return what was in force of a file that is removed, as far as it is stored."""
-    row = baseline.readings.get(path)
-    return baseline.in_force(stored(row, ModuleSource(module_at(path), path, "", row.version))) if row else None
+    row = good.readings.get(path)
+    return good.in_force(stored(row, ModuleSource(module_at(path), path, "", row.version))) if row else None
 
 
 def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:

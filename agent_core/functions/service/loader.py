@@ -77,7 +77,7 @@ class Loader:
         store: FunctionStore,
         registry: Registry,
         gate: Gate,
-        packing: PackageGrants,
+        packages: PackageGrants,
         *,
         limit_bytes: int,
         copy: FolderCopy | None = None,
@@ -88,7 +88,7 @@ class Loader:
         self._store = store
         self._registry = registry
         self._gate = gate
-        self._packing = packing
+        self._packages = packages
         self._limit = limit_bytes
         self._copy = copy
         self._then = then
@@ -187,44 +187,41 @@ class Loader:
         refused = self._copy.refused() if self._copy else {}
         return {path: refused.get(path, source) for path, source in sources.items()}
 
-    async def _has_others(self, sources: Iterable[Found], baseline: GoodVersions) -> bool:
+    async def _has_others(self, sources: Iterable[Found], good: GoodVersions) -> bool:
         """Check whether a file has a text that is new here and known in the store: another process has judged it."""
         for source in sources:
-            if not isinstance(source, ModuleSource) or baseline.manifest.get(source.module) == source.version:
+            if not isinstance(source, ModuleSource) or good.manifest.get(source.module) == source.version:
                 continue
             if await self._store.text(source.version) is not None:
                 return True
         return False
 
-    async def _refresh(
-        self, sources: dict[str, Found], baseline: GoodVersions, finished: frozenset[str]
-    ) -> RegistryChange:
+    async def _refresh(self, sources: dict[str, Found], good: GoodVersions, finished: frozenset[str]) -> RegistryChange:
         before = self._registry.snapshot()
         late = {
-            path: self._read_one(Path(path).relative_to("functions"), baseline)
-            for path in waiting(before) - sources.keys()
+            path: self._read_one(Path(path).relative_to("functions"), good) for path in waiting(before) - sources.keys()
         }
         sources = {**sources, **late}
-        ground = before if before.readings else await self._last_known(sources, baseline, before)
+        ground = before if before.readings else await self._last_known(sources, good, before)
         results: dict[str, LoadedFile] = {}
         snapshot, retried = ground, set(sources)
         while retried:
             for paths in await asyncio.to_thread(import_layers, {path: sources[path] for path in retried}, ground):
-                batch = await asyncio.gather(*(self._take(path, sources[path], baseline, snapshot) for path in paths))
+                batch = await asyncio.gather(*(self._take(path, sources[path], good, snapshot) for path in paths))
                 results.update({result.path: result for result in batch})
-                snapshot = all_placed(ground, results.values(), baseline)
+                snapshot = all_placed(ground, results.values(), good)
             # What it imports may have come in the same moment.
             unfit = {path for path, result in results.items() if result.lacks_import}
             retried = unfit if unfit < retried else set()
         renewed = await self._renewed(snapshot)
         if renewed:
-            snapshot = all_placed(snapshot, renewed, baseline)
-        admitted = await self._judge_freed(snapshot, baseline, results.values())
+            snapshot = all_placed(snapshot, renewed, good)
+        admitted = await self._judge_freed(snapshot, good, results.values())
         taken = [as_placed(result, snapshot) for result in (*results.values(), *admitted)]
-        if writes := all_writes([*taken, *renewed], snapshot, baseline, finished):
+        if writes := all_writes([*taken, *renewed], snapshot, good, finished):
             await self._apply(writes)
         if not before.readings:
-            self.since = since(baseline, taken, snapshot, finished)
+            self.since = since(good, taken, snapshot, finished)
         again = (*self._still_rejected(results.values()), *rejected_again(results.values(), before, snapshot))
         change = self._registry.swap(snapshot, known_change=replace(said_of(taken), rejected=again))
         for file_result in taken:
@@ -232,21 +229,23 @@ class Loader:
                 self._then(file_result.verdict)
         return change
 
-    async def _last_known(self, sources: Mapping[str, Found], baseline: GoodVersions, empty: Snapshot) -> Snapshot:
+    async def _last_known(self, sources: Mapping[str, Found], good: GoodVersions, empty_snapshot: Snapshot) -> Snapshot:
         """Return the functions as they were when a program last saw them: what changed since is judged against them."""
         known: list[LoadedFile] = []
         for path, source in sources.items():
             if isinstance(source, ModuleSource):
-                reading = unchanged(path, source, baseline, empty) or await self._last_good(path, baseline, empty)
+                reading = unchanged(path, source, good, empty_snapshot) or await self._last_good(
+                    path, good, empty_snapshot
+                )
                 known += [LoadedFile(path, source.module, reading)] if reading else []
-        return all_placed(empty, known, baseline)
+        return all_placed(empty_snapshot, known, good)
 
     async def _judge_freed(
-        self, snapshot: Snapshot, baseline: GoodVersions, results: Iterable[LoadedFile]
+        self, snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
     ) -> list[LoadedFile]:
         """Return the results of files with functions that have got the name which kept them out. They are placed."""
-        sources = modules_with_free_names(snapshot, baseline, results) if baseline.kept_out else ()
-        judged = [await self._judged(source, baseline, snapshot) for source in sources]
+        sources = modules_with_free_names(snapshot, good, results) if good.kept_out else ()
+        judged = [await self._judged(source, good, snapshot) for source in sources]
         return [result for result in judged if result.verdict is not None]
 
     async def _apply(self, writes: Sequence[Write]) -> None:
@@ -275,25 +274,25 @@ class Loader:
                 again += result.problems if known_version not in ("", result.rejected_version) else ()
         return tuple(again)
 
-    def _read(self, paths: list[Path] | None, baseline: GoodVersions) -> dict[str, Found]:
+    def _read(self, paths: list[Path] | None, good: GoodVersions) -> dict[str, Found]:
         scanned = scan(self._folder, {}) if paths is None else None
         files = list(scanned.stamps if scanned else paths or ())
         inside = [path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)]
-        sources: dict[str, Found] = {shown_path(path): self._read_one(path, baseline) for path in inside}
+        sources: dict[str, Found] = {shown_path(path): self._read_one(path, good) for path in inside}
         if scanned is not None:
-            sources.update(self._not_listed(scanned, baseline, sources))
+            sources.update(self._not_listed(scanned, good, sources))
         return sources
 
-    def _not_listed(self, scanned: Scanned, baseline: GoodVersions, sources: Collection[str]) -> dict[str, Found]:
+    def _not_listed(self, scanned: Scanned, good: GoodVersions, sources: Collection[str]) -> dict[str, Found]:
         """Return what a look at the whole folder did not find: folders out of reach, the files in them, and those that
         are here no more.
         """
         closed = dict(scanned.closed)
-        if self._has_vanished(baseline):
+        if self._has_vanished(good):
             closed[self._folder] = "there is no such folder"
         found: dict[str, Found] = {}
         rejected = self._registry.snapshot().rejections.keys() - {*sources}
-        for path in self._gone(baseline, sources) | rejected:
+        for path in self._gone(good, sources) | rejected:
             found[path] = _OUT_OF_REACH if is_below(self._whole(path), closed) else None
         for folder, why in closed.items():
             if not is_below(folder, closed):
@@ -301,9 +300,9 @@ class Loader:
                 found[place] = folder_problem(place, why)
         return found
 
-    def _gone(self, baseline: GoodVersions, sources: Collection[str]) -> set[str]:
+    def _gone(self, good: GoodVersions, sources: Collection[str]) -> set[str]:
         """Return the files that are here no more; another folder may hold a module in another file."""
-        gone = baseline.readings.keys() - set(sources)
+        gone = good.readings.keys() - set(sources)
         held = {*map(module_at, sources)} if self._copy is not None else set()
         return {path for path in gone if module_at(path) not in held}
 
@@ -316,14 +315,14 @@ class Loader:
         except OSError:
             return False
 
-    def _read_one(self, path: Path, baseline: GoodVersions) -> Found:
+    def _read_one(self, path: Path, good: GoodVersions) -> Found:
         if is_there(self._folder / path):
             return read_file(self._folder, path, self._limit)
-        return _OUT_OF_REACH if self._has_vanished(baseline) else None
+        return _OUT_OF_REACH if self._has_vanished(good) else None
 
-    def _has_vanished(self, baseline: GoodVersions) -> bool:
+    def _has_vanished(self, good: GoodVersions) -> bool:
         """Check whether there is no folder to hold the functions that are known: nobody has deleted each of them."""
-        return bool(baseline.manifest) and not os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
+        return bool(good.manifest) and not os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
 
     @property
     def is_whole(self) -> bool:
@@ -332,37 +331,37 @@ class Loader:
         could_be = all(problem.code != UNREADABLE_FOLDER for problem in rejected)
         return could_be and os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
 
-    async def _take(self, path: str, source: Found, baseline: GoodVersions, before: Snapshot) -> LoadedFile:
+    async def _take(self, path: str, source: Found, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
         if source is None:
-            return removed_file(path, baseline, before)
+            return removed_file(path, good, snapshot)
         if source == _OUT_OF_REACH:
-            return await self._keep_last_good(path, before.rejections.get(path, ()), baseline, before)
+            return await self._keep_last_good(path, snapshot.rejections.get(path, ()), good, snapshot)
         if isinstance(source, Problem):
-            return await self._keep_last_good(path, (source,), baseline, before)
-        same = unchanged(path, source, baseline, before)
+            return await self._keep_last_good(path, (source,), good, snapshot)
+        same = unchanged(path, source, good, snapshot)
         if same is not None:
             return LoadedFile(path, source.module, same)
-        return await self._judged(source, baseline, before)
+        return await self._judged(source, good, snapshot)
 
-    async def _judged(self, source: ModuleSource, baseline: GoodVersions, before: Snapshot) -> LoadedFile:
+    async def _judged(self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
         path = source.path
-        previous = baseline.in_force(
-            before.readings.get(source.module) or await self._last_good(path, baseline, before)
-        )
-        granted = replace(await self._packing.of_text(source.text), approval_mode="calling")
-        verdict = await self._gate.judge_module(source, before, "human", previous=previous, granted=granted)
+        previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
+        granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
+        verdict = await self._gate.judge_module(source, snapshot, "human", previous_reading=previous, granted=granted)
         if not verdict.admitted:
-            kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, baseline, before)
+            kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, good, snapshot)
             return replace(kept, rejected_version=source.version)
         verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
-        writes = admission(path, source, verdict, baseline, await self._confirmed(previous, verdict))
+        writes = admission(path, source, verdict, good, await self._confirmed(previous, verdict))
         writes = (*writes, *(await self._unfit(verdict)))
         known_of = LoadedFile(path, source.module, verdict.reading, writes=writes, verdict=verdict, previous=previous)
         return replace(known_of, standings=standings(verdict), disagreeing=disagreeing(verdict), noted=noted(verdict))
 
-    async def _confirmed(self, previous: ModuleReading | None, verdict: ModuleVerdict) -> dict[str, Sequence[str]]:
+    async def _confirmed(
+        self, previous_reading: ModuleReading | None, verdict: ModuleVerdict
+    ) -> dict[str, Sequence[str]]:
         """Return the calls, by function, with results that were once accepted as returned and still hold."""
-        had = {function.name: function for function in previous.functions} if previous else {}
+        had = {function.name: function for function in previous_reading.functions} if previous_reading else {}
         judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
         return {
             function.name: await confirmed(self._store, (), had.get(function.name), function) for function in judged
@@ -382,23 +381,23 @@ class Loader:
         ]
 
     async def _keep_last_good(
-        self, path: str, problems: tuple[Problem, ...], baseline: GoodVersions, before: Snapshot
+        self, path: str, problems: tuple[Problem, ...], versions: GoodVersions, snapshot: Snapshot
     ) -> LoadedFile:
-        good = await self._last_good(path, baseline, before)
+        good = await self._last_good(path, versions, snapshot)
         return LoadedFile(path, good.source.module if good else None, good, problems)
 
-    def _is_behind(self, reading: ModuleReading, baseline: GoodVersions) -> bool:
+    def _is_behind(self, reading: ModuleReading, good: GoodVersions) -> bool:
         """Check whether another folder has changed the module since."""
-        return self._copy is not None and baseline.manifest.get(reading.source.module) != reading.source.version
+        return self._copy is not None and good.manifest.get(reading.source.module) != reading.source.version
 
-    async def _last_good(self, path: str, baseline: GoodVersions, before: Snapshot) -> ModuleReading | None:
+    async def _last_good(self, path: str, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
         module = module_at(path)
-        reading = before.readings.get(module)
-        if reading is not None and reading.source.path == path and not self._is_behind(reading, baseline):
+        reading = snapshot.readings.get(module)
+        if reading is not None and reading.source.path == path and not self._is_behind(reading, good):
             return reading
-        row = baseline.readings.get(path)
+        row = good.readings.get(path)
         text = await self._store.text(row.version) if row is not None else None
-        if row is None or text is None or baseline.manifest.get(module) != row.version:
+        if row is None or text is None or good.manifest.get(module) != row.version:
             return None
         source = ModuleSource(module, path, text, row.version)
         tree = await aside(len(text), parse_accepted, source)

@@ -53,45 +53,45 @@ class Cleaned:
 class PackageGrants:
     """The packages of one workspace that grants ask for."""
 
-    def __init__(self, environment: Environment, book: GrantStore) -> None:
+    def __init__(self, environment: Environment, grant_store: GrantStore) -> None:
         self.environment = environment
-        self.book = book
+        self.book = grant_store
         self.by_file: Callable[[], bool] = lambda: False  # whether the file alone decides here
         self._said: dict[tuple[str, ...], Resolution] = {}
 
-    def lacks(self, having: Grants) -> bool:
+    def lacks(self, grants: Grants) -> bool:
         """Return whether packages of these grants are not installed, as after a pull or with another Python."""
-        return bool(having.packages) and self.environment.find(having.packages) is None
+        return bool(grants.packages) and self.environment.find(grants.packages) is None
 
-    async def explained(self, question: Question, having: Grants) -> Question:
+    async def explained(self, question: Question, grants: Grants) -> Question:
         """Return the question with the planned installs for everything that the function would then have.
 
         Raises:
             PackagesError: it cannot be.
         """
-        if not having.packages or (self.environment.find(having.packages) and not question.missing.packages):
+        if not grants.packages or (self.environment.find(grants.packages) and not question.missing.packages):
             return question
-        return replace(question, installs=(await self._resolved(having.packages)).sentences())
+        return replace(question, installs=(await self._resolved(grants.packages)).sentences())
 
-    async def install(self, having: Grants) -> None:
+    async def install(self, grants: Grants) -> None:
         """Install what was announced, after an approval.
 
         Raises:
             PackagesError: it cannot be.
         """
-        if self.lacks(having):
-            resolution = await self._resolved(having.packages)
+        if self.lacks(grants):
+            resolution = await self._resolved(grants.packages)
             try:
                 await self.environment.install(resolution)
             finally:
-                self._said.pop(having.packages, None)
+                self._said.pop(grants.packages, None)
 
-    def named(self, needs: Grants, having: Grants) -> Grants:
+    def named(self, grants: Grants, held_grants: Grants) -> Grants:
         """Return needs with granted projects in place of the import names that they provide."""
-        if not needs.packages or not having.packages:
-            return needs
-        projects = {project_of(name): owner for name, owner in self.environment.projects(having.packages)}
-        return replace(needs, packages=tuple(projects.get(package, package) for package in needs.packages))
+        if not grants.packages or not held_grants.packages:
+            return grants
+        projects = {project_of(name): owner for name, owner in self.environment.projects(held_grants.packages)}
+        return replace(grants, packages=tuple(projects.get(package, package) for package in grants.packages))
 
     def known(self, grants: Grants) -> Grants:
         """Return grants with the import names of the granted projects, by which a text may need them."""

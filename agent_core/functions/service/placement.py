@@ -16,55 +16,55 @@ from agent_core.storage import SaveVerdict, SaveVersion, SetManifest, Write
 from .loaded_files import GoodVersions, LoadedFile, by_agent, disagreeing, known_of, noted, standings, without
 
 
-def all_placed(before: Snapshot, results: Collection[LoadedFile], baseline: GoodVersions) -> Snapshot:
+def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:
     """Return the snapshot with the results of all files."""
-    snapshot = before.draft()
-    for result in sorted(results, key=lambda result: precedence(result, baseline)):
+    snapshot = old_snapshot.draft()
+    for result in sorted(results, key=lambda result: precedence(result, good)):
         snapshot = placed(snapshot, result)
     if snapshot.waiting:
-        snapshot = _settled(snapshot, before, results, baseline)
-    return snapshot.finished() if snapshot.number != before.number else before
+        snapshot = _settled(snapshot, old_snapshot, results, good)
+    return snapshot.finished() if snapshot.number != old_snapshot.number else old_snapshot
 
 
 def all_writes(
-    results: Collection[LoadedFile], snapshot: Snapshot, baseline: GoodVersions, finished: frozenset[str]
+    results: Collection[LoadedFile], snapshot: Snapshot, good: GoodVersions, finished: frozenset[str]
 ) -> list[Write]:
     """Return the writes for the results of all files, as they were placed."""
     writes = list[Write]()
     moved = {result.module for result in results if result.reading is not None}
-    for result in sorted(results, key=lambda result: precedence(result, baseline)):
+    for result in sorted(results, key=lambda result: precedence(result, good)):
         own = kept_writes(result, snapshot, moved)
         writes += map(by_agent, own) if result.path in finished else own
     return writes
 
 
-def precedence(result: LoadedFile, baseline: GoodVersions) -> tuple[bool, bool, bool, str]:
+def precedence(loaded: LoadedFile, good: GoodVersions) -> tuple[bool, bool, bool, str]:
     """Return the sort key: deleted files first to make room, then those in the manifest, which win a clash of names."""
-    version = result.reading.source.version if result.reading else None
+    version = loaded.reading.source.version if loaded.reading else None
     return (
-        not result.is_removed,
-        result.module not in baseline.manifest,
-        version != baseline.manifest.get(result.module or ""),
-        result.path,
+        not loaded.is_removed,
+        loaded.module not in good.manifest,
+        version != good.manifest.get(loaded.module or ""),
+        loaded.path,
     )
 
 
-def kept_writes(result: LoadedFile, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
+def kept_writes(loaded: LoadedFile, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
     """Return the writes to keep. The row of a module belongs to the file that holds it: `web.py` or a package."""
-    if result.is_removed and result.module in moved:
-        return [write for write in result.writes if not isinstance(write, SetManifest)]
-    holder = snapshot.modules.get(result.module or "")
-    return result.writes if holder is None or holder.path == result.path else ()
+    if loaded.is_removed and loaded.module in moved:
+        return [write for write in loaded.writes if not isinstance(write, SetManifest)]
+    holder = snapshot.modules.get(loaded.module or "")
+    return loaded.writes if holder is None or holder.path == loaded.path else ()
 
 
-def placed(snapshot: Snapshot, result: LoadedFile) -> Snapshot:
+def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
     """Return the snapshot with the result of one file."""
-    if result.is_removed:
-        return snapshot.without_module(result.module or "").with_rejection(result.path, ())
-    if result.reading is not None and _is_news(snapshot, result.path, result.reading):
-        snapshot = snapshot.with_module(result.reading)
-    if result.problems:
-        return snapshot.with_rejection(result.path, result.problems)
+    if loaded.is_removed:
+        return snapshot.without_module(loaded.module or "").with_rejection(loaded.path, ())
+    if loaded.reading is not None and _is_news(snapshot, loaded.path, loaded.reading):
+        snapshot = snapshot.with_module(loaded.reading)
+    if loaded.problems:
+        return snapshot.with_rejection(loaded.path, loaded.problems)
     return snapshot
 
 
@@ -73,17 +73,19 @@ def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
     return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
 
 
-def _settled(snapshot: Snapshot, before: Snapshot, results: Collection[LoadedFile], baseline: GoodVersions) -> Snapshot:
+def _settled(
+    snapshot: Snapshot, old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
+) -> Snapshot:
     """Return the snapshot with each name that several files offer at the one that had it."""
-    removed = [known_of(result.path, baseline) for result in results if result.is_removed]
+    removed = [known_of(result.path, good) for result in results if result.is_removed]
     had = {function.name: function for reading in removed if reading for function in reading.functions}
     for name in snapshot.waiting:
-        heir = _heir(name, had.get(name) or before.functions.get(name), snapshot, baseline)
+        heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
         snapshot = snapshot.given_to(name, heir) if heir else snapshot
     return snapshot
 
 
-def _heir(name: str, was: Function | None, snapshot: Snapshot, baseline: GoodVersions) -> str:
+def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersions) -> str:
     """Return the module that is to have a name in place of its holder: the one to which the function moved, or that
     had it when this was written down. It is empty if the holder is the right one.
     """
@@ -92,34 +94,34 @@ def _heir(name: str, was: Function | None, snapshot: Snapshot, baseline: GoodVer
         moved = [module for module in waiting if _hash_of(name, snapshot.readings[module]) == was.body_hash]
         if moved:
             return moved[0]
-    if name not in baseline.kept_out.get(holder.module, ()):
+    if name not in good.kept_out.get(holder.module, ()):
         return ""
-    known = (module for module in waiting if module in baseline.manifest)
-    return next((module for module in known if name not in baseline.kept_out.get(module, ())), "")
+    known = (module for module in waiting if module in good.manifest)
+    return next((module for module in known if name not in good.kept_out.get(module, ())), "")
 
 
 def _hash_of(name: str, reading: ModuleReading) -> str:
     return next((function.body_hash for function in reading.functions if function.name == name), "")
 
 
-def as_placed(result: LoadedFile, snapshot: Snapshot) -> LoadedFile:
+def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
     """Return the result of a judged file without what would be written and told of functions that are kept out."""
-    out = snapshot.kept_out(result.verdict.reading) if result.verdict else frozenset[str]()
-    if result.verdict is None or not out:
-        return result
-    reading, breakages = result.verdict.reading, result.verdict.breakages
+    out = snapshot.kept_out(loaded.verdict.reading) if loaded.verdict else frozenset[str]()
+    if loaded.verdict is None or not out:
+        return loaded
+    reading, breakages = loaded.verdict.reading, loaded.verdict.breakages
     own = {(function.body_hash, function.name) for function in reading.functions if function.name in out}
     verdict = replace(
-        result.verdict,
+        loaded.verdict,
         reading=without(reading, out),
-        standings=tuple(pair for pair in result.verdict.standings if pair[0] not in out),
-        disagreements=tuple(pair for pair in result.verdict.disagreements if pair[0] not in out),
+        standings=tuple(pair for pair in loaded.verdict.standings if pair[0] not in out),
+        disagreements=tuple(pair for pair in loaded.verdict.disagreements if pair[0] not in out),
         breakages=tuple(replace(broken, name="") if broken.name in out else broken for broken in breakages),
     )
     return replace(
-        result,
+        loaded,
         writes=tuple(
-            with_kept_out(write, reading, snapshot) for write in result.writes if not _is_verdict_on(write, own)
+            with_kept_out(write, reading, snapshot) for write in loaded.writes if not _is_verdict_on(write, own)
         ),
         verdict=verdict,
         standings=standings(verdict),
@@ -133,13 +135,13 @@ def _is_verdict_on(write: Write, functions: Collection[tuple[str, str]]) -> bool
 
 
 def modules_with_free_names(
-    snapshot: Snapshot, baseline: GoodVersions, results: Iterable[LoadedFile]
+    snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
 ) -> list[ModuleSource]:
     """Return the files, not judged yet, with functions that were kept out and are in force now."""
     judged = {result.module for result in results if result.verdict is not None}
     return [
         snapshot.modules[module]
-        for module, names in baseline.kept_out.items()
+        for module, names in good.kept_out.items()
         if module in snapshot.modules and module not in judged and _has_any(snapshot, module, names)
     ]
 
@@ -156,12 +158,12 @@ def with_kept_out(write: Write, reading: ModuleReading | None, snapshot: Snapsho
     return write
 
 
-def rejected_again(results: Iterable[LoadedFile], before: Snapshot, snapshot: Snapshot) -> list[Problem]:
+def rejected_again(results: Iterable[LoadedFile], old_snapshot: Snapshot, snapshot: Snapshot) -> list[Problem]:
     """Return the problems that files with a new text still have."""
     paths = [result.path for result in results if result.verdict is not None]
     return [
         problem
         for path in paths
         for problem in snapshot.rejections.get(path, ())
-        if problem in before.rejections.get(path, ())
+        if problem in old_snapshot.rejections.get(path, ())
     ]

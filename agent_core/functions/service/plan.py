@@ -100,10 +100,10 @@ class StaleView:
     def __init__(self) -> None:
         self._names: set[str] = set()
 
-    def heard(self, change: FunctionsChanged) -> None:
+    def heard(self, changed: FunctionsChanged) -> None:
         """Note a change by someone else."""
-        self._names |= {*change.changed}
-        self._names -= {*change.removed}
+        self._names |= {*changed.changed}
+        self._names -= {*changed.removed}
 
     def read(self, name: str) -> None:
         """Note that the function's text was shown."""
@@ -162,12 +162,12 @@ class ChangeSummary:
 
 
 def planned(
-    text: str, detail: Detail, source: ModuleSource, reading: ModuleReading | None, work: ChangeSummary
+    text: str, detail: Detail, source: ModuleSource, reading: ModuleReading | None, summary: ChangeSummary
 ) -> PlannedChange:
     """Return the file's change from `source` (empty version: no file yet) to `reading` (None: file deleted)."""
     expected = source.version or None
     version = reading.source.version if reading else None
-    author, why = work.author, work.reason or f"{work.deed} {work.name}"
+    author, why = summary.author, summary.reason or f"{summary.deed} {summary.name}"
     entered: tuple[Write, ...] = (SetManifest(source.module, expected, version, author.by, author.turn, why),)
     if reading is None:
         entered = (*entered, DropReading(source.path))
@@ -178,4 +178,4 @@ def planned(
     change = FileChange(
         source.path, source.module, expected, reading.source.text if reading else None, version, reading
     )
-    return PlannedChange(text, "returned", detail, change, entered, (work.deed, work.name))
+    return PlannedChange(text, "returned", detail, change, entered, (summary.deed, summary.name))

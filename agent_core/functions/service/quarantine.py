@@ -37,13 +37,13 @@ class Released:
 class Quarantine:
     """The quarantine, with an index that does not ask the store at each call."""
 
-    def __init__(self, store: Store, registry: Registry, rules: StandingSettings) -> None:
+    def __init__(self, store: Store, registry: Registry, standing: StandingSettings) -> None:
         self.held: frozenset[tuple[str, str]] = frozenset()
         self.archived: frozenset[tuple[str, str]] = frozenset()
         self.complaints: Mapping[tuple[str, str], str] = {}
         self._store = store
         self._registry = registry
-        self._rules = rules
+        self._standing = standing
 
     def holds(self, function: Function) -> bool:
         """Return whether this version of the function is in quarantine."""
@@ -83,7 +83,7 @@ class Quarantine:
         if owners is not None:
             theirs = {*await self._store.recent_calls(name, owners)}
             failures = [call if call in theirs else replace(call, message="") for call in failures]
-        worked = _last_that_worked(await self._store.call_stats(name), self._rules)
+        worked = _last_that_worked(await self._store.call_stats(name), self._standing)
         others = {judged_version for of, judged_version in await self._store.judged_at() if of == name} - {version}
         to = f" {worked.version[:SHORT]}" if worked and worked.version in others else ""
         back = (f"rollback {name}{to}",) if others else ()
@@ -91,7 +91,7 @@ class Quarantine:
             turn="",
             name=name,
             version=version,
-            failures=_failure_texts(failures[: max(self._rules.quarantine_failures, 1)]),
+            failures=_failure_texts(failures[: max(self._standing.quarantine_failures, 1)]),
             worked_version=worked.version if worked else "",
             worked_at=worked.worked if worked else None,
             ways=(*back, f"release {name}"),
@@ -116,7 +116,7 @@ class Quarantine:
         return Released(function.name, function.module, function.body_hash)
 
     async def _failing(self) -> frozenset[tuple[str, str]]:
-        failures = self._rules.quarantine_failures
+        failures = self._standing.quarantine_failures
         return await self._store.failing(failures) if failures else frozenset()
 
 
@@ -126,14 +126,15 @@ def complaint(note: str) -> str:
     return f"the user found a result of it wrong{why}"
 
 
-def told(news: Quarantined) -> str:
+def told(quarantined: Quarantined) -> str:
     """Return the notice to the model that a function is hidden from it."""
-    return f"`{news.name}` kept failing and is quarantined: you are not shown it any more. Last: {_advice(news)}"
+    told = f"`{quarantined.name}` kept failing and is quarantined: you are not shown it any more."
+    return f"{told} Last: {_advice(quarantined)}"
 
 
-def _advice(case: Quarantined) -> str:
-    lately = "; ".join(fence(failure, 160) for failure in case.failures)
-    back = "go back with rollback_function, " if len(case.ways) > 1 else ""
+def _advice(quarantined: Quarantined) -> str:
+    lately = "; ".join(fence(failure, 160) for failure in quarantined.failures)
+    back = "go back with rollback_function, " if len(quarantined.ways) > 1 else ""
     fix = f"Look at it with introspect_function, fix it with edit_function, {back}or do without it"
     return f"{lately}. {fix} and tell the user."
 
@@ -153,7 +154,7 @@ def _short(call: CallRow) -> str:
     return one_line(text, 120)
 
 
-def _last_that_worked(rows: list[Stats], rules: StandingSettings) -> Stats | None:
+def _last_that_worked(rows: list[Stats], standing: StandingSettings) -> Stats | None:
     """Return the version with the newest return, preferring one that is not in quarantine itself."""
     worked = [row for row in rows if row.worked is not None]
-    return max(worked, key=lambda row: (not is_quarantined(row, rules), row.worked or 0.0), default=None)
+    return max(worked, key=lambda row: (not is_quarantined(row, standing), row.worked or 0.0), default=None)

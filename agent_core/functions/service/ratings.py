@@ -41,12 +41,12 @@ class Ratings:
     def __init__(
         self,
         store: Store,
-        rules: StandingSettings,
+        standing: StandingSettings,
         quarantine: Quarantine,
         tell: Callable[[FunctionsChanged], None],
     ) -> None:
         self._store = store
-        self._rules = rules
+        self._standing = standing
         self._quarantine = quarantine
         self._tell = tell
         self._snapshot: Snapshot | None = None
@@ -65,7 +65,7 @@ class Ratings:
             noted = PRAISE if is_good else complaint(note)
             self._tell(FunctionsChanged(turn="", by="user", noted={function.name: noted}))
         rows = await self._store.call_stats(function.name)
-        now = standing_now(snapshot, function, verdict, rows, self._rules)
+        now = standing_now(snapshot, function, verdict, rows, self._standing)
         return Rated(function.name, verdict.thumb, now, verdict.doubts)
 
     async def unproven(self, function: Function, snapshot: Snapshot) -> str:
@@ -81,7 +81,7 @@ class Ratings:
             return f"[unproven: {one_line('; '.join(verdict.doubts), _LONGEST)}]"
         is_proven = verdict is not None and verdict.standing == "trial"
         rows = [] if is_proven else await self._store.call_stats(function.name)
-        is_draft = standing_now(snapshot, function, verdict, rows, self._rules) == "draft"
+        is_draft = standing_now(snapshot, function, verdict, rows, self._standing) == "draft"
         if not is_draft and self._snapshot is snapshot:
             self._proven.add(function.name)
         if not is_draft:

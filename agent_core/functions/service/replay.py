@@ -109,15 +109,15 @@ class Replay:
 class Replays:
     """The recorded calls of a workspace, as far as they are those of `owners`."""
 
-    def __init__(self, store: Store, registry: Registry, cage: SandboxClient, owners: CallOwners = None) -> None:
+    def __init__(self, store: Store, registry: Registry, sandbox: SandboxClient, owners: CallOwners = None) -> None:
         self._store = store
         self._registry = registry
-        self._cage = cage
+        self._sandbox = sandbox
         self._owners = owners
 
     def of(self, owners: CallOwners) -> "Replays":
         """Return the recorded calls of some agents: for this view, others are not recorded."""
-        return self if owners is None else Replays(self._store, self._registry, self._cage, owners)
+        return self if owners is None else Replays(self._store, self._registry, self._sandbox, owners)
 
     async def calls(self, function: str = "", *, failed: bool = False) -> list[RecordedCall]:
         """Return the recorded calls, newest first."""
@@ -161,7 +161,7 @@ class Replays:
             module = snapshot.functions[name].module
         else:
             module, snapshot = await self._code(row, version)
-        watch = self._cage.debugging.watch(
+        watch = self._sandbox.debugging.watch(
             looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
@@ -169,8 +169,8 @@ class Replays:
         try:
             with watch.over(name, snapshot) as around:
                 work = FunctionCall(name, read(row.data["arguments"]))
-                job = Job(snapshot.modules, module, work, self._cage.limits, around=around)
-                outcome = await self._cage.run(job, Curtain(CallSecrets(self._cage.secrets, row.function), heard))
+                job = Job(snapshot.modules, module, work, self._sandbox.limits, around=around)
+                outcome = await self._sandbox.run(job, Curtain(CallSecrets(self._sandbox.secrets, row.function), heard))
         finally:
             watch.close()
         then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)
@@ -221,8 +221,8 @@ class Replays:
         numbers = [version.number for version in await self._versions(function) if version.hash == hash]
         return hash, numbers[-1] if numbers else 0
 
-    async def _source(self, name: str, hash: str, now: Snapshot) -> ModuleSource:
-        if (existing := now.modules.get(name)) is not None and existing.version == hash:
+    async def _source(self, name: str, hash: str, snapshot: Snapshot) -> ModuleSource:
+        if (existing := snapshot.modules.get(name)) is not None and existing.version == hash:
             return existing
         text = await self._store.text(hash)
         if text is None:
@@ -287,25 +287,25 @@ def _of(arguments: object, key: str) -> object:
     return arguments.get(key) if isinstance(arguments, Mapping) else None
 
 
-def _difference(then: RecordedOutcome, now: RecordedOutcome) -> str:
+def _difference(old_outcome: RecordedOutcome, new_outcome: RecordedOutcome) -> str:
     """Return one line on how each ended, with a diff of long values and of the output."""
-    before, after = _ended(then), _ended(now)
+    before, after = _ended(old_outcome), _ended(new_outcome)
     is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
     long = [[] if is_short else bare_lines(text) for text in (before, after)]
-    old, new = [*long[0], *bare_lines(then.output)], [*long[1], *bare_lines(now.output)]
+    old, new = [*long[0], *bare_lines(old_outcome.output)], [*long[1], *bare_lines(new_outcome.output)]
     return visible("\n".join([*head, *diff_lines(old, new, ("then", "now"), 2)]))[:8_000]
 
 
-def _ended(call: RecordedOutcome) -> str:
-    word, error = call.outcome.replace("_", " "), call.error
+def _ended(recorded: RecordedOutcome) -> str:
+    word, error = recorded.outcome.replace("_", " "), recorded.error
     if error:
-        kind = "" if error.type == call.outcome else f"{error.type}: "
+        kind = "" if error.type == recorded.outcome else f"{error.type}: "
         return f"{word} {kind}{error.message}"
-    if call.outcome != "returned":
+    if recorded.outcome != "returned":
         return word
-    value = read(call.value)
-    if value is None and call.digest != _NONE:
-        return f"{word} a value too large to be kept, of SHA-256 {call.digest[:12]}"
+    value = read(recorded.value)
+    if value is None and recorded.digest != _NONE:
+        return f"{word} a value too large to be kept, of SHA-256 {recorded.digest[:12]}"
     text = value if isinstance(value, str) and "\n" in value else show_value(value)
     return f"{word} {text}"

@@ -110,9 +110,9 @@ def _reading(source: ModuleSource) -> ModuleReading:
     return read_module(source)
 
 
-async def _of_file(file: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
+async def _of_file(source: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
     """Return the verdicts on a file, including those that the background review of a save would report."""
-    verdict = await gate.judge_module(file, snapshot, job.policy, granted=job.granted)
+    verdict = await gate.judge_module(source, snapshot, job.policy, granted=job.granted)
     ground = snapshot.with_module(verdict.reading)
     turn = asyncio.Semaphore(_AT_ONCE)
 

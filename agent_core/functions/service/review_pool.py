@@ -71,7 +71,7 @@ def cores() -> int:
 
 @asynccontextmanager
 async def judges(
-    bench: ReviewContext, gate: Gate, jobs: int | None, *, processes: int | None = None
+    context: ReviewContext, gate: Gate, jobs: int | None, *, processes: int | None = None
 ) -> AsyncIterator[Judge]:
     """Yield a judge of jobs: this process for a few, else one process per core."""
     count = processes or (1 if jobs is not None and jobs <= _FEW else cores())
@@ -80,21 +80,21 @@ async def judges(
 
         async def judge_locally(job: ReviewJob) -> list[Judgment]:
             async with slots:
-                return await judged(job, gate, bench.snapshot)
+                return await judged(job, gate, context.snapshot)
 
         yield judge_locally
         return
     helpers = [_Process() for _ in range(count)]
     try:
         async with asyncio.TaskGroup() as group:
-            started = json.dumps(bench.to_json()).encode() + b"\n"
+            started = json.dumps(context.to_json()).encode() + b"\n"
             await asyncio.gather(*(helper.start(started) for helper in helpers))
             readers = [group.create_task(helper.read()) for helper in helpers]
             slots = asyncio.Semaphore(AT_ONCE * count)
 
             async def judge_in_helper(job: ReviewJob) -> list[Judgment]:
                 if job.problem is not None or job.granted is not UNGRANTED:  # what is installed for it is known here
-                    return await judged(job, gate, bench.snapshot)
+                    return await judged(job, gate, context.snapshot)
                 async with slots:
                     return await min(helpers, key=lambda one: one.load).ask(job)
 
@@ -182,12 +182,12 @@ def _read(line: bytes) -> Any:  # Any: JSON
 
 async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], None], parallel: int) -> None:
     """Serve judging requests in the other process until the input ends."""
-    bench = ReviewContext.from_json(_read(await read()))
-    cage = SandboxClient(bench.sandbox, parallel)
-    gate = Gate(cage, limits=cage.limits, rules=bench.rules)
+    context = ReviewContext.from_json(_read(await read()))
+    sandbox = SandboxClient(context.sandbox, parallel)
+    gate = Gate(sandbox, limits=sandbox.limits, rules=context.rules)
 
     async def answer(number: int, job: dict[str, Any]) -> None:  # Any: JSON
-        rows = await judged(ReviewJob.from_json(job), gate, bench.snapshot)
+        rows = await judged(ReviewJob.from_json(job), gate, context.snapshot)
         write(json.dumps([number, to_json(rows)], default=str).encode() + b"\n")
 
     try:
@@ -200,4 +200,4 @@ async def serve(read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], N
             for task in tasks:  # nobody waits for what is still being judged
                 task.cancel()
     finally:
-        await cage.aclose()
+        await sandbox.aclose()

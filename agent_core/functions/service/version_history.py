@@ -68,19 +68,19 @@ def _read(text: str) -> ParsedText:
     return ParsedText.of(text, tree if isinstance(tree, ast.Module) else ast.Module([], []))
 
 
-def _holder(module: ParsedText, *names: str) -> ast.stmt | None:
+def _holder(module_text: ParsedText, *names: str) -> ast.stmt | None:
     """Return the one top-level statement that binds exactly these names."""
-    holders = [node for node in module.body if bound_names(node) & {*names}]
+    holders = [node for node in module_text.body if bound_names(node) & {*names}]
     return holders[0] if len(holders) == 1 and bound_names(holders[0]) == {*names} else None
 
 
-def _needed(module: ParsedText, node: ast.stmt) -> list[ast.stmt]:
+def _needed(module_text: ParsedText, node: ast.stmt) -> list[ast.stmt]:
     """Return the imports and private helpers that a function refers to, without its public neighbors."""
     statements: list[ast.stmt] = []
     waiting = [node]
     while waiting:
         words = set(_words(waiting.pop()))
-        for statement in module.body:
+        for statement in module_text.body:
             names = bound_names(statement)
             is_brought = is_import(statement) or not _is_public_function(statement)
             if (
@@ -94,12 +94,12 @@ def _needed(module: ParsedText, node: ast.stmt) -> list[ast.stmt]:
     return statements
 
 
-def _is_only_of(module: ParsedText, helper: ast.stmt, name: str) -> bool:
+def _is_only_of(module_text: ParsedText, helper: ast.stmt, name: str) -> bool:
     """Return whether only the function, and helpers used by it alone, use a helper."""
-    own = _holder(module, name)
-    group = [own, *_needed(module, own)] if own else []
-    others = [node for node in module.body if node not in group and not is_import(node)]
-    return not any(helper in _needed(module, node) for node in others)
+    own = _holder(module_text, name)
+    group = [own, *_needed(module_text, own)] if own else []
+    others = [node for node in module_text.body if node not in group and not is_import(node)]
+    return not any(helper in _needed(module_text, node) for node in others)
 
 
 def _is_public_function(node: ast.stmt) -> bool:
@@ -122,10 +122,10 @@ def _words(node: ast.stmt) -> Iterator[str]:
 class VersionHistory:
     """Queries on the versions of functions, and plans for rollback and for new examples."""
 
-    def __init__(self, store: FunctionStore, ground: FileSync, judging: CandidateReview) -> None:
+    def __init__(self, store: FunctionStore, files: FileSync, review: CandidateReview) -> None:
         self._store = store
-        self._ground = ground
-        self._judging = judging
+        self._files = files
+        self._review = review
 
     async def versions(self, name: str) -> tuple[Version, ...]:
         """Return every version of a function, oldest first.
@@ -135,7 +135,7 @@ class VersionHistory:
         """
         versions = await asyncio.to_thread(history.versions, await self._store.function_history(name), name)
         if not versions:
-            raise unknown_function(name, self._ground.registry.snapshot().functions)
+            raise unknown_function(name, self._files.registry.snapshot().functions)
         return versions
 
     async def history(self, name: str) -> FunctionHistory:
@@ -165,7 +165,7 @@ class VersionHistory:
         versions = await self.versions(name)
         upto = history.pick(name, versions, reference).number if reference else versions[-1].number
         lines = await asyncio.to_thread(history.blame, versions[:upto])
-        function = self._ground.registry.snapshot().functions.get(name)
+        function = self._files.registry.snapshot().functions.get(name)
         first = function.line if function and not reference else 1
         return FunctionBlame(name, tuple(BlamedLine(number, *line) for number, line in enumerate(lines, first)))
 
@@ -173,40 +173,40 @@ class VersionHistory:
         """Plan to restore an earlier version, also of a function that was deleted."""
         versions = await self.versions(name)
         target = history.pick(name, versions, reference, goes_back=True)
-        before = self._ground.registry.snapshot()
+        before = self._files.registry.snapshot()
         function = before.functions.get(name)
         conflict.require_read(name, author, own_text(name, before) or "")
         module = function.module if function else versions[-1].row.module  # that it was deleted from
-        snapshot = await self._ground.settled(module, name, before)
+        snapshot = await self._files.settled(module, name, before)
         if function is not None and function.body_hash == target.hash:
             text = f"`{name}` is at version {target.number} already, so nothing was changed."
             return _refusal(name, text)
         wrote = next(version.row.by for version in versions if version.hash == target.hash)
         plan = await self._brought_back(target, name, module, snapshot, author, wrote)
-        return self._ground.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
+        return self._files.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
 
     async def _brought_back(
-        self, target: Version, name: str, module: str, snapshot: Snapshot, author: Author, wrote: str
+        self, version: Version, name: str, module: str, snapshot: Snapshot, author: Author, wrote: str
     ) -> PlannedChange:
         is_there = name in snapshot.functions
-        back = history.went_back(target, is_there=is_there)
-        code = candidate_of(target.row.text, name, target.source)
+        back = history.went_back(version, is_there=is_there)
+        code = candidate_of(version.row.text, name, version.source)
         existing = snapshot.modules.get(module)
-        around = with_own_helpers(existing.text, target.row.text, name) if existing else None
+        around = with_own_helpers(existing.text, version.row.text, name) if existing else None
         candidate = Candidate(name, code, module, back, replaces=is_there, exact=True, around=around)
         deed: Deed = "changed" if is_there else "created"
-        work = ChangeSummary(deed, name, author, back, f"was {back} of {target.when}", goes_back=True, wrote=wrote)
+        work = ChangeSummary(deed, name, author, back, f"was {back} of {version.when}", goes_back=True, wrote=wrote)
         policy = _policy(author.by, wrote)
-        plan = await self._judging.judged(candidate, snapshot, work, policy)
+        plan = await self._review.judged(candidate, snapshot, work, policy)
         assert isinstance(plan.detail, Judgment)
-        return replace(plan, detail=replace(plan.detail, back=f"version {target.number} of {target.when}"))
+        return replace(plan, detail=replace(plan.detail, back=f"version {version.number} of {version.when}"))
 
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
         """Plan to add one more example to a function's docstring if it passes. Otherwise the function is unchanged."""
-        before = self._ground.registry.snapshot()
+        before = self._files.registry.snapshot()
         if name not in before.functions:
             raise unknown_function(name, before.functions)
-        snapshot = await self._ground.settled(before.functions[name].module, name, before)
+        snapshot = await self._files.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         size = len(call) + len(expected)
         existing = await aside(size, example_regression.holds, function, call.strip().removeprefix(">>>"))
@@ -221,7 +221,7 @@ class VersionHistory:
         (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
         if fresh is None:
             return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
-        (result,) = await self._judging.gate.run_examples(replace(function, examples=(fresh,)), snapshot)
+        (result,) = await self._review.gate.run_examples(replace(function, examples=(fresh,)), snapshot)
         if not result.agreed:
             return _refusal(function.name, change_texts.failed_example(function.name, result))
         why = f"example added: {one_line(fresh.call, 120)}"
@@ -229,9 +229,9 @@ class VersionHistory:
         work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         policy = _policy(author.by, (verdict and verdict.by) or "human")
-        plan = await self._judging.judged(candidate, snapshot, work, policy)
+        plan = await self._review.judged(candidate, snapshot, work, policy)
         replan = partial(self.add_example, function.name, fresh.call, example_regression.written(fresh), author)
-        return self._ground.repeatable(plan, replan, function.name, snapshot)
+        return self._files.repeatable(plan, replan, function.name, snapshot)
 
 
 def _policy(by: str, wrote: str) -> Policy:
@@ -247,9 +247,9 @@ def _fresh(function: Function, code: str) -> tuple[Example] | None:
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
 
 
-def _dropped(name: str, before: Version | None, after: Version) -> tuple[str, ...]:
+def _dropped(name: str, before: Version | None, version: Version) -> tuple[str, ...]:
     """Return the examples that one version has and the next does not. A repeated hash may have dropped it only once."""
-    old, new = _own(name, before), _own(name, after)
+    old, new = _own(name, before), _own(name, version)
     problem = example_regression.problem(old, new, "warns", Place("history"))
     return (problem.message,) if problem else ()
 

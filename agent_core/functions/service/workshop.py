@@ -60,48 +60,48 @@ class FunctionService:
         store: Store,
         registry: Registry,
         gate: Gate,
-        cage: SandboxClient,
+        sandbox: SandboxClient,
         *,
         module_bytes: int,
-        rules: StandingSettings,
-        granting: GrantService,
+        standing: StandingSettings,
+        grants: GrantService,
         starters: Callable[[], frozenset[str]],
         hosted: Mapping[str, tuple[str, ...]],
-        finder: FunctionSearch,
+        search: FunctionSearch,
         maker: FunctionMaker | None = None,
         mender: FunctionMaker | None = None,
     ) -> None:
         self.registry = registry
-        self.second_look = BackgroundReview(store, registry, gate, granting.packing, self._seen)
+        self.second_look = BackgroundReview(store, registry, gate, grants.packages, self._seen)
         copy = FolderCopy(root, store, module_bytes) if store.is_shared else None
         self.loader = Loader(
             root,
             store,
             registry,
             gate,
-            granting.packing,
+            grants.packages,
             limit_bytes=module_bytes,
             copy=copy,
             then=self.second_look.ask,
         )
         self._pulled = -1
         self._root, self._store, self._gate = root, store, gate
-        self.granting = granting
-        granting.prove = LateProof(store, gate, granting.packing)
-        self._cage = cage
-        self.calls, self.replays = CallService(cage, granting, store), Replays(store, registry, cage)
-        self._carrier = ChangeExecutor(root, store, registry, granting.book, copy)
+        self.granting = grants
+        grants.prove = LateProof(store, gate, grants.packages)
+        self._sandbox = sandbox
+        self.calls, self.replays = CallService(sandbox, grants, store), Replays(store, registry, sandbox)
+        self._carrier = ChangeExecutor(root, store, registry, grants.book, copy)
         self.bulk = BatchOperations(
-            root, store, registry, gate, cage, lambda plan: self.finish(plan, None), hosted, granting.packing
+            root, store, registry, gate, sandbox, lambda plan: self.finish(plan, None), hosted, grants.packages
         )
-        ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, granting)
+        ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, grants)
         self.plans = ChangePlanner(store, ground, judging, maker)
         self.past = VersionHistory(store, ground, judging)
-        self.grants = GrantCommands(store, registry, self.plans, granting, self.finish)
-        self.quarantine = Quarantine(store, registry, rules)
-        self.ratings = Ratings(store, rules, self.quarantine, self.tell)
-        self.finder = finder
-        self.auditing = Audit(self._sight, finder, gate, self.quarantine)
+        self.grants = GrantCommands(store, registry, self.plans, grants, self.finish)
+        self.quarantine = Quarantine(store, registry, standing)
+        self.ratings = Ratings(store, standing, self.quarantine, self.tell)
+        self.finder = search
+        self.auditing = Audit(self._view, search, gate, self.quarantine)
         self.tending = Tending(
             store,
             self.auditing,
@@ -113,7 +113,7 @@ class FunctionService:
             self.finish,
             mender,
         )
-        self._rules = rules
+        self._standing = standing
         self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
         self._starters = starters
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
@@ -245,9 +245,9 @@ class FunctionService:
         self, pattern: str = "", module: str = "", standing: str = "", hidden: Collection[str] = ()
     ) -> function_facts.FunctionListing:
         """Return the functions of the workspace that are not hidden, and the problems of rejected files."""
-        sight, query = self._sight(), function_facts.ViewFilter(pattern, module, standing)
-        seen = sight.snapshot.seen(lambda function: function.name not in hidden) if hidden else sight.snapshot
-        listing = await function_facts.listing(replace(sight, snapshot=seen), query)
+        view, query = self._view(), function_facts.ViewFilter(pattern, module, standing)
+        seen = view.snapshot.seen(lambda function: function.name not in hidden) if hidden else view.snapshot
+        listing = await function_facts.listing(replace(view, snapshot=seen), query)
         foreign = function_facts.foreign_rows((one.function for one in self.foreign().values()), query)
         foreign = [row for row in foreign if row.name not in hidden]
         return replace(listing, functions=(*listing.functions, *foreign)) if foreign else listing
@@ -265,13 +265,13 @@ class FunctionService:
     def foreign(self) -> Mapping[str, ForeignFunction]:
         """Return the functions of other programs that can be called, by name."""
         taken = self.registry.snapshot().functions
-        offered = self._cage.foreign.functions() if self._cage.foreign else {}
+        offered = self._sandbox.foreign.functions() if self._sandbox.foreign else {}
         return {name: foreign for name, foreign in offered.items() if name not in taken}
 
     async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return functions that nobody has called for long, which the user may want to retire."""
         return await function_facts.listing(
-            self._sight(), function_facts.ViewFilter(pattern, module, standing, unused=True)
+            self._view(), function_facts.ViewFilter(pattern, module, standing, unused=True)
         )
 
     async def search(
@@ -314,7 +314,7 @@ class FunctionService:
         if (foreign := self.foreign().get(name)) is not None:
             return function_facts.foreign_details(foreign.function, stub(foreign.function))
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
-        details = await function_facts.introspection(self._sight(), name, owners)
+        details = await function_facts.introspection(self._view(), name, owners)
         case = await self.quarantine.case(function, owners) if details.standing == "quarantined" else None
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
@@ -503,9 +503,9 @@ class FunctionService:
         for listener in tuple(self._listeners):
             listener(event)
 
-    def _sight(self) -> function_facts.ViewContext:
+    def _view(self) -> function_facts.ViewContext:
         snapshot, proposed = self.registry.snapshot(), self.grants.proposed
-        return function_facts.ViewContext(self._store, snapshot, self._rules, self._starters, proposed)
+        return function_facts.ViewContext(self._store, snapshot, self._standing, self._starters, proposed)
 
     def _function(self, name: str, others: Iterable[str] = ()) -> Function:
         functions = self.registry.snapshot().functions
@@ -525,8 +525,8 @@ class FunctionService:
     async def finish(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
         """Carry out a plan, outside of a turn. Return it as it was carried out."""
 
-        async def record(result: PlannedChange) -> None:
-            await self._store.apply(result.writes)
+        async def record(change: PlannedChange) -> None:
+            await self._store.apply(change.writes)
 
         return await asyncio.shield(self.carry_out(plan, record, author or Author()))
 

@@ -13,7 +13,7 @@ import click
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, workspace_command
 from ..faults import turn_fault
 from ..spans import Line, line
 from .packages import must_have
@@ -156,8 +156,8 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
     "--metrics", default="", metavar="HOST:PORT", help="Answer Prometheus there: numbers for all who can reach it."
 )
 @click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
-@scene
-def worker(scene: CliContext, slots: int | None, grace: float, metrics: str, spans: bool) -> int:  # noqa: FBT001  (click hands it in)
+@workspace_command
+def worker(context: CliContext, slots: int | None, grace: float, metrics: str, spans: bool) -> int:  # noqa: FBT001  (click hands it in)
     """Run the turns of all agents at a database that several processes share, until SIGTERM or Ctrl-C.
 
     Turns that have not ended by then go on in another worker. Exit code 75 says: start it again.
@@ -167,22 +167,22 @@ def worker(scene: CliContext, slots: int | None, grace: float, metrics: str, spa
 
     async def work() -> None:
         async with (
-            Workspace.open(Workspace.find(scene.root)) as workspace,
-            _watched(scene, workspace, metrics, spans=spans) as hearers,
+            Workspace.open(Workspace.find(context.root)) as workspace,
+            _watched(context, workspace, metrics, spans=spans) as hearers,
         ):
-            await _work(scene, workspace, slots or workspace.settings.runner.slots, grace, hearers)
+            await _work(context, workspace, slots or workspace.settings.runner.slots, grace, hearers)
 
     try:
         asyncio.run(work())
     except StorageError as error:
-        scene.talk(str(error))
+        context.tell(str(error))
         return machine.TRY_AGAIN
     return 0
 
 
 @asynccontextmanager
 async def _watched(
-    scene: CliContext, workspace: "Workspace", metrics: str, *, spans: bool
+    context: CliContext, workspace: "Workspace", metrics: str, *, spans: bool
 ) -> AsyncIterator[list[Callable[["Event"], None]]]:
     """Give who gets each event, to count it or to make a span of it, as it was asked for."""
     hearers: list[Callable[[Event], None]] = []
@@ -192,7 +192,7 @@ async def _watched(
             from agent_core.workspace.metrics import Metrics, answered
 
             counted = Metrics(workspace)
-            scene.talk(f"Numbers for Prometheus: {stack.enter_context(answered(counted, metrics))}")
+            context.tell(f"Numbers for Prometheus: {stack.enter_context(answered(counted, metrics))}")
             hearers.append(counted.hear)
         if spans:
             must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
@@ -204,7 +204,7 @@ async def _watched(
 
 
 async def _work(
-    scene: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
+    context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
     from ..render.agent_tree import BehindLines
     from ..wrap import write
@@ -221,7 +221,7 @@ async def _work(
         show(lines.of(event))
 
     async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([turn_fault(*fault)])) as runner:
-        scene.talk(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
+        context.tell(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
         is_stopping, run = asyncio.create_task(stopping().wait()), asyncio.create_task(runner.run())
         await asyncio.wait([is_stopping, run], return_when=asyncio.FIRST_COMPLETED)
         is_stopping.cancel()

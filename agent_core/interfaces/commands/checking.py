@@ -15,7 +15,7 @@ from agent_core import __version__
 from agent_core.base.errors import UsageError
 from sandbox.wire.lines import bare_lines
 
-from ..cli_context import CliContext, print_json, scene
+from ..cli_context import CliContext, print_json, workspace_command
 from ..progress import ProgressBar
 from ..render.verdicts import Legend, verdict_line, verdict_lines
 from ..render.versions import coloured
@@ -44,8 +44,8 @@ POLICIES = ("agent", "human", "import")
 @click.option("--verbose", "-v", "details", is_flag=True, help="Show each function's fixes and problems below it.")
 @click.option("--diff", "diffs", is_flag=True, help="Show fixes as diffs.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
-@scene
-def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
+@workspace_command
+def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     """Run the gate on files without admitting anything.
 
     PATH is a .py file, a .jsonl file with one candidate per line, or a folder of both. Each function gets one line, and
@@ -55,25 +55,25 @@ def check(scene: CliContext, **options: Any) -> int:  # Any: the options above
 
     from ..shell_door import with_any_workspace
 
-    _check_options(scene, **options)
+    _check_options(context, **options)
     policy: Policy = "agent" if options["strict"] else options["policy"]
     named = options["name"], options["module"]
-    selection = CheckRequest(options["paths"], policy, *named, scene.root, is_read=options["reader"])
+    selection = CheckRequest(options["paths"], policy, *named, context.root, is_read=options["reader"])
     log = SarifLog(sys.stdout.write, __version__, Path()) if options["sarif"] else None
     shown = options["quiet"], options["diffs"], options["details"]
-    with _Told(scene, log, ProgressBar(count(selection), "judged"), *shown) as printer:
-        with_any_workspace(scene, lambda workspace: workspace.workshop.bulk.check(selection, printer.take))
+    with _Told(context, log, ProgressBar(count(selection), "judged"), *shown) as printer:
+        with_any_workspace(context, lambda workspace: workspace.workshop.bulk.check(selection, printer.take))
         printer.is_whole = True
     if not printer.counts["judged"]:
-        scene.hint("Nothing was judged: there is no function in the given paths.")
+        context.hint("Nothing was judged: there is no function in the given paths.")
     elif policy == "import":
         whole = f"knapper functions import {shlex.quote(str(options['paths'][0]))} --dry-run"
-        scene.hint(f"Each file is judged by itself. With what functions need of other files: {whole}")
+        context.hint(f"Each file is judged by itself. With what functions need of other files: {whole}")
     return 1 if printer.refused else 0
 
 
-def _check_options(scene: CliContext, **options: Any) -> None:
-    if options["sarif"] and scene.as_json:
+def _check_options(context: CliContext, **options: Any) -> None:
+    if options["sarif"] and context.as_json:
         raise UsageError("--json and --sarif exclude each other.", fix="Give one of them.")
     single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
     if (options["name"] or options["module"]) and not single:
@@ -84,7 +84,7 @@ def _check_options(scene: CliContext, **options: Any) -> None:
 class _Told:
     """A printer of verdicts as they come; leaving the block ends the output."""
 
-    scene: CliContext
+    context: CliContext
     log: SarifLog | None
     progress: ProgressBar
     is_quiet: bool
@@ -105,43 +105,43 @@ class _Told:
         self.progress.__enter__()
         return self
 
-    def take(self, verdict: "Judgment") -> None:
+    def take(self, judgment: "Judgment") -> None:
         """Print one verdict in the requested form."""
-        is_refused = not verdict.admitted
-        warned = any(problem.severity == "warns" for problem in verdict.problems)
+        is_refused = not judgment.admitted
+        warned = any(problem.severity == "warns" for problem in judgment.problems)
         for key, is_counted in {
             "judged": True,
             "refused": is_refused,
-            "draft": verdict.standing == "draft",
-            "fixed": verdict.fixes,
+            "draft": judgment.standing == "draft",
+            "fixed": judgment.fixes,
             "warned": warned,
         }.items():
             self.counts[key] += bool(is_counted)
         self.progress.clear()
         if self.log is not None:
-            self.log.add(verdict)
+            self.log.add(judgment)
         elif is_refused or not self.is_quiet:
-            self._print(verdict)
+            self._print(judgment)
         self.progress.count(refused=is_refused)
 
-    def _print(self, verdict: "Judgment") -> None:
-        if self.scene.as_json:
-            print_json(verdict)
+    def _print(self, judgment: "Judgment") -> None:
+        if self.context.as_json:
+            print_json(judgment)
         else:
-            write(self._lines(verdict), sys.stdout)
+            write(self._lines(judgment), sys.stdout)
 
-    def _lines(self, verdict: "Judgment") -> list[Line]:
+    def _lines(self, judgment: "Judgment") -> list[Line]:
         """Return the verdict with its line of a `.jsonl` file; in quiet mode, only what rejects it."""
-        shown = replace(verdict, problems=verdict.refusals, fixes=()) if self.is_quiet else verdict
+        shown = replace(judgment, problems=judgment.refusals, fixes=()) if self.is_quiet else judgment
         headline, *others = (
             verdict_lines(shown, "would be added to")
             if self.is_detailed
             else [verdict_line(shown, "would be added to")]
         )
         self.legend.add(shown)
-        path = verdict.path
+        path = judgment.path
         if self.with_diffs:
-            others += [row for fix in verdict.fixes for row in coloured(bare_lines(fix.diff))]
+            others += [row for fix in judgment.fixes for row in coloured(bare_lines(fix.diff))]
         return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -149,7 +149,7 @@ class _Told:
         if self.log is not None and (self.counts["judged"] or kind in (None, KeyboardInterrupt)):
             self.log.close(whole=self.is_whole)
             sys.stdout.flush()
-        if self.scene.as_json or self.log is not None:
+        if self.context.as_json or self.log is not None:
             return
         if self.is_whole or kind is KeyboardInterrupt:
             if not self.is_detailed:
@@ -173,8 +173,8 @@ class _Told:
 @click.option("--module-prefix", "prefix", default="", help="Put the modules below this package, such as `helpers`.")
 @click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
 @click.option("--dry-run", is_flag=True, help="Report what would be added, and write nothing.")
-@scene
-def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
+@workspace_command
+def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
     """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
 
     Each function is judged with its dependencies. Nothing that exists is overwritten, and functions that were imported
@@ -191,16 +191,16 @@ def import_(scene: CliContext, path: Path, **options: Any) -> int:  # Any: the o
 
         def tell(function: ImportedFunction) -> None:
             progress.clear()
-            if not scene.as_json:
+            if not context.as_json:
                 write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
             progress.count(refused=function.outcome == "refused")
 
         report = with_workspace(
-            scene, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)
+            context, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)
         )
-    scene.result(report, summary_lines(report))
+    context.result(report, summary_lines(report))
     if report.dry_run and not report.has_failed:
-        scene.hint("Nothing was written. Next: the same command without --dry-run")
+        context.hint("Nothing was written. Next: the same command without --dry-run")
     return 1 if report.has_failed else 0
 
 

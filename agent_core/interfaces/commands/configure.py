@@ -12,7 +12,7 @@ import click
 
 from agent_core.base.errors import SettingsError, UsageError
 
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, workspace_command
 from ..shell_completion import AGENT, MODEL
 from ..spans import Line, line
 
@@ -55,8 +55,8 @@ _WINDOW = "model.context_tokens"
 @click.option("--human", metavar="TEXT", help="What they know of you: a text, or a name from humans/.")
 @click.option("--confirm-address", is_flag=True, help="Only confirm the address that knapper.toml names.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: use the given and the current values.")
-@scene
-def configure(scene: CliContext, model: str | None, base_url: str | None, **options: Any) -> int:  # Any: the above
+@workspace_command
+def configure(context: CliContext, model: str | None, base_url: str | None, **options: Any) -> int:  # Any: the above
     """Choose the model and a few limits. The choice is tried with one real request and written to knapper.toml.
 
     Nothing is asked with --context-tokens alone. A key is never asked for and never written: it comes from
@@ -72,17 +72,17 @@ def configure(scene: CliContext, model: str | None, base_url: str | None, **opti
     if not yes and not sys.stdin.isatty():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
         raise UsageError("There is no terminal for the question.", fix=f"Next: knapper configure {next_command}")
-    root = Workspace.find(scene.root)
+    root = Workspace.find(context.root)
     if confirms:
-        return _confirm(scene, root, {"model.name": model}, yes=yes)
+        return _confirm(context, root, {"model.name": model}, yes=yes)
     values = _checked(given)
     _check_beginning(root, in_force(root, values)[0])
     if not yes:
         values |= _ask_settings(root, values)
-    return _take(scene, root, values, yes=yes)
+    return _take(context, root, values, yes=yes)
 
 
-def _confirm(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
+def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
     """Confirm the addresses that only the file names, or that of a server that may be another user's."""
     from agent_core.access.grants.addresses import confirm, unconfirmed
     from agent_core.workspace.model_check import in_force, unconfirmed_server
@@ -103,11 +103,11 @@ def _confirm(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool
             ask_to_confirm(root, holder, url)
     document = {"confirmed": next(iter(named), None), "addresses": [*named]}
     messages = [f"{url} is confirmed for this workspace." for url in named] or ["There is no address to confirm here."]
-    scene.result(document, [line(("ok", "✓ "), message) for message in messages])
+    context.result(document, [line(("ok", "✓ "), message) for message in messages])
     return 0
 
 
-def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
+def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
     """Try the chosen values, write them if they work or the user insists, and say what is left to do."""
     from agent_core.workspace.model_check import exports, in_force, keep_address, try_model
 
@@ -117,10 +117,10 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
     settings, environment = in_force(root, values)
     before = in_force(root, {})[0]
     _check_address(root, settings, yes=yes)
-    if not scene.as_json:
+    if not context.as_json:
         say([line(("dim", "Trying it with one real request …"))])
     tested = asyncio.run(try_model(settings.model, environment, root))
-    if not scene.as_json or not yes:
+    if not context.as_json or not yes:
         say(tested_lines(tested))
     if tested.window_warning and not yes:
         values |= _answer(root, SettingQuestion(_WINDOW, "The size of its window in tokens"), None)
@@ -137,7 +137,7 @@ def _take(scene: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -
         "tested": tested.to_json(),
         "export": commands,
     }
-    scene.result(document, _settings_lines(document))
+    context.result(document, _settings_lines(document))
     return 0 if tested.ok else 1
 
 

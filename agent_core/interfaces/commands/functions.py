@@ -50,7 +50,7 @@ _ARGUMENTS = "The arguments, as one JSON object; - is standard input."
 @click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
 async def packages(door: Door, is_clean: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """List the packages that functions were granted, as functions/requirements.lock pins them."""
-    packing = door.shop.granting.packing
+    packing = door.shop.granting.packages
     if is_clean:
         result = await packing.clean()
         return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
@@ -115,20 +115,20 @@ async def list_(door: Door, pattern: str, module: str, standing: str | None, unu
     return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint, 0 if data.is_whole else 1)
 
 
-def _listed_at_prompt(door: Door, data: "FunctionListing", pattern: str) -> Result:
+def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> Result:
     """Return the list with a head, or all functions as a table to look through."""
     from ..render.function_tables import functions_table
 
-    if not pattern and data.functions:
-        below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
-        return Result(data, table=functions_table(data, door.shop.source, below))
+    if not pattern and listing.functions:
+        below = (*list_lines(replace(listing, functions=())), *unused_hint(listing, "/functions unused"))
+        return Result(listing, table=functions_table(listing, door.shop.source, below))
     why = (
         f"No function has “{one_line(pattern)}” in its name, module or description."
         if pattern
         else "No functions. Ask for one."
     )
-    lines = list_lines(data, heads=True)
-    return Result(data, lines, "" if lines else why)
+    lines = list_lines(listing, heads=True)
+    return Result(listing, lines, "" if lines else why)
 
 
 @verb(opens=Opens.READABLE)
@@ -340,13 +340,13 @@ def _list_of(door: Door) -> str:
     return "/functions" if door.at_prompt else "knapper functions list"
 
 
-def _with_next(door: Door, verdict: "Judgment") -> Result:
+def _with_next(door: Door, judgment: "Judgment") -> Result:
     from ..shell_door import is_attended
 
-    if verdict.admitted:
-        return judged(door, verdict, f"Next: knapper functions call {verdict.name} --args '{{…}}'")
-    unasked = verdict.denied or "" if not is_attended() else ""
-    return judged(door, verdict, history.challenge_hint(door, verdict) or unasked)
+    if judgment.admitted:
+        return judged(door, judgment, f"Next: knapper functions call {judgment.name} --args '{{…}}'")
+    unasked = judgment.denied or "" if not is_attended() else ""
+    return judged(door, judgment, history.challenge_hint(door, judgment) or unasked)
 
 
 def _changed(change: "ReloadReport", hint: str = "") -> Result:

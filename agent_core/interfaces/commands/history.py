@@ -111,19 +111,19 @@ async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001 
     return Result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))], hint)
 
 
-async def predicted(door: Door, verdict: "Judgment") -> "Judgment":
+async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
     """Ask a user at a terminal for the results that are to be predicted. Return the verdict after that."""
     results: list[str] = []
-    if verdict.challenges:
+    if judgment.challenges:
         door.show(
-            [line(f"The examples of {verdict.name} leave these calls open. Each result that you give is compared.")]
+            [line(f"The examples of {judgment.name} leave these calls open. Each result that you give is compared.")]
         )
-    for call in verdict.challenges:
+    for call in judgment.challenges:
         typed = await _typed_result(door, f"What must {one_line(call, 400)} return? ")
         if not typed:
-            return verdict
+            return judgment
         results.append(typed)
-    return await door.shop.confirm(verdict.name, expected=results) if results else verdict
+    return await door.shop.confirm(judgment.name, expected=results) if results else judgment
 
 
 async def _typed_result(door: Door, question: str) -> str | None:
@@ -136,13 +136,13 @@ async def _typed_result(door: Door, question: str) -> str | None:
     return typed and typed.strip()
 
 
-def challenge_hint(door: Door, verdict: "Judgment") -> str:
+def challenge_hint(door: Door, judgment: "Judgment") -> str:
     """Return the command that gives the results that are to be predicted."""
-    if not verdict.challenges:
+    if not judgment.challenges:
         return ""
-    at_prompt = f"= {', '.join('RESULT' for _ in verdict.challenges)}"
-    given = at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in verdict.challenges)
-    return f"Next: {door.typed}confirm {verdict.name} {given}"
+    at_prompt = f"= {', '.join('RESULT' for _ in judgment.challenges)}"
+    given = at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in judgment.challenges)
+    return f"Next: {door.typed}confirm {judgment.name} {given}"
 
 
 def results_of(text: str) -> list[str]:
@@ -154,10 +154,10 @@ def results_of(text: str) -> list[str]:
     return [ast.unparse(element) for element in tree.elts] if isinstance(tree, ast.Tuple) else [text.strip()]
 
 
-def judged(door: Door, verdict: "Judgment", hint: str = "") -> Result:
+def judged(door: Door, judgment: "Judgment", hint: str = "") -> Result:
     """Return the verdict on a function that was to join. At the prompt its hints fold into one line if it did."""
-    lines = folded_lines(verdict, f"??{verdict.name}") if door.at_prompt else verdict_lines(verdict)
-    return Result(verdict, lines, hint, 0 if verdict.admitted else 1)
+    lines = folded_lines(judgment, f"??{judgment.name}") if door.at_prompt else verdict_lines(judgment)
+    return Result(judgment, lines, hint, 0 if judgment.admitted else 1)
 
 
 COMMANDS = (history, diff, blame, rollback, add_example, confirm, pending)

@@ -15,7 +15,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import fence, one_line, visible
 from sandbox.wire.lines import bare_lines
 
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, workspace_command
 from ..spans import line
 from .packages import must_have
 from .serve import stopping
@@ -32,8 +32,8 @@ _ABOUT = 100  # characters of a description
 
 @click.group(invoke_without_command=True)
 @click.option("--grow", is_flag=True, help="Let clients create, edit and test functions, through the gate.")
-@scene
-def mcp(scene: CliContext, *, grow: bool) -> int | None:
+@workspace_command
+def mcp(context: CliContext, *, grow: bool) -> int | None:
     """Serve the functions to other assistants, over standard input and output."""
     if click.get_current_context().invoked_subcommand is not None:
         return None
@@ -44,8 +44,8 @@ def mcp(scene: CliContext, *, grow: bool) -> int | None:
 
     async def run() -> None:
         flags = {"mcp.grow": True} if grow else {}
-        async with Workspace.open(Workspace.find(scene.root), flags=flags) as workspace:
-            scene.talk(*workspace.recovered)
+        async with Workspace.open(Workspace.find(context.root), flags=flags) as workspace:
+            context.tell(*workspace.recovered)
             await serve_pipe(workspace, stopping())
 
     asyncio.run(run())

@@ -6,7 +6,7 @@ import click
 
 from agent_core.base.errors import UsageError
 
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, workspace_command
 from ..columns import columns
 from ..spans import Line, line
 
@@ -17,15 +17,15 @@ def models() -> None:
 
 
 @models.command("list")
-@scene
-def list_(scene: CliContext) -> None:
+@workspace_command
+def list_(context: CliContext) -> None:
     """List the models that can run on this machine, and which are installed."""
     from agent_core.workspace.local_models import list_models
 
     local_models = list_models()
-    scene.result({"models": local_models}, _table(local_models))
+    context.result({"models": local_models}, _table(local_models))
     if not any(_is_here(model) for model in local_models):
-        scene.hint(f"Next: knapper models get {local_models[0]['name']}" if local_models else "There are none.")
+        context.hint(f"Next: knapper models get {local_models[0]['name']}" if local_models else "There are none.")
 
 
 @models.command()
@@ -36,20 +36,20 @@ def list_(scene: CliContext) -> None:
     metavar="FILE|FOLDER|URL",
     help="A file, folder or address to use instead of the default sources.",
 )
-@scene
-def get(scene: CliContext, name: str, source: str | None) -> None:
+@workspace_command
+def get(context: CliContext, name: str, source: str | None) -> None:
     """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
     from ..prefill import fetch
 
     fetched = fetch(name, source)
-    scene.result(fetched, [line(("ok", "✓ "), str(fetched["path"]))])
-    scene.hint(f"Next: knapper run --model {fetched['name']}")
+    context.result(fetched, [line(("ok", "✓ "), str(fetched["path"]))])
+    context.hint(f"Next: knapper run --model {fetched['name']}")
 
 
 @models.command()
 @click.argument("name")
-@scene
-def path(scene: CliContext, name: str) -> None:
+@workspace_command
+def path(context: CliContext, name: str) -> None:
     """Print the path of a model's file."""
     from agent_core.workspace.local_models import list_models
 
@@ -59,20 +59,20 @@ def path(scene: CliContext, name: str) -> None:
         raise UsageError(f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}.")
     if not _is_here(model):
         raise UsageError(f"`{name}` is not here.", fix=f"knapper models get {name}")
-    scene.result({"name": name, "path": model["path"]}, [line(str(model["path"]))])
+    context.result({"name": name, "path": model["path"]}, [line(str(model["path"]))])
 
 
 @models.command()
 @click.argument("name")
-@scene
-def remove(scene: CliContext, name: str) -> None:
+@workspace_command
+def remove(context: CliContext, name: str) -> None:
     """Delete a fetched model from this machine, including the rest of a broken download."""
     from agent_core.workspace.local_models import remove_model
 
     removed = remove_model(name)
     freed = f"{removed['bytes'] / 1e6:.0f} MB were freed"
-    scene.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
-    scene.hint(f"To download it again: knapper models get {removed['name'].removeprefix('local/')}")
+    context.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
+    context.hint(f"To download it again: knapper models get {removed['name'].removeprefix('local/')}")
 
 
 def _is_here(model: dict[str, Any]) -> bool:

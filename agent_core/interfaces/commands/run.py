@@ -17,7 +17,7 @@ from agent_core.base.plain_files import read_named_text, read_plain
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
-from ..cli_context import CliContext, loading, scene
+from ..cli_context import CliContext, loading, workspace_command
 from ..debug_log import debug_file
 from ..faults import innermost
 from ..options import RunOptions
@@ -84,15 +84,15 @@ _OF_WORKSPACE = (
 )
 @click.option("--plain", is_flag=True, help="At a terminal, print plain lines and redraw nothing.")
 @click.option("--stream/--no-stream", default=True, help="Ask the endpoint to stream, or not.")
-@partial(scene, over_server=True)
-def run(scene: CliContext, **flags: Any) -> int:  # Any: the options above, as RunOptions types them
+@partial(workspace_command, over_server=True)
+def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as RunOptions types them
     """Talk to an agent. A prompt on a terminal, one turn with --message, one turn per line from a pipe.
 
     The exit code is 0 when every turn ended with a reply, 1 when one did not, 2 when the options cannot be.
     """
-    complete = _complete(RunOptions(root=scene.root, as_json=scene.as_json, **flags))
-    if scene.server:
-        return _over_server(scene, complete)
+    complete = _complete(RunOptions(root=context.root, as_json=context.as_json, **flags))
+    if context.server:
+        return _over_server(context, complete)
     options: RunOptions | None = complete
     while options is not None:
         try:
@@ -102,7 +102,7 @@ def run(scene: CliContext, **flags: Any) -> int:  # Any: the options above, as R
     return 0  # the human has left
 
 
-def _over_server(scene: CliContext, options: RunOptions) -> int:
+def _over_server(context: CliContext, options: RunOptions) -> int:
     """Talk to an agent of a server: what the workspace decides there cannot be chosen here."""
     usual = RunOptions(root=options.root)
     given = [name for name in _OF_WORKSPACE if getattr(options, name) != getattr(usual, name)]
@@ -111,7 +111,7 @@ def _over_server(scene: CliContext, options: RunOptions) -> int:
         raise UsageError(f"--{flag} does not work over a server.", fix="The server's workspace has its own settings.")
     from ..remote import talk_over
 
-    return 0 if asyncio.run(talk_over(scene, options)) else 1
+    return 0 if asyncio.run(talk_over(context, options)) else 1
 
 
 def _complete(options: RunOptions) -> RunOptions:

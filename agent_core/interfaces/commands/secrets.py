@@ -8,7 +8,7 @@ import click
 
 from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, workspace_command
 from ..columns import columns
 from ..spans import Line, line
 
@@ -20,31 +20,31 @@ def secrets() -> None:
 
 @secrets.command("set")
 @click.argument("name")
-@scene
-def set_(scene: CliContext, name: str) -> None:
+@workspace_command
+def set_(context: CliContext, name: str) -> None:
     """Store a secret in a file that only you can read. Its value is asked for, or read from standard input."""
     from agent_core.access.secrets import Secrets
     from agent_core.access.secrets.source import check_name
     from agent_core.access.secrets.vault import shown
 
     check_name(name)
-    store = Secrets(_workspace(scene))
+    store = Secrets(_workspace(context))
     store.put(name, _value(name))
     by = store.variables().get(name)
     lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.vault.path)}.")]
     lines += [line(("warn", "! "), f"The variable {by} takes precedence while it is set.")] if by else []
-    scene.result({"name": name, "from": store.places()[name]}, lines)
-    scene.hint(f"A function gets it with: knapper functions grant NAME --secret {name}")
+    context.result({"name": name, "from": store.places()[name]}, lines)
+    context.hint(f"A function gets it with: knapper functions grant NAME --secret {name}")
 
 
 @secrets.command("list")
-@scene
-def list_(scene: CliContext) -> int:
+@workspace_command
+def list_(context: CliContext) -> int:
     """List the names: where each comes from, and which functions may read it. Values are never shown."""
     from agent_core.access.secrets import Secrets
 
-    root = _workspace(scene)
-    readers = _readers(scene) if root else {}
+    root = _workspace(context)
+    readers = _readers(context) if root else {}
     store = Secrets(root)
     places, problem = store.variables(), None
     try:
@@ -54,43 +54,43 @@ def list_(scene: CliContext) -> int:
     names = sorted({*places, *readers})
     rows = [{"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names]
     problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
-    scene.result({"secrets": rows, "problem": problem_data}, [*_lines(rows), *_problem_lines(problem)])
+    context.result({"secrets": rows, "problem": problem_data}, [*_lines(rows), *_problem_lines(problem)])
     if not rows and not problem:
-        scene.hint("No secret is set. Next: knapper secrets set NAME")
+        context.hint("No secret is set. Next: knapper secrets set NAME")
     return 1 if problem else 0
 
 
 @secrets.command()
 @click.argument("name")
-@scene
-def remove(scene: CliContext, name: str) -> None:
+@workspace_command
+def remove(context: CliContext, name: str) -> None:
     """Remove a secret from your file."""
     from agent_core.access.secrets import Secrets
 
-    store = Secrets(_workspace(scene))
+    store = Secrets(_workspace(context))
     store.remove(name)
     still = store.variables().get(name)
     lines = [line(("ok", "✓ "), ("name", name), " is removed.")]
     lines += [line(("warn", "! "), f"The variable {still} still sets it.")] if still else []
-    scene.result({"name": name, "from": still}, lines)
+    context.result({"name": name, "from": still}, lines)
 
 
-def _workspace(scene: CliContext) -> Path | None:
+def _workspace(context: CliContext) -> Path | None:
     """Return the folder if it is a workspace, or None: a secret does not need one."""
     from agent_core.workspace.workspace import Workspace
 
     try:
-        return Workspace.find(scene.root)
+        return Workspace.find(context.root)
     except NoWorkspace:
         return None
 
 
-def _readers(scene: CliContext) -> dict[str, list[str]]:
+def _readers(context: CliContext) -> dict[str, list[str]]:
     """Return which functions may read each secret now."""
     from ..shell_door import with_workspace
 
     readers: dict[str, list[str]] = {}
-    for row in with_workspace(scene, lambda workspace: workspace.workshop.grants.listing()).grants:
+    for row in with_workspace(context, lambda workspace: workspace.workshop.grants.listing()).grants:
         for name in row.in_force.secrets:
             readers.setdefault(name, []).append(row.name)
     return readers

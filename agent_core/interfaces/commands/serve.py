@@ -12,7 +12,7 @@ import click
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
-from ..cli_context import CliContext, print_json, scene
+from ..cli_context import CliContext, print_json, workspace_command
 from ..spans import line
 from .packages import must_have
 from .verb import Door, Opens, Result, verb
@@ -34,8 +34,8 @@ _SCOPES = ("chat", "read", "edit", "approve", "admin")
 @click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
 @click.option("--model", metavar="NAME", help="A model of the endpoint, local, local/NAME, or tour.")
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
-@scene
-def serve(scene: CliContext, **options: object) -> int:
+@workspace_command
+def serve(context: CliContext, **options: object) -> int:
     """Serve the workspace over HTTP, to those with `knapper tokens`. Ctrl-C stops it.
 
     With --json the first line says where: {"url", "login", "workspace"}.
@@ -54,13 +54,13 @@ def serve(scene: CliContext, **options: object) -> int:
         raise UsageError("--tls-cert and --tls-key belong together.", fix="Give both.")
 
     async def run() -> None:
-        async with Workspace.open(Workspace.find(scene.root), flags=flags) as workspace:
-            scene.talk(*workspace.recovered)
+        async with Workspace.open(Workspace.find(context.root), flags=flags) as workspace:
+            context.tell(*workspace.recovered)
             if warning := await must_be_safe(workspace, asked):
-                scene.talk(warning)
+                context.tell(warning)
             if trouble := await workspace.model_trouble():
-                scene.talk(f"No turn can be taken yet: {trouble}", "To set a model: knapper configure")
-            await served(workspace, asked, lambda doors: _tell(scene, doors), stopping())
+                context.tell(f"No turn can be taken yet: {trouble}", "To set a model: knapper configure")
+            await served(workspace, asked, lambda doors: _tell(context, doors), stopping())
 
     asyncio.run(run())
     return 0
@@ -80,19 +80,19 @@ def stopping() -> asyncio.Event:
     return is_stopping
 
 
-def _tell(scene: CliContext, doors: "Doors") -> None:
-    if scene.as_json:
-        print_json({"url": doors.url, "login": doors.login, "workspace": str(scene.root.resolve())})
+def _tell(context: CliContext, doors: "Doors") -> None:
+    if context.as_json:
+        print_json({"url": doors.url, "login": doors.login, "workspace": str(context.root.resolve())})
         return
-    print(f"Serving {scene.root.resolve()} at {doors.url}", flush=True)  # noqa: T201  (what the user asked for)
-    scene.talk(
+    print(f"Serving {context.root.resolve()} at {doors.url}", flush=True)  # noqa: T201  (what the user asked for)
+    context.tell(
         f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it."
     )
 
 
 @click.command()
-@partial(scene, over_server=True)
-def login(scene: CliContext) -> int:
+@partial(workspace_command, over_server=True)
+def login(context: CliContext) -> int:
     """Print a new login link for the page of the running server.
 
     The link lets one browser in, within ten minutes; those that are logged in stay so. If several servers of the
@@ -106,10 +106,10 @@ def login(scene: CliContext) -> int:
     from ..server.serving import running_servers
 
     async def run() -> list[str]:
-        if scene.server:
-            wires = [HttpWire(scene.server, scene.token or environment().get(TOKEN, ""))]
+        if context.server:
+            wires = [HttpWire(context.server, context.token or environment().get(TOKEN, ""))]
         else:
-            wires = [HttpWire(*server) for server in running_servers(Workspace.find(scene.root))]
+            wires = [HttpWire(*server) for server in running_servers(Workspace.find(context.root))]
         links = []
         for wire in wires:
             async with aclosing(wire):
@@ -117,8 +117,10 @@ def login(scene: CliContext) -> int:
         return links
 
     links = asyncio.run(run())
-    scene.result({"login": links[0], "logins": links}, [line(link) for link in links])
-    scene.hint("It is good once, within ten minutes." if len(links) == 1 else "Each is good once, within ten minutes.")
+    context.result({"login": links[0], "logins": links}, [line(link) for link in links])
+    context.hint(
+        "It is good once, within ten minutes." if len(links) == 1 else "Each is good once, within ten minutes."
+    )
     return 0
 
 

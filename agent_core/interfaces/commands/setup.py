@@ -9,7 +9,7 @@ import click
 from agent_core.registry.function import Function
 from sandbox.wire.lines import bare_lines
 
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, workspace_command
 from ..render.verdicts import problem_lines
 from ..spans import Line, Span, indented, line, warned
 from .verb import Door, Opens, Result, verb
@@ -24,17 +24,17 @@ _AT_LEVEL = {
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
-@partial(scene, searches=False)
-def init(scene: CliContext, folder: Path | None) -> None:
+@partial(workspace_command, searches=False)
+def init(context: CliContext, folder: Path | None) -> None:
     """Create a workspace. It gets functions/ with five starters, and knapper.toml; nothing is overwritten."""
     from agent_core.workspace.workspace import Workspace
 
-    root = folder or scene.root
+    root = folder or context.root
     names = Workspace.create(root)
     lines = [line(("ok", "+ "), name) for name in names] or [line(("dim", "Everything exists already."))]
     enter = "" if root.resolve() == Path.cwd() else f"cd {root} && "
-    scene.result({"workspace": str(root), "made": names}, lines)
-    scene.hint(f"Next: {enter}knapper run")
+    context.result({"workspace": str(root), "made": names}, lines)
+    context.hint(f"Next: {enter}knapper run")
 
 
 @verb(opens=Opens.MACHINE)
@@ -114,14 +114,14 @@ def _mark(good: bool) -> Span:  # noqa: FBT001  (the one thing it renders)
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@scene
-def schema(scene: CliContext, files: tuple[Path, ...]) -> int:
+@workspace_command
+def schema(context: CliContext, files: tuple[Path, ...]) -> int:
     """Show the schemas of the functions in FILES. Nothing is run."""
     from agent_core.workspace.local_models import schema_of
 
     result = schema_of(files)
     lines = [row for function in result.functions for row in _schema_lines(function)]
-    scene.result(result, lines + problem_lines(result.problems))
+    context.result(result, lines + problem_lines(result.problems))
     return 1 if any(problem.severity != "warns" for problem in result.problems) else 0
 
 
@@ -147,8 +147,8 @@ def state() -> None:
 
 @state.command()
 @click.argument("file")
-@scene
-def adopt(scene: CliContext, file: str) -> None:
+@workspace_command
+def adopt(context: CliContext, file: str) -> None:
     """Adopt FILE, which was set aside in .knapper/ because it did not carry your seal.
 
     Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
@@ -158,7 +158,7 @@ def adopt(scene: CliContext, file: str) -> None:
     from agent_core.storage import adopt as take_over
     from agent_core.workspace.workspace import Workspace
 
-    folder = prepare_state_dir(Workspace.find(scene.root))
+    folder = prepare_state_dir(Workspace.find(context.root))
     replaced = take_over(folder / STATE_FILE, file, Clock())
     note = f"; the previous one is kept as {replaced}" if replaced else ""
-    scene.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])
+    context.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])

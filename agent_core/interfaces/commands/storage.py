@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ..cli_context import CliContext, scene
+from ..cli_context import CliContext, workspace_command
 from ..spans import Line, line
 from .verb import Door, Opens, Result, verb
 
@@ -50,17 +50,17 @@ async def vacuum(door: Door) -> Result:
 @click.option("--from", "source", required=True, metavar="URL", help="sqlite:///PATH or postgresql://…")
 @click.option("--to", "target", required=True, metavar="URL", help="An empty one; a file is made.")
 @click.option("--resume", is_flag=True, help="Go on with a copy that was broken off.")
-@scene
-def copy(scene: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click hands it in)
+@workspace_command
+def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click hands it in)
     """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""
     from agent_core.base.errors import UsageError
 
     if source == target:
         raise UsageError("A state cannot be copied to itself.", fix="Name another place after --to.")
     counts = asyncio.run(_copied(source, target, resume=resume))
-    scene.result({"copied": counts}, [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")])
+    context.result({"copied": counts}, [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")])
     if target.startswith("postgres"):
-        scene.hint("To use it in a workspace: export KNAPPER_STORAGE_URL=… with this address")
+        context.hint("To use it in a workspace: export KNAPPER_STORAGE_URL=… with this address")
 
 
 async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
@@ -73,22 +73,22 @@ async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
 
 
 @click.command()
-@scene
-def claim(scene: CliContext) -> None:
+@workspace_command
+def claim(context: CliContext) -> None:
     """Give the database to this folder alone: its functions are the ones that count from now on."""
-    asyncio.run(_settled(scene, joins=False))
-    scene.result({"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")])
+    asyncio.run(_settled(context, joins=False))
+    context.result({"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")])
 
 
 @click.command()
-@scene
-def join(scene: CliContext) -> None:
+@workspace_command
+def join(context: CliContext) -> None:
     """Let this folder share the database: it becomes a copy of the functions there, and both follow each other."""
-    asyncio.run(_settled(scene, joins=True))
-    scene.result({"joined": True}, [line(("ok", "✓ "), "this workspace shares the database now")])
+    asyncio.run(_settled(context, joins=True))
+    context.result({"joined": True}, [line(("ok", "✓ "), "this workspace shares the database now")])
 
 
-async def _settled(scene: CliContext, *, joins: bool) -> None:
+async def _settled(context: CliContext, *, joins: bool) -> None:
     from agent_core.base.clock import Clock
     from agent_core.base.errors import UsageError
     from agent_core.base.settings import load
@@ -96,7 +96,7 @@ async def _settled(scene: CliContext, *, joins: bool) -> None:
     from agent_core.storage import open_store, prepare_state_dir, workspace_id
     from agent_core.workspace.workspace import Workspace
 
-    root = Workspace.find(scene.root)
+    root = Workspace.find(context.root)
     url = load(root).storage.url
     if url is None:
         raise UsageError("This workspace keeps its state in a file.", fix="Next: knapper storage copy --help")
@@ -107,18 +107,18 @@ async def _settled(scene: CliContext, *, joins: bool) -> None:
 
 
 @click.command()
-@scene
-def confirm(scene: CliContext) -> None:
+@workspace_command
+def confirm(context: CliContext) -> None:
     """Allow the database that knapper.toml names: conversations and memory are kept there from now on."""
     from agent_core.access.grants.addresses import confirm as keep
     from agent_core.base.errors import UsageError
     from agent_core.base.settings import load, storage_of_file
 
-    named = storage_of_file(load(scene.root))
+    named = storage_of_file(load(context.root))
     if named is None:
         raise UsageError("knapper.toml names no database.", fix='Write: [storage] url = "postgresql://…"')
     keep(*named)
-    scene.result({"confirmed": True}, [line(("ok", "✓ "), "confirmed")])
+    context.result({"confirmed": True}, [line(("ok", "✓ "), "confirmed")])
 
 
 def _count_lines(counts: dict[str, Any]) -> list[Line]:  # Any: numbers

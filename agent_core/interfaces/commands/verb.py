@@ -18,7 +18,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 
 from ..choices import Table
-from ..cli_context import CliContext, loading, scene
+from ..cli_context import CliContext, loading, workspace_command
 from ..shell_completion import complete
 from ..spans import Line
 
@@ -170,19 +170,19 @@ def verb(name: str | None = None, *, opens: Opens = Opens.WORKSPACE) -> Callable
     """Make a command of a handler, with the options that the decorators below this one gave it."""
 
     def made(handler: Handler) -> Verb:
-        def run(scene: CliContext, **arguments: Any) -> int:
-            if scene.server:
+        def run(context: CliContext, **arguments: Any) -> int:
+            if context.server:
                 from ..remote import run_command
 
-                return run_command(scene, typed_words(click.get_current_context()))
+                return run_command(context, typed_words(click.get_current_context()))
             with loading():
                 from ..shell_door import carry_out
 
-            return carry_out(scene, opens, lambda door: handler(door, **arguments))
+            return carry_out(context, opens, lambda door: handler(door, **arguments))
 
         own = getattr(handler, "__click_params__", [])
         run.__name__, run.__doc__ = getattr(handler, "__name__", ""), handler.__doc__
-        callback = scene(run, [name for option in own for name in option.opts], over_server=True)
+        callback = workspace_command(run, [name for option in own for name in option.opts], over_server=True)
         vars(callback)["__click_params__"] += own
         command = click.command(name, cls=Verb, handler=handler)(callback)
         complete(command, handler.__module__)

@@ -152,8 +152,10 @@ class Offer:
             self._chosen = _Chosen(snapshot, sorted(row.name for row in most_used))
         return self._chosen.names
 
-    def _is_shown(self, row: FunctionSummary) -> bool:
-        return row.standing in self._settings.standings and row.name not in LOOKING and row.name not in GROWING
+    def _is_shown(self, summary: FunctionSummary) -> bool:
+        return (
+            summary.standing in self._settings.standings and summary.name not in LOOKING and summary.name not in GROWING
+        )
 
     async def _find(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         # Tools of others are not passed on: a client would use them under the approval that was given to our agents.

@@ -24,8 +24,8 @@ _HOW: Final = (
 class WaitingQuestions:
     """The questions that wait, each for its function and what that is missing."""
 
-    def __init__(self, granting: GrantService) -> None:
-        self._granting = granting
+    def __init__(self, grants: GrantService) -> None:
+        self._grants = grants
         self._waiting: dict[tuple[str, str, str], asyncio.Task[None]] = {}
 
     def approvals(self, snapshot: Snapshot) -> Approvals:
@@ -52,7 +52,7 @@ class WaitingQuestions:
 
     async def _answered(self, snapshot: Snapshot, question: Question) -> None:
         """Ask until somebody answers by the question's id; a yes is kept for the function as it was."""
-        granting = self._granting.during(Approvals(self._granting.queue.asking(Workspace.answered_by_id)))
+        granting = self._grants.during(Approvals(self._grants.queue.asking(Workspace.answered_by_id)))
         try:
             if question.moment == "call":
                 function = snapshot.functions[question.function]

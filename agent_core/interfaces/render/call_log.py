@@ -149,11 +149,11 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
 
 
-def _taken_over(verdict: Judgment, columns: int) -> list[Line]:
+def _taken_over(judgment: Judgment, columns: int) -> list[Line]:
     """Return what the first example that was changed to what came back says, before and now."""
     sides = [
         (sign, f"{one_line(row.call, columns // 2)} → {one_line(result, columns)}")
-        for row in verdict.taken_over[:1]
+        for row in judgment.taken_over[:1]
         for sign, result in (("-", row.expected), ("+", row.returned))
         if result.strip()
     ]
@@ -184,29 +184,29 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
 
 
-def _made_line(verdict: Judgment, rest: str, columns: int) -> Line:
+def _made_line(judgment: Judgment, rest: str, columns: int) -> Line:
     """Return what was made, what proves it, and what it reaches."""
-    verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
-    facts = ["a draft"] if verdict.standing == "draft" else []
-    taken_over = len(verdict.taken_over)
-    earlier = len(verdict.confirmed) - taken_over
+    verb = "went back to" if judgment.back else "changed" if judgment.diff else "made"
+    facts = ["a draft"] if judgment.standing == "draft" else []
+    taken_over = len(judgment.taken_over)
+    earlier = len(judgment.confirmed) - taken_over
     now = f", {taken_over} now say{'s' * (taken_over == 1)} what came back" if taken_over else ""
-    facts += [f"{examples_note(verdict).removesuffix(' agree')}{now}"] if verdict.agreed else []
+    facts += [f"{examples_note(judgment).removesuffix(' agree')}{now}"] if judgment.agreed else []
     facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
-    facts += [one_line(reach_words(verdict.reach))] if verdict.reach is not None else []
+    facts += [one_line(reach_words(judgment.reach))] if judgment.reach is not None else []
     tail = "".join(f" · {fact}" for fact in facts) + rest
-    head = _signature(verdict) or one_line(verdict.name, 80)
+    head = _signature(judgment) or one_line(judgment.name, 80)
     shown = cut(head, max(columns - width(f"{verb}   {tail}"), _LEAST_HEAD))
-    mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
+    mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
     return line(mark, ("dim", f"{verb} "), ("name", shown), ("dim", tail))
 
 
-def _signature(verdict: Judgment) -> str:
+def _signature(judgment: Judgment) -> str:
     """Return a function's name with those of its parameters, and what it returns, as its source has it."""
-    tree = parse(verdict.source)
+    tree = parse(judgment.source)
     body = tree.body if isinstance(tree, ast.Module) else []
     nodes = (node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    node = next((node for node in nodes if node.name == verdict.name), None)
+    node = next((node for node in nodes if node.name == judgment.name), None)
     if node is None:
         return ""
     arguments = node.args
@@ -281,31 +281,31 @@ def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
     return [line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), where)]
 
 
-def changed_lines(event: FunctionsChanged, when: str = "outside") -> list[Line]:
+def changed_lines(changed: FunctionsChanged, when: str = "outside") -> list[Line]:
     """Return what someone changed in the functions; `when`, or where, files were saved that no agent and no command of
     this program wrote.
     """
-    below = [*save_lines(event), *(row for text in event.rejected for row in _rejected(event, text))]
-    if not (event.loaded or event.changed or event.removed):
+    below = [*save_lines(changed), *(row for text in changed.rejected for row in _rejected(changed, text))]
+    if not (changed.loaded or changed.changed or changed.removed):
         return below
-    by = {"human": when, "user": "by you"}.get(event.by, f"by {event.by}")
-    return [changes_line(event, by), *indented(below)]
+    by = {"human": when, "user": "by you"}.get(changed.by, f"by {changed.by}")
+    return [changes_line(changed, by), *indented(below)]
 
 
-def is_own(event: FunctionsChanged, words: Collection[str]) -> bool:
+def is_own(changed: FunctionsChanged, words: Collection[str]) -> bool:
     """Check whether a command made a change, which shows the result itself: one of these words, or any of the user.
     Saves are shown with more.
     """
-    if event.by == "user" and not (event.rejected or event.fixed):
+    if changed.by == "user" and not (changed.rejected or changed.fixed):
         return True
-    names = {*event.loaded, *event.changed, *event.removed}
-    news = event.rejected or event.fixed or event.standings or event.disagreeing or event.noted
+    names = {*changed.loaded, *changed.changed, *changed.removed}
+    news = changed.rejected or changed.fixed or changed.standings or changed.disagreeing or changed.noted
     return names <= {*words} and not news
 
 
-def _rejected(event: FunctionsChanged, text: str) -> list[Line]:
+def _rejected(changed: FunctionsChanged, text: str) -> list[Line]:
     headline = line(("bad", "✗ rejected: "), text)
-    return [headline, *indented(quoted([line(event.lines[text])]))] if text in event.lines else [headline]
+    return [headline, *indented(quoted([line(changed.lines[text])]))] if text in changed.lines else [headline]
 
 
 def was_told(reply: str, heard: str) -> bool:

@@ -77,11 +77,11 @@ def rows(stop: DebugStop, around: int = 5) -> list[SourceRow]:
     return [_row(stop, number, text) for number, text in (listing if not listing or listing[-1][1] else listing[:-1])]
 
 
-def listed_rows(stop: DebugStop, last: Command) -> list[SourceRow]:
+def listed_rows(stop: DebugStop, command: Command) -> list[SourceRow]:
     """Return the source that a command requested or a move reached; nothing for any other command."""
-    if last.do in _MOVES and not stop.message.startswith("This is"):
+    if command.do in _MOVES and not stop.message.startswith("This is"):
         return rows(stop)
-    if last.do not in _LISTS:
+    if command.do not in _LISTS:
         return []
     numbers = [int(match[1]) for text in stop.message.split("\n") if (match := _NUMBERED.match(text.lstrip("→B ")))]
     source = bare_lines(stop.source)
@@ -102,24 +102,24 @@ def tail_lines(stop: DebugStop) -> list[Line]:
     return quoted(lines)
 
 
-def said_lines(stop: DebugStop, last: Command) -> list[Line]:
+def said_lines(stop: DebugStop, command: Command) -> list[Line]:
     """Return the answer to a command. All but the host's own words is behind a bar, since a worker may have written
     it.
     """
-    if listed_rows(stop, last) and last.do in _LISTS:
+    if listed_rows(stop, command) and command.do in _LISTS:
         return []
     texts = shorten(stop.message, MOST_CHARS).split("\n")
     role: Role = "bad" if stop.message.startswith("*** ") else ""
     more = len(texts) - MOST_ROWS
     lines = [line((role, text)) for text in texts[:MOST_ROWS]]
     lines += [line(("dim", f"… {more} more lines"))] if more > 0 else []
-    if last.do not in _OWN:
+    if command.do not in _OWN:
         return quoted(lines)
-    return [*lines, *([line(("dim", _BOUND))] if last.do == "help" and not last.argument else [])]
+    return [*lines, *([line(("dim", _BOUND))] if command.do == "help" and not command.argument else [])]
 
 
-def stop_parts(stop: DebugStop, last: Command) -> tuple[Sequence[Line], Sequence[SourceRow], Sequence[Line]]:
+def stop_parts(stop: DebugStop, command: Command) -> tuple[Sequence[Line], Sequence[SourceRow], Sequence[Line]]:
     """Return the parts of a stop to show: lines, source, lines."""
     if stop.message:
-        return said_lines(stop, last), listed_rows(stop, last), ()
+        return said_lines(stop, command), listed_rows(stop, command), ()
     return (head_line(stop),), rows(stop), tail_lines(stop)

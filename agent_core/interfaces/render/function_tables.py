@@ -30,9 +30,9 @@ def versions_table(history: FunctionHistory) -> Table:
     return Table(f"versions of {history.name}", _HEAD, tuple(choices)[::-1], keeps_order=True)
 
 
-def _function(source: Callable[[str], str], row: FunctionSummary, shown: Line) -> Choice:
-    text = f"{row.name} {row.module} {row.standing} {row.description}"
-    return Choice(row.name, shown, text, list, lambda: (source(row.name), 1))
+def _function(source: Callable[[str], str], summary: FunctionSummary, summary_line: Line) -> Choice:
+    text = f"{summary.name} {summary.module} {summary.standing} {summary.description}"
+    return Choice(summary.name, summary_line, text, list, lambda: (source(summary.name), 1))
 
 
 def _version(name: str, before: Version | None, entry: HistoryEntry) -> Choice:
@@ -41,7 +41,7 @@ def _version(name: str, before: Version | None, entry: HistoryEntry) -> Choice:
     return Choice(f"{entry.version.number}", shown, text, lambda: _difference(name, before, entry.version))
 
 
-def _difference(name: str, before: Version | None, after: Version) -> list[Line]:
+def _difference(name: str, before: Version | None, version: Version) -> list[Line]:
     old = f"{name} {before.number} ({before.short})" if before else "nothing"
-    new = f"{name} {after.number} ({after.short or after.change_kind})"
-    return coloured(bare_lines(diff(before.source if before else "", after.source, (old, new))))
+    new = f"{name} {version.number} ({version.short or version.change_kind})"
+    return coloured(bare_lines(diff(before.source if before else "", version.source, (old, new))))

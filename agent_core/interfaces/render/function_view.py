@@ -66,9 +66,9 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
     return lines
 
 
-def _standing(row: "FunctionSummary") -> str:
+def _standing(summary: "FunctionSummary") -> str:
     """Return the standing, with the measured worth where there is one."""
-    return row.standing if row.worth in (None, "unknown") else f"{row.standing}, {row.worth}"
+    return summary.standing if summary.worth in (None, "unknown") else f"{summary.standing}, {summary.worth}"
 
 
 def _reach(reached: Sequence[str]) -> str:
@@ -132,11 +132,11 @@ def _effect_lines(effect: "FunctionEffect") -> list[Line]:
     return [line(said[effect.worth], among, ("dim", details))]
 
 
-def _thumb_lines(verdict: "Judgment") -> list[Line]:
+def _thumb_lines(judgment: "Judgment") -> list[Line]:
     """Return what a human said of a function's results, if anything."""
-    if verdict.thumb == "bad":
-        return [line(("warn", "~ "), "rated bad", f": {one_line(verdict.note, 400)}" if verdict.note else "")]
-    return [line(("ok", "✓ "), "rated good")] if verdict.thumb else []
+    if judgment.thumb == "bad":
+        return [line(("warn", "~ "), "rated bad", f": {one_line(judgment.note, 400)}" if judgment.note else "")]
+    return [line(("ok", "✓ "), "rated good")] if judgment.thumb else []
 
 
 def brief_lines(details: "FunctionDetails") -> list[Line]:

@@ -154,10 +154,10 @@ def _asked_lines(question: Question) -> list[Line]:
     return [head, *says, *doubts, *installs]
 
 
-def _opening(name: str, caller: Line, question: Question) -> list[Line]:
+def _opening(name: str, caller_line: Line, question: Question) -> list[Line]:
     """Return who opens which file, as one sentence."""
     says = whole_line("; ".join(question.missing.sentences()))
-    head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", says))
+    head = line(("warn", "? "), ("name", name), *caller_line, " is running and asks to ", ("strong", says))
     return [head, *(line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts)]
 
 
@@ -299,12 +299,14 @@ def denied_lines(denied: Iterable[GrantAnswered]) -> list[Line]:
     return [*shown, *([line(("dim", f"… and {more} more"))] if more > 0 else [])]
 
 
-def _denied(event: GrantAnswered) -> Sequence[Line]:
-    request = "; ".join(event.says) or "join"
-    name, why = one_line(event.function, 80), _BECAUSE[event.by]
+def _denied(answered: GrantAnswered) -> Sequence[Line]:
+    request = "; ".join(answered.says) or "join"
+    name, why = one_line(answered.function, 80), _BECAUSE[answered.by]
     head = line(("warn", "! "), "denied, for ", why, ": ", ("name", name), " to ", one_line(request, _LONGEST_DENIED))
-    why_not = [line(one_line(event.word, 1_000))] if event.by in ("never", "unavailable") and event.word else []
-    how = [line("to grant it: ", ("strong", one_line(event.command, 1_000)))] if event.command else []
+    why_not = (
+        [line(one_line(answered.word, 1_000))] if answered.by in ("never", "unavailable") and answered.word else []
+    )
+    how = [line("to grant it: ", ("strong", one_line(answered.command, 1_000)))] if answered.command else []
     return [head, *indented([*why_not, *how])]
 
 
@@ -357,8 +359,8 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
     return [*lines, *problem_lines(listing.problems)]
 
 
-def _sentence(sentence: str, now: Grants) -> Line:
-    return line(sentence) if sentence in now.sentences() else line(("dim", f"{sentence} (proposed)"))
+def _sentence(sentence: str, grants_now: Grants) -> Line:
+    return line(sentence) if sentence in grants_now.sentences() else line(("dim", f"{sentence} (proposed)"))
 
 
 def _grant_lines(style: Role, mark: str, name: str, verb: str, grants: Grants) -> list[Line]:

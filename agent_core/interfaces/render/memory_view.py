@@ -309,9 +309,9 @@ def _change(label: str, change: BlockChange) -> Json:
     }
 
 
-def _blamed(row: BlockLine) -> Json:
-    by = row.by
-    return {"text": row.text, "by": by.by, "agent": by.agent, "turn": by.turn, "version": by.version, "at": by.at}
+def _blamed(line: BlockLine) -> Json:
+    by = line.by
+    return {"text": line.text, "by": by.by, "agent": by.agent, "turn": by.turn, "version": by.version, "at": by.at}
 
 
 def _hand(change: Json) -> str:

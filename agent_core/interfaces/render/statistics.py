@@ -19,13 +19,15 @@ _KINDS, _VERSIONS, _SHORT = 5, 5, 8
 _WAYS = {"rollback": "to go back", "release": "to let the model see it all the same"}
 
 
-def quarantine_lines(case: Quarantined, typed: str = COMMAND) -> list[Line]:
+def quarantine_lines(quarantined: Quarantined, typed: str = COMMAND) -> list[Line]:
     """Return why the model no longer sees a function, which version worked last, and what to type."""
-    below = [line(("dim", "lately: "), failure) for failure in case.failures]
-    below.append(line(("dim", "last worked: "), _worked(case)))
-    below += [line(("dim", f"{_WAYS[option.split()[0]]}: "), ("strong", f"{typed}{option}")) for option in case.ways]
+    below = [line(("dim", "lately: "), failure) for failure in quarantined.failures]
+    below.append(line(("dim", "last worked: "), _worked(quarantined)))
+    below += [
+        line(("dim", f"{_WAYS[option.split()[0]]}: "), ("strong", f"{typed}{option}")) for option in quarantined.ways
+    ]
     message = " kept failing and is quarantined: the model no longer sees it"
-    return [line(("bad", "✗ "), ("name", case.name), message), *indented(below)]
+    return [line(("bad", "✗ "), ("name", quarantined.name), message), *indented(below)]
 
 
 def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
@@ -77,12 +79,12 @@ def moment(at: float | None) -> str:
     return shown_time(at) if at is not None else "never"
 
 
-def _worked(case: Quarantined) -> str:
-    if case.worked_at is None:
+def _worked(quarantined: Quarantined) -> str:
+    if quarantined.worked_at is None:
         return "no call of it ever returned"
-    version = case.worked_version
-    which = "this version" if version == case.version else f"version {version[:_SHORT]}"
-    return f"{which}, {moment(case.worked_at)}"
+    version = quarantined.worked_version
+    which = "this version" if version == quarantined.version else f"version {version[:_SHORT]}"
+    return f"{which}, {moment(quarantined.worked_at)}"
 
 
 def _counted(totals: "CallTotals") -> str:

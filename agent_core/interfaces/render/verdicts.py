@@ -41,57 +41,57 @@ _ASKED = {  # by the stages that note something
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
 
 
-def verdict_lines(verdict: "Judgment", joins: str = "added to") -> list[Line]:
+def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
     """Return one headline, then the fixes and every problem with its place and fix."""
-    if verdict.error and not verdict.problems:
-        first, *more = bare_lines(verdict.error)
+    if judgment.error and not judgment.problems:
+        first, *more = bare_lines(judgment.error)
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     return [
-        verdict_headline(verdict, joins),
-        *indented([line(("dim", f"not back to {verdict.back}"))] if verdict.back and not verdict.admitted else []),
-        *indented(line(("dim", f"~ fixed: {fix.message}")) for fix in verdict.fixes),
-        *indented(problem_lines(verdict.refusals)),
-        *indented(line(("dim", "hint: "), *problem_line(problem)) for problem in hints(verdict)),
-        *indented(line(("dim", f"~ {call}: its result was confirmed, not predicted")) for call in verdict.confirmed),
+        verdict_headline(judgment, joins),
+        *indented([line(("dim", f"not back to {judgment.back}"))] if judgment.back and not judgment.admitted else []),
+        *indented(line(("dim", f"~ fixed: {fix.message}")) for fix in judgment.fixes),
+        *indented(problem_lines(judgment.refusals)),
+        *indented(line(("dim", "hint: "), *problem_line(problem)) for problem in hints(judgment)),
+        *indented(line(("dim", f"~ {call}: its result was confirmed, not predicted")) for call in judgment.confirmed),
     ]
 
 
-def folded_lines(verdict: "Judgment", where: str) -> list[Line]:
+def folded_lines(judgment: "Judgment", where: str) -> list[Line]:
     """Return the same, but of an admitted function how many hints there are, and what shows them."""
-    if not (verdict.admitted and hints(verdict)) or verdict.fails_examples:
-        return verdict_lines(verdict)
-    plain = replace(verdict, problems=verdict.refusals)
-    return [*verdict_lines(plain), *indented([line(("dim", f"{counted(len(hints(verdict)), 'hint')}: {where}"))])]
+    if not (judgment.admitted and hints(judgment)) or judgment.fails_examples:
+        return verdict_lines(judgment)
+    plain = replace(judgment, problems=judgment.refusals)
+    return [*verdict_lines(plain), *indented([line(("dim", f"{counted(len(hints(judgment)), 'hint')}: {where}"))])]
 
 
-def verdict_headline(verdict: "Judgment", joins: str) -> Line:
+def verdict_headline(judgment: "Judgment", joins: str) -> Line:
     """Return whether the function joined, with which standing, and what became of its examples."""
-    name, stages = verdict.name or verdict.path, verdict.stages
-    tried = examples_note(verdict)
-    is_known = verdict.admitted and verdict.reach is not None
-    reached = one_line(reach_words(verdict.reach or ())) if is_known else ""
+    name, stages = judgment.name or judgment.path, judgment.stages
+    tried = examples_note(judgment)
+    is_known = judgment.admitted and judgment.reach is not None
+    reached = one_line(reach_words(judgment.reach or ())) if is_known else ""
     tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, reached, duration(_passed(stages))]))}")
-    if verdict.admitted:
-        return _joined(verdict, joins, tail)
-    refusals = len(verdict.refusals)
-    warnings = len(verdict.problems) - refusals
+    if judgment.admitted:
+        return _joined(judgment, joins, tail)
+    refusals = len(judgment.refusals)
+    warnings = len(judgment.problems) - refusals
     counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
     return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
 
 
-def _joined(verdict: "Judgment", joins: str, tail: Span) -> Line:
+def _joined(judgment: "Judgment", joins: str, tail: Span) -> Line:
     """Return that a function was admitted and with which standing, with a doubtful sign if its examples fail."""
-    mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
-    name = verdict.name or verdict.path
-    what = f": {verdict.back} is back" if verdict.back else f" {joins} {verdict.module}"
-    return line(mark, ("name", name), f"{what}{standing_words(verdict.standing)}", tail)
+    mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
+    name = judgment.name or judgment.path
+    what = f": {judgment.back} is back" if judgment.back else f" {joins} {judgment.module}"
+    return line(mark, ("name", name), f"{what}{standing_words(judgment.standing)}", tail)
 
 
-def stage_lines(verdict: "Judgment") -> list[Line]:
+def stage_lines(judgment: "Judgment") -> list[Line]:
     """Return how many stages of the gate ran to their end, and of those that noted something what they ask, and what
     they noted; nothing if there were none.
     """
-    ran, stages = _ran(verdict), verdict.stages
+    ran, stages = _ran(judgment), judgment.stages
     if not stages:
         return []
     whole = [stage for stage in ran if not stage.late]
@@ -102,13 +102,13 @@ def stage_lines(verdict: "Judgment") -> list[Line]:
     return [line(("dim", head)), *indented(line(("dim", note)) for note in notes)]
 
 
-def examples_note(verdict: "Judgment") -> str:
+def examples_note(judgment: "Judgment") -> str:
     """Return what became of the examples, such as `2 of 2 examples agree`; empty if none was tried."""
-    return next((stage.note for stage in _ran(verdict) if stage.stage == "examples"), "")
+    return next((stage.note for stage in _ran(judgment) if stage.stage == "examples"), "")
 
 
-def _ran(verdict: "Judgment") -> list["StageReport"]:
-    return [stage for stage in verdict.stages if not stage.note.startswith("not run")]
+def _ran(judgment: "Judgment") -> list["StageReport"]:
+    return [stage for stage in judgment.stages if not stage.note.startswith("not run")]
 
 
 def standing_words(standing: str) -> str:
@@ -121,19 +121,19 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def verdict_line(verdict: "Judgment", joins: str) -> Line:
+def verdict_line(judgment: "Judgment", joins: str) -> Line:
     """Return a verdict on one line: the codes of its problems stand for what a `Legend` says of them."""
-    if verdict.error and not verdict.problems:
-        return line(("bad", "✗ "), bare_lines(verdict.error)[0])
-    name = verdict.name or verdict.path
-    refusals, warnings = _codes(verdict.refusals), _codes(row for row in verdict.problems if row.severity == "warns")
-    where = min((row.where.line for row in verdict.problems if row.where.line), default=verdict.line)
-    place = f"  {verdict.path}:{where}" if where and verdict.path.endswith(".py") else ""
-    told = [f"fixed: {', '.join(dict.fromkeys(fix.code for fix in verdict.fixes))}"] * bool(verdict.fixes)
+    if judgment.error and not judgment.problems:
+        return line(("bad", "✗ "), bare_lines(judgment.error)[0])
+    name = judgment.name or judgment.path
+    refusals, warnings = _codes(judgment.refusals), _codes(row for row in judgment.problems if row.severity == "warns")
+    where = min((row.where.line for row in judgment.problems if row.where.line), default=judgment.line)
+    place = f"  {judgment.path}:{where}" if where and judgment.path.endswith(".py") else ""
+    told = [f"fixed: {', '.join(dict.fromkeys(fix.code for fix in judgment.fixes))}"] * bool(judgment.fixes)
     told += [f"warns: {warnings}"] * bool(warnings)
     tail: Span = ("dim", f"{place}{''.join(f' · {part}' for part in told)}")
-    if verdict.admitted:
-        return _joined(verdict, joins, tail)
+    if judgment.admitted:
+        return _joined(judgment, joins, tail)
     return line(("bad", "✗ "), ("name", name), f" refused: {refusals}", tail)
 
 
@@ -150,16 +150,16 @@ class Legend:
         self._fixes: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
 
-    def add(self, verdict: "Judgment") -> None:
+    def add(self, judgment: "Judgment") -> None:
         """Take note of the codes of a verdict."""
-        for problem in verdict.problems:
+        for problem in judgment.problems:
             known = self._problems.setdefault(problem.code, problem)
             if known.severity == "warns" != problem.severity:
                 self._problems[problem.code] = problem
-        for fix in verdict.fixes:
+        for fix in judgment.fixes:
             self._fixes.setdefault(fix.code, fix.message)
-        self._counts.update(problem.code for problem in verdict.problems)
-        self._counts.update(fix.code for fix in verdict.fixes)
+        self._counts.update(problem.code for problem in judgment.problems)
+        self._counts.update(fix.code for fix in judgment.fixes)
 
     def lines(self) -> list[Line]:
         """Return a line for each code, with how often it was there: first those that keep something out."""
@@ -185,9 +185,9 @@ def _passed(stages: Iterable["StageReport"]) -> float:
     return sum(spent)
 
 
-def hints(verdict: "Judgment") -> list[Problem]:
+def hints(judgment: "Judgment") -> list[Problem]:
     """Return the problems that refuse nothing."""
-    return [problem for problem in verdict.problems if problem not in verdict.refusals]
+    return [problem for problem in judgment.problems if problem not in judgment.refusals]
 
 
 def problem_line(problem: Problem) -> Line:

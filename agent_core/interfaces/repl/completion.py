@@ -38,9 +38,9 @@ async def _nothing(kind: str, first: str) -> Iterable[tuple[str, str]]:
 class PromptCompleter(Completer):
     """A completer that uses the catalog, function names, and what is offered at this moment."""
 
-    def __init__(self, names: Callable[[], Sequence[str]], others: Offers = _nothing) -> None:
+    def __init__(self, names: Callable[[], Sequence[str]], offers: Offers = _nothing) -> None:
         self._names = names
-        self._others = others
+        self._offers = offers
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Return what can stand at the cursor, without looking anything up."""
@@ -86,8 +86,8 @@ class PromptCompleter(Completer):
     async def _looked_up(self, kind: str, first: str, typed: str) -> Iterable[Completion]:
         if kind == "<place>":
             name, colon, line = typed.partition(":")
-            return _following(await self._others("<line>", name), line) if colon else []
-        return _following(await self._others(kind, first), typed) if kind.startswith("<") else []
+            return _following(await self._offers("<line>", name), line) if colon else []
+        return _following(await self._offers(kind, first), typed) if kind.startswith("<") else []
 
     def _functions(self, typed: str) -> Iterable[Completion]:
         return [

@@ -37,7 +37,7 @@ _PLACES: Final = ("b", "break", "tb", "tbreak")
 class DebugLine:
     """The input line of the debugger."""
 
-    def __init__(self, history: Path, slash: PromptCompleter, functions: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, history: Path, completer: PromptCompleter, functions: Callable[[], Sequence[str]]) -> None:
         self.commands: Mapping[str, str] = {}
         self.names: Sequence[str] = ()
         self.is_open = False
@@ -47,7 +47,7 @@ class DebugLine:
         self.left_over: Callable[[str], None] = lambda text: None
         self._history = KeptHistory(history)
         self.buffer = Buffer(
-            completer=DebugWords(self, slash, functions),
+            completer=DebugWords(self, completer, functions),
             auto_suggest=AutoSuggestFromHistory(),
             history=self._history,
             complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
@@ -174,9 +174,9 @@ class DebugLine:
 class DebugWords(Completer):
     """A completer for debugger commands, names in scope, breakpoint locations, and slash commands."""
 
-    def __init__(self, line: DebugLine, slash: PromptCompleter, functions: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, line: DebugLine, completer: PromptCompleter, functions: Callable[[], Sequence[str]]) -> None:
         self._line = line
-        self._slash = slash
+        self._completer = completer
         self._functions = functions
 
     async def get_completions_async(
@@ -184,7 +184,7 @@ class DebugWords(Completer):
     ) -> AsyncGenerator[Completion, None]:
         """Yield what can stand at the cursor."""
         if document.text.startswith("/"):
-            async for completion in self._slash.get_completions_async(document, complete_event):
+            async for completion in self._completer.get_completions_async(document, complete_event):
                 yield completion
             return
         for completion in self.get_completions(document, complete_event):

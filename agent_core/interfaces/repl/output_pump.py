@@ -37,9 +37,9 @@ class Above:
         """True if something is not shown yet."""
         return bool(self._waiting or self._made)
 
-    def add(self, content: Made) -> None:
+    def add(self, made: Made) -> None:
         """Print this after everything queued before it."""
-        self._waiting.append(content)
+        self._waiting.append(made)
         self.wake()
 
     def wake(self) -> None:

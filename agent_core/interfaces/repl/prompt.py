@@ -218,12 +218,12 @@ class Prompt:
             text = "\n".join(filter(None, [draft, self.buffer.text]))
             self.buffer.set_document(Document(text), bypass_readonly=True)
 
-    def print_above(self, content: Made) -> None:
+    def print_above(self, made: Made) -> None:
         """Print finished text above the prompt, in order. What is being typed stays unchanged."""
         if self.app.is_running:
-            self.above.add(content)
+            self.above.add(made)
         else:
-            self.output.write_raw("".join(content))
+            self.output.write_raw("".join(made))
             self.output.flush()
 
     def moved(self) -> None:

@@ -17,37 +17,37 @@ from .terminal import TerminalVoice
 class LoadedSession:
     """A conversation as the prompt drives it."""
 
-    def __init__(self, talk: Conversation, voice: TerminalVoice, rests: asyncio.Event) -> None:
-        self._talk = talk
+    def __init__(self, conversation: Conversation, voice: TerminalVoice, rests: asyncio.Event) -> None:
+        self._conversation = conversation
         self._voice = voice
         self._rests = rests
 
     @property
     def busy(self) -> bool:
         """True if a turn is running, so what is typed is for it."""
-        return self._talk.busy
+        return self._conversation.busy
 
     @property
     def stoppable(self) -> bool:
         """True if a turn or a command runs or a question is open: something that Ctrl-C ends."""
-        return self._talk.stoppable or self._voice.asking
+        return self._conversation.stoppable or self._voice.asking
 
     @property
     def left(self) -> bool:
         """True if the user has asked to leave."""
-        return self._talk.left
+        return self._conversation.left
 
     def names(self) -> list[str]:
         """Return the function names, for completion."""
-        return self._talk.names()
+        return self._conversation.names()
 
     async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
         """Return what of a kind can be typed after a word, each with its description, for completion."""
-        return await offered(self._talk, kind, first)
+        return await offered(self._conversation, kind, first)
 
     async def opening(self, options: RunOptions) -> str:
         """Return the message that is sent before the user's first, if any."""
-        return await self._talk.opening(options)
+        return await self._conversation.opening(options)
 
     def answers(self, text: str) -> bool:
         """Return whether the line answered an open question."""
@@ -55,76 +55,78 @@ class LoadedSession:
 
     async def take(self, text: str) -> None:
         """Process a typed line."""
-        with self._voice.at_work(self._talk.agent.name):
-            await self._talk.guarded(take(self._talk, text))
+        with self._voice.at_work(self._conversation.agent.name):
+            await self._conversation.guarded(take(self._conversation, text))
         self._voice.rest()
         self._rests.set()
 
     async def during(self, text: str) -> None:
         """Process a line that was typed while a turn runs."""
-        await self._talk.guarded(during(self._talk, text))
+        await self._conversation.guarded(during(self._conversation, text))
 
     async def interrupt(self) -> None:
         """End the running turn, and answer an open question with no."""
         if not self._voice.refuse():
-            await self._talk.interrupt()
+            await self._conversation.interrupt()
 
     async def leave(self) -> None:
         """Accept nothing more, and end what is running."""
-        self._talk.left = True
+        self._conversation.left = True
         self._voice.refuse()
-        await self._talk.interrupt()
+        await self._conversation.interrupt()
 
 
-def _connect(talk: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
+def _connect(conversation: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
     """Connect the debugger's line and the bar to the conversation."""
-    voice.debugger.slash = lambda text: talk.guarded(during(talk, text))
-    prompt.debug.stops_evaluation = talk.workspace.debugging.stop_evaluation
-    prompt.bar.unsafe = talk.workspace.settings.sandbox.unsafe
-    prompt.bar.status = lambda: talk.agent.status()  # of the one that is talked to then
-    prompt.bar.spent = lambda: short(talk.spending.total)
+    voice.debugger.slash = lambda text: conversation.guarded(during(conversation, text))
+    prompt.debug.stops_evaluation = conversation.workspace.debugging.stop_evaluation
+    prompt.bar.unsafe = conversation.workspace.settings.sandbox.unsafe
+    prompt.bar.status = lambda: conversation.agent.status()  # of the one that is talked to then
+    prompt.bar.spent = lambda: short(conversation.spending.total)
     prompt.bar.running = lambda: len(prompt.live.calls)
-    prompt.bar.rejected = lambda: len({problem.where.path for problem in talk.workspace.rejected()})
+    prompt.bar.rejected = lambda: len({problem.where.path for problem in conversation.workspace.rejected()})
 
 
 @asynccontextmanager
 async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSession]:
     """Open a conversation that is ready: workspace open, model chosen, the user greeted."""
     voice = TerminalVoice(prompt)
-    async with opened(options, voice, command) as talk, talk.awake():
-        _connect(talk, voice, prompt)
-        await talk.greet()
+    async with opened(options, voice, command) as conversation, conversation.awake():
+        _connect(conversation, voice, prompt)
+        await conversation.greet()
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the human thinks; its level is known when it is first needed.
-            group.create_task(talk.guarded(_show_level(talk, prompt)))
+            group.create_task(conversation.guarded(_show_level(conversation, prompt)))
             # A model that reads slowly reads what every request begins with.
-            preparing = group.create_task(talk.guarded(talk.agent.prepare()))
-            group.create_task(talk.guarded(talk.workspace.workshop.finder.prepare()))
+            preparing = group.create_task(conversation.guarded(conversation.agent.prepare()))
+            group.create_task(conversation.guarded(conversation.workspace.workshop.finder.prepare()))
             if options.resume:
-                group.create_task(talk.guarded(talk.resume()))
-            group.create_task(talk.guarded(talk.begin(options)))
+                group.create_task(conversation.guarded(conversation.resume()))
+            group.create_task(conversation.guarded(conversation.begin(options)))
             rests = asyncio.Event()
-            remembering = group.create_task(talk.guarded(_remember(talk, rests)))
+            remembering = group.create_task(conversation.guarded(_remember(conversation, rests)))
             try:
-                yield LoadedSession(talk, voice, rests)
+                yield LoadedSession(conversation, voice, rests)
             finally:
                 preparing.cancel()
                 remembering.cancel()
-                await talk.guarded(talk.keep_unsaved())
+                await conversation.guarded(conversation.keep_unsaved())
 
 
-async def _remember(talk: Conversation, rests: asyncio.Event) -> None:
+async def _remember(conversation: Conversation, rests: asyncio.Event) -> None:
     """Index what was said and attached between turns, so that it can be searched."""
     while True:
         await rests.wait()
         rests.clear()
-        if not talk.busy:
-            await talk.agent.memory.remember()
+        if not conversation.busy:
+            await conversation.agent.memory.remember()
 
 
-async def _show_level(talk: Conversation, prompt: Prompt) -> None:
-    if question := await talk.workspace.one_wall():
-        talk.voice.lines([line(("warn", "! "), question)])
-        talk.workspace.answer_one_wall(agrees=await talk.voice.confirm("Run functions so on this machine?"))
-    prompt.bar.sandbox = await talk.workspace.sandbox_level()
+async def _show_level(conversation: Conversation, prompt: Prompt) -> None:
+    if question := await conversation.workspace.one_wall():
+        conversation.voice.lines([line(("warn", "! "), question)])
+        conversation.workspace.answer_one_wall(
+            agrees=await conversation.voice.confirm("Run functions so on this machine?")
+        )
+    prompt.bar.sandbox = await conversation.workspace.sandbox_level()
     prompt.app.invalidate()

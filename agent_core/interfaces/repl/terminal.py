@@ -202,9 +202,9 @@ def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def looking(browser: OpenTable, prompt: Prompt) -> AsyncIterator[None]:
+async def looking(table: OpenTable, prompt: Prompt) -> AsyncIterator[None]:
     """Show a table or a pager on the screen while the block runs."""
-    prompt.browser = browser
+    prompt.browser = table
     prompt.buffer.cancel_completion()
     prompt.app.invalidate()
     try:

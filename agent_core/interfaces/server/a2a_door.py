@@ -96,31 +96,31 @@ class A2aDoor:
         name = request.path_params.get("agent") or self._rooms.workspace.settings.agent
         return await self._rooms.known(name, identity)
 
-    async def _answered(self, place: _TaskPlace, asked: RpcRequest) -> Response:
-        dialect = TaskDialect(is_v1=asked.is_v1)
-        if asked.verb in ("stream", "follow"):
-            frames = self._frames(place, asked, dialect)
+    async def _answered(self, place: _TaskPlace, request: RpcRequest) -> Response:
+        dialect = TaskDialect(is_v1=request.is_v1)
+        if request.verb in ("stream", "follow"):
+            frames = self._frames(place, request, dialect)
             return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
-        if asked.verb == "send":
-            view = await (self._settled(place) if asked.waits else self._view(place))
+        if request.verb == "send":
+            view = await (self._settled(place) if request.waits else self._view(place))
             result = dialect.result(view)
         else:
-            view = await (self._canceled(place) if asked.verb == "cancel" else self._view(place))
+            view = await (self._canceled(place) if request.verb == "cancel" else self._view(place))
             result = dialect.task(view)
-        return json_response(_response(asked, result))
+        return json_response(_response(request, result))
 
-    async def _place(self, agent: str, asked: RpcRequest, identity: Identity) -> _TaskPlace:
+    async def _place(self, agent: str, request: RpcRequest, identity: Identity) -> _TaskPlace:
         """Return the task that is asked for: a known one, or the one that a message begins."""
-        if asked.task:
-            place = await self._known(agent, asked.task)
-            if asked.verb in ("send", "stream"):
-                await self._give_input(place, asked.text, identity)
+        if request.task:
+            place = await self._known(agent, request.task)
+            if request.verb in ("send", "stream"):
+                await self._give_input(place, request.text, identity)
             return place
-        if asked.verb not in ("send", "stream"):
+        if request.verb not in ("send", "stream"):
             raise RpcError(-32602, "params.id: the id of a task is needed.")
-        context = asked.context or Clock().new_id().replace("-", "")[:20]
+        context = request.context or Clock().new_id().replace("-", "")[:20]
         name = await self._threads.named(agent, context)
-        posted = await self._rooms.host.post(name, asked.text, asked.key or None, by=identity)
+        posted = await self._rooms.host.post(name, request.text, request.key or None, identity=identity)
         return _TaskPlace(name, context, posted.event)
 
     async def _known(self, agent: str, task: str) -> _TaskPlace:
@@ -249,7 +249,9 @@ class A2aDoor:
             if event is None:
                 yield None
 
-    async def _frames(self, place: _TaskPlace, asked: RpcRequest, dialect: TaskDialect) -> AsyncGenerator[bytes, None]:
+    async def _frames(
+        self, place: _TaskPlace, request: RpcRequest, dialect: TaskDialect
+    ) -> AsyncGenerator[bytes, None]:
         is_first, has_pieces = True, False
         with self._rooms.host.listen(place.agent) as listening:
             async with aclosing(self._news(place, listening)) as news:
@@ -265,13 +267,13 @@ class A2aDoor:
                     else:
                         if part.reply and not has_pieces:
                             whole = dialect.piece(part, ReplyPiece(part.reply, is_whole=True))
-                            yield _frame(_response(asked, whole))
+                            yield _frame(_response(request, whole))
                         result = dialect.update(part)
-                    yield _frame(_response(asked, result))
+                    yield _frame(_response(request, result))
 
 
-def _response(asked: RpcRequest, result: Json) -> Json:
-    return {"jsonrpc": "2.0", "id": asked.id, "result": result}
+def _response(request: RpcRequest, result: Json) -> Json:
+    return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
 def _frame(document: Json) -> bytes:

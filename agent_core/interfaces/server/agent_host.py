@@ -221,11 +221,11 @@ class AgentHost:
         return name in self._runner.running
 
     async def post(
-        self, name: str, text: str, key: str | None = None, *, by: Identity = OWNER, **more: object
+        self, name: str, text: str, key: str | None = None, *, identity: Identity = OWNER, **more: object
     ) -> Posted:
         """Keep a message on disk, and let the agent answer it. A `key` makes a repeat harmless; `more` comes with it.
 
-        With it come, too, the agents that whoever it is `by` may use: a group may have other members when it begins.
+        With it come the agents that `identity` may use: a group may have other members when the turn begins.
 
         Raises:
             AgentBusy: another process runs the agent.
@@ -233,7 +233,7 @@ class AgentHost:
         """
         if not self._store.is_shared:  # there whoever has it answers
             await self.agent(name)
-        only = {ONLY: sorted(by.agents)} if by.agents else {}
+        only = {ONLY: sorted(identity.agents)} if identity.agents else {}
         posted = await self._store.post_after(Post(name, "message", {"text": text, **more, **only}, key=key))
         self._runner.poke(name)
         if await self._store.turn_of(posted.event, name) is None:  # else who listens has heard that it was taken up

@@ -151,7 +151,7 @@ async def post(asked: Asked) -> object:
     """Keep a message on disk, and let the agent answer it."""
     name = await known(asked)
     trace = {"trace": asked.trace} if asked.trace else {}
-    return await asked.rooms.host.post(name, asked.body.text, asked.body.key, by=asked.identity, **trace)
+    return await asked.rooms.host.post(name, asked.body.text, asked.body.key, identity=asked.identity, **trace)
 
 
 async def taken(asked: Asked) -> object:
@@ -175,7 +175,7 @@ async def retry(asked: Asked) -> object:
     asked.rooms.host.tell_removed(name)
     if removed is None or not removed.is_message:
         raise UsageError("There is no message to send again.")
-    posted = await asked.rooms.host.post(name, removed.text, by=asked.identity)
+    posted = await asked.rooms.host.post(name, removed.text, identity=asked.identity)
     return {**to_json(posted), "text": removed.text}
 
 

@@ -131,7 +131,7 @@ async def _traced(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], No
         yield [spans.hear]
 
 
-def application(rooms: Rooms, login: LoginDoor, mcp: HttpDoor) -> Starlette:
+def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette:
     """Return the routes, without the guard that has to stand before them."""
 
     document = openapi(OPERATIONS)
@@ -149,7 +149,7 @@ def application(rooms: Rooms, login: LoginDoor, mcp: HttpDoor) -> Starlette:
     routes += [Route("/v1/responses", ResponsesDoor(rooms, threads).create, methods=["POST"])]
     a2a, at = A2aDoor(rooms, threads), "/.well-known/agent-card.json"
     routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]
-    routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp)]
+    routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp_door)]
     routes += [Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
     return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
 

@@ -149,14 +149,16 @@ class ChatDoor:
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
-    async def _turn(self, asked: ChatRequest, identity: Identity) -> "_Completion":
+    async def _turn(self, request: ChatRequest, identity: Identity) -> "_Completion":
         identity.needs("chat")
-        agent = await model_agent(self._rooms, identity, asked.model)
-        client = await client_terms(self._rooms, agent, asked)
-        messages = await aside(len(asked.messages) * PER_MESSAGE, asked.read)
-        asked.messages.clear()  # they would be kept as long as the turn takes
-        thread = await self._threads.take_up(identity, asked.model, messages, client, owner=asked.owner(identity.name))
-        return _Completion(self._threads, thread, asked)
+        agent = await model_agent(self._rooms, identity, request.model)
+        client = await client_terms(self._rooms, agent, request)
+        messages = await aside(len(request.messages) * PER_MESSAGE, request.read)
+        request.messages.clear()  # they would be kept as long as the turn takes
+        thread = await self._threads.take_up(
+            identity, request.model, messages, client, owner=request.owner(identity.name)
+        )
+        return _Completion(self._threads, thread, request)
 
 
 async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
@@ -168,26 +170,26 @@ async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
     return await rooms.known(model.partition("@")[0], identity)
 
 
-async def client_terms(rooms: Rooms, agent: str, asked: Shared) -> Json:
+async def client_terms(rooms: Rooms, agent: str, shared: Shared) -> Json:
     """Return what the agent's turn is told of a client's functions and of what else it asks for.
 
     Raises:
         UsageError: it cannot be passed on.
     """
-    terms = {name: value for name, value in asked.terms().items() if value}
-    if (asked.tools or terms) and is_group(rooms.workspace.root, agent):
+    terms = {name: value for name, value in shared.terms().items() if value}
+    if (shared.tools or terms) and is_group(rooms.workspace.root, agent):
         what = f"`{agent}` is a group: each of its members has functions and a model of its own."
         raise UsageError(what, fix="Leave out `tools` and all that is meant for one model, or name one agent.")
-    taken = (await rooms.host.agent(agent)).taken_names() if asked.tools else ()
-    functions = offered(asked.tools, asked.tool_choice, parallel=asked.parallel_tool_calls, taken=taken)
+    taken = (await rooms.host.agent(agent)).taken_names() if shared.tools else ()
+    functions = offered(shared.tools, shared.tool_choice, parallel=shared.parallel_tool_calls, taken=taken)
     return {**functions, **terms}
 
 
 class _Completion:
     """One reply on its way to one client."""
 
-    def __init__(self, threads: ChatThreads, thread: Thread, asked: ChatRequest) -> None:
-        self._threads, self._thread, self._asked = threads, thread, asked
+    def __init__(self, threads: ChatThreads, thread: Thread, request: ChatRequest) -> None:
+        self._threads, self._thread, self._request = threads, thread, request
         self._reply = ClientReply(thread.client)
         self._id = f"chatcmpl-{thread.name}-{time.time_ns():x}"
         self._created = int(time.time())
@@ -233,7 +235,7 @@ class _Completion:
         for place, call in enumerate(self._reply.calls):
             yield self._chunk({"tool_calls": [{"index": place, **_called(call)}]})
         yield self._chunk({}, finish=self._finish())
-        if self._asked.stream_options and self._asked.stream_options.include_usage:
+        if self._request.stream_options and self._request.stream_options.include_usage:
             yield _data({**self._frame("chat.completion.chunk", None, []), "usage": _usage(ended)})
 
     def _finish(self) -> str:
@@ -247,7 +249,7 @@ class _Completion:
         return _data(self._frame("chat.completion.chunk", choice, happened or []))
 
     def _frame(self, kind: str, choice: Json | None, happened: list[Json]) -> Json:
-        frame: Json = {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
+        frame: Json = {"id": self._id, "object": kind, "created": self._created, "model": self._request.model}
         frame["choices"] = [{"index": 0, **choice}] if choice is not None else []
         return {**frame, "knapper": {"events": happened}} if happened else frame
 

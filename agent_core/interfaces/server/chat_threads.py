@@ -162,7 +162,7 @@ class ChatThreads:
 
     async def take_up(
         self,
-        by: Identity,
+        identity: Identity,
         model: str,
         messages: Sequence[ClientMessage],
         client: Json,
@@ -172,7 +172,7 @@ class ChatThreads:
     ) -> Thread:
         """Return the conversation that the messages go on with, or a new one that begins with them.
 
-        `by` is whose token it is; a history is known only to the `owner` that it belongs to. `model` is an agent, or
+        `identity` is whose token it is; a history is known only to its `owner`. `model` is an agent, or
         `AGENT@CONVERSATION`; `response` is the id of the one that the messages go on from.
 
         Raises:
@@ -191,7 +191,7 @@ class ChatThreads:
                 _must_be_open(history, settings)
             key, is_again = await self._noted(name, settings, history)
         await self._tell_system(name, history.system)
-        return Thread(name, agent, history, client, key, is_again, by)
+        return Thread(name, agent, history, client, key, is_again, identity)
 
     async def named(self, agent: str, conversation: str) -> str:
         """Return the agent that holds a conversation with a name, which begins now if there is none of that name.
@@ -339,7 +339,7 @@ class ChatThreads:
     async def _posted(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
         host, by, text = self._rooms.host, thread.by, thread.history.text
-        return (await host.post(thread.name, text, key, by=by, client=thread.client, answers=answers)).event
+        return (await host.post(thread.name, text, key, identity=by, client=thread.client, answers=answers)).event
 
     async def _new(self, agent: str, history: ClientHistory) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves

@@ -141,16 +141,16 @@ def _check_answers(said: Sequence[ClientMessage]) -> None:
             waiting.remove(row.answers)
 
 
-def _entries(row: ClientMessage, after: Sequence[ClientMessage], names: Mapping[str, str]) -> list[Entry]:
+def _entries(message: ClientMessage, after: Sequence[ClientMessage], names: Mapping[str, str]) -> list[Entry]:
     """Return the entries of a message of the past; calls that nobody answered are answered by saying so.
 
     Where nothing follows, the calls are still open.
     """
-    if row.role == "user":
-        return [user(row.text)]
-    if row.role == "tool":
-        return [answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text)]
-    entries = [assistant(Assistant(row.text, row.calls))]
+    if message.role == "user":
+        return [user(message.text)]
+    if message.role == "tool":
+        return [answered(Call(message.answers, names.get(message.answers, ""), "{}"), message.text)]
+    entries = [assistant(Assistant(message.text, message.calls))]
     following = {other.answers for other in after}
-    entries += [answered(call, None) for call in row.calls if after and call.id not in following]
+    entries += [answered(call, None) for call in message.calls if after and call.id not in following]
     return entries

@@ -76,22 +76,22 @@ def _answered(grown: dict[str, Growth], agent: str, entry: Entry, wanted: Entry 
         row.add(stage, entry, text)
 
 
-def _used(row: Growth, entry: Entry) -> None:
+def _used(growth: Growth, entry: Entry) -> None:
     if entry.payload.get("outcome") == "returned":
-        row.used += 1
-        if row.used == 1:
-            row.add("used", entry, str(entry.payload.get("text", "")))
+        growth.used += 1
+        if growth.used == 1:
+            growth.add("used", entry, str(entry.payload.get("text", "")))
 
 
-def _stages(row: Growth, called: str, entry: Entry) -> Iterator[tuple[Stage, str]]:
+def _stages(growth: Growth, called: str, entry: Entry) -> Iterator[tuple[Stage, str]]:
     """Yield what one answer of the gate was a stage of."""
     verdict = entry.payload.get("detail") or {}
-    yield ("fixed" if row.was_rejected and verdict.get("admitted") else "written"), called
+    yield ("fixed" if growth.was_rejected and verdict.get("admitted") else "written"), called
     if verdict.get("admitted"):
-        row.was_rejected = False
+        growth.was_rejected = False
         yield "admitted", str(verdict.get("standing", ""))
     else:
-        row.was_rejected = True
+        growth.was_rejected = True
         problems = [problem for problem in verdict.get("problems") or [] if problem.get("severity") != "warns"]
         yield "rejected", str(problems[0]["message"]) if problems else str(entry.payload.get("text", ""))
 

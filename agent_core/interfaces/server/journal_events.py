@@ -83,52 +83,52 @@ class JournalReader:
                 return
         yield self._entry(row)
 
-    def _began(self, row: Entry) -> Event:
-        text = str(row.payload.get("text", "")) if row.kind in ("user", "notice", CLIENT) else ""
-        is_message = row.kind == "user" or row.payload.get("event") == "message"
+    def _began(self, entry: Entry) -> Event:
+        text = str(entry.payload.get("text", "")) if entry.kind in ("user", "notice", CLIENT) else ""
+        is_message = entry.kind == "user" or entry.payload.get("event") == "message"
         kind = "message" if is_message else "notice"
-        return events.TurnStarted(turn=row.turn, agent=self._agent, message=text, event=kind)
+        return events.TurnStarted(turn=entry.turn, agent=self._agent, message=text, event=kind)
 
-    def _entry(self, row: Entry) -> Event | None:
-        payload = row.payload
-        match row.kind:
+    def _entry(self, entry: Entry) -> Event | None:
+        payload = entry.payload
+        match entry.kind:
             case "user" if not payload.get("speaker"):
                 text = str(payload.get("text", ""))
-                return events.MessageAdded(turn=row.turn, step=self._step, message=text)
+                return events.MessageAdded(turn=entry.turn, step=self._step, message=text)
             case "assistant":
-                return self._replied(row)
+                return self._replied(entry)
             case "call":
                 id, name = str(payload.get("id", "")), str(payload.get("name", ""))
                 arguments = self._arguments.get(id, "{}")
-                return events.CallStarted(turn=row.turn, step=self._step, call_id=id, name=name, arguments=arguments)
+                return events.CallStarted(turn=entry.turn, step=self._step, call_id=id, name=name, arguments=arguments)
             case "result":
-                return self._answered(row)
+                return self._answered(entry)
             case kind if kind == RECEIPT:
-                self._receipt = row
+                self._receipt = entry
                 return None
             case _:
                 return None
 
-    def _replied(self, row: Entry) -> Event | None:
+    def _replied(self, entry: Entry) -> Event | None:
         self._step += 1
-        calls = row.payload.get("calls", [])
+        calls = entry.payload.get("calls", [])
         meant = [unwrapped(Call(call["id"], call["name"], call["arguments"])) for call in calls]
         self._arguments |= {call.id: call.arguments for call in meant}
-        text = str(row.payload.get("text", ""))
+        text = str(entry.payload.get("text", ""))
         if not text:
             return None
         if any(call["name"] == SEND for call in calls):  # what comes beside a message is a thought
-            return events.Thought(turn=row.turn, step=self._step, text=text)
+            return events.Thought(turn=entry.turn, step=self._step, text=text)
         self._reply = text
-        return events.Text(turn=row.turn, step=self._step, text=text)
+        return events.Text(turn=entry.turn, step=self._step, text=text)
 
-    def _answered(self, row: Entry) -> Event:
-        payload = row.payload
+    def _answered(self, entry: Entry) -> Event:
+        payload = entry.payload
         id, name = str(payload.get("call_id", "")), str(payload.get("name", ""))
         if name == SEND:
             self._reply = _message(self._arguments.get(id, "")) or self._reply
         return events.CallAnswered(
-            turn=row.turn,
+            turn=entry.turn,
             step=self._step,
             call_id=id,
             name=name,
@@ -138,14 +138,14 @@ class JournalReader:
             detail=payload.get("detail") or {},
         )
 
-    def _ended(self, row: EndedTurn) -> Event:
-        is_replied, entry = row.state == DONE, self._receipt
-        receipt = receipt_in([entry]) if entry is not None and entry.turn == row.id else None
+    def _ended(self, turn: EndedTurn) -> Event:
+        is_replied, entry = turn.state == DONE, self._receipt
+        receipt = receipt_in([entry]) if entry is not None and entry.turn == turn.id else None
         return events.TurnEnded(
-            turn=row.id,
+            turn=turn.id,
             step=self._step,
-            reason="replied" if is_replied else row.state,
-            reply=self._reply if is_replied or row.state in _WITH_REPLY else "",
+            reason="replied" if is_replied else turn.state,
+            reply=self._reply if is_replied or turn.state in _WITH_REPLY else "",
             steps=self._step,
             usage={},
             made=receipt.to_json() if receipt is not None else {},

@@ -156,13 +156,13 @@ Verbosity: TypeAlias = Literal["low", "medium", "high"]
 Tokens: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
-def sent_on(request: Open, effects: Mapping[str, Effect]) -> Json:
+def sent_on(open_request: Open, effects: Mapping[str, Effect]) -> Json:
     """Return the parameters of a request that go on to the model.
 
     Raises:
         Unsupported: one has no effect here, or is not known.
     """
-    given = _given(request)
+    given = _given(open_request)
     for name, value in given.items():
         effect = effects.get(name)
         if effect is None:
@@ -174,20 +174,20 @@ def sent_on(request: Open, effects: Mapping[str, Effect]) -> Json:
     return {name: value for name, value in given.items() if isinstance(effects[name], SentOn)}
 
 
-def only_known(part: Open, name: str) -> None:
+def only_known(open_part: Open, name: str) -> None:
     """Do nothing if all that is given in a part of a request is known.
 
     Raises:
         Unsupported: something is not.
     """
-    for key in _given(part).keys() - type(part).model_fields.keys():
+    for key in _given(open_part).keys() - type(open_part).model_fields.keys():
         raise Unsupported(one_line(f"{name}.{key}", 80), "is not known here.")
 
 
-def _given(part: Open) -> Json:
+def _given(open_part: Open) -> Json:
     """Return what a part of a request says; null is as if it were left out."""
-    values = {**part.__dict__, **(part.model_extra or {})}
-    return {name: values[name] for name in part.model_fields_set if values[name] is not None}
+    values = {**open_part.__dict__, **(open_part.model_extra or {})}
+    return {name: values[name] for name in open_part.model_fields_set if values[name] is not None}
 
 
 MOST_SCHEMA_BYTES: Final = 64 << 10

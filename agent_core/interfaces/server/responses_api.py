@@ -180,22 +180,22 @@ class ResponsesDoor:
             return StreamingResponse(response.stream(), media_type="text/event-stream", headers=STREAM)
         return await response.whole()
 
-    async def _thread(self, asked: ResponsesRequest, identity: Identity) -> Thread:
-        agent = await model_agent(self._rooms, identity, asked.model)
-        client = await client_terms(self._rooms, agent, asked)
-        size = PER_MESSAGE * (1 if isinstance(asked.input, str) else len(asked.input))
-        messages = await aside(size, asked.read)
-        asked.input = ""  # it would be kept as long as the turn takes
-        previous = asked.previous_response_id or ""
-        owner = asked.owner(identity.name)
-        return await self._threads.take_up(identity, asked.model, messages, client, owner=owner, response=previous)
+    async def _thread(self, request: ResponsesRequest, identity: Identity) -> Thread:
+        agent = await model_agent(self._rooms, identity, request.model)
+        client = await client_terms(self._rooms, agent, request)
+        size = PER_MESSAGE * (1 if isinstance(request.input, str) else len(request.input))
+        messages = await aside(size, request.read)
+        request.input = ""  # it would be kept as long as the turn takes
+        previous = request.previous_response_id or ""
+        owner = request.owner(identity.name)
+        return await self._threads.take_up(identity, request.model, messages, client, owner=owner, response=previous)
 
 
 class _Response:
     """One response on its way to one client."""
 
-    def __init__(self, threads: ChatThreads, thread: Thread, asked: ResponsesRequest) -> None:
-        self._threads, self._thread, self._asked = threads, thread, asked
+    def __init__(self, threads: ChatThreads, thread: Thread, request: ResponsesRequest) -> None:
+        self._threads, self._thread, self._request = threads, thread, request
         self._reply = ClientReply(thread.client)
         self._id = f"resp_{secrets.token_hex(16)}"
         self._item = f"msg_{secrets.token_hex(16)}"
@@ -247,7 +247,7 @@ class _Response:
 
     async def _remember(self) -> None:
         """Note how the conversation goes on; a response that is not to be stored is found by its words alone."""
-        await self._threads.remember(self._thread, self._reply, "" if self._asked.store is False else self._id)
+        await self._threads.remember(self._thread, self._reply, "" if self._request.store is False else self._id)
 
     def _text_frames(self, place: Json) -> Iterator[bytes]:
         text = self._reply.text
@@ -285,20 +285,20 @@ class _Response:
             "status": status,
             "error": None,
             "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
-            "instructions": self._asked.instructions,
-            "model": self._asked.model,
+            "instructions": self._request.instructions,
+            "model": self._request.model,
             "output": [*said, *(_called(call, status) for call in self._reply.calls)] if ended else [],
-            "parallel_tool_calls": self._asked.parallel_tool_calls is not False,
-            "previous_response_id": self._asked.previous_response_id,
-            "tool_choice": _sent(self._asked, "tool_choice", "auto"),
-            "tools": _sent(self._asked, "tools", []),
+            "parallel_tool_calls": self._request.parallel_tool_calls is not False,
+            "previous_response_id": self._request.previous_response_id,
+            "tool_choice": _sent(self._request, "tool_choice", "auto"),
+            "tools": _sent(self._request, "tools", []),
             "usage": usage if ended else None,
-            "metadata": self._asked.metadata or {},
-            "temperature": self._asked.temperature,
-            "top_p": self._asked.top_p,
-            "max_output_tokens": self._asked.max_output_tokens,
-            "text": _sent(self._asked, "text", {"format": {"type": "text"}}),
-            "store": self._asked.store is not False,
+            "metadata": self._request.metadata or {},
+            "temperature": self._request.temperature,
+            "top_p": self._request.top_p,
+            "max_output_tokens": self._request.max_output_tokens,
+            "text": _sent(self._request, "text", {"format": {"type": "text"}}),
+            "store": self._request.store is not False,
         }
 
     def _message(self, text: str, status: str) -> Json:
@@ -311,9 +311,9 @@ class _Response:
         return f"event: {kind}\ndata: {json.dumps(data, default=str)}\n\n".encode()
 
 
-def _sent(asked: ResponsesRequest, name: str, usual: object) -> object:
+def _sent(request: ResponsesRequest, name: str, usual: object) -> object:
     """Return a field of the request as the client sent it."""
-    return asked.model_dump(include={name}, exclude_unset=True).get(name) or usual
+    return request.model_dump(include={name}, exclude_unset=True).get(name) or usual
 
 
 def _vendors(happened: list[Json]) -> Json:

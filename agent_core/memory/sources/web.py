@@ -39,9 +39,9 @@ async def fetch(url: str, most: int, broker: Broker | None = None) -> Material:
         raise Unreadable(f"It was not fetched: {refused}.") from refused
 
 
-async def _fetched(url: str, target: Target, own: bool, parent: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
+async def _fetched(url: str, target: Target, own: bool, parent_broker: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
     async def resolved(host: str, port: int) -> Sequence[str]:
-        addresses = await (parent.resolve or resolve)(host, port)
+        addresses = await (parent_broker.resolve or resolve)(host, port)
         for text in addresses:
             _public(host, as_address(text), own=own and host == target.host)
         return addresses
@@ -54,7 +54,7 @@ async def _fetched(url: str, target: Target, own: bool, parent: Broker) -> Mater
         _public(host, as_address(host), own=False)
         return True
 
-    broker = Broker(parent.caps, resolved, parent.tls, parent.note)
+    broker = Broker(parent_broker.caps, resolved, parent_broker.tls, parent_broker.note)
     async with broker.session(_BY, (target.place,), is_elsewhere) as session:
         head = await session.answer("fetch", {"url": url, "headers": _HEADERS, "follow": True})
         _failed(head)

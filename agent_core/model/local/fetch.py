@@ -294,7 +294,7 @@ class DownloadProgress:
 Listener = Callable[[DownloadProgress], None]
 
 
-async def fetch(name: str, source: str | None = None, progress: Listener = lambda _: None) -> Path:
+async def fetch(name: str, source: str | None = None, listener: Listener = lambda _: None) -> Path:
     """Return the file of these weights; download it if missing. `source` is a file, folder or address to use.
 
     Raises:
@@ -302,10 +302,10 @@ async def fetch(name: str, source: str | None = None, progress: Listener = lambd
         IntegrityError: what came is not what was expected; nothing was kept.
         ModelError: no source has it, there is no room for it, or another process fetches it.
     """
-    return await fetch_weights(named(name), source, progress)
+    return await fetch_weights(named(name), source, listener)
 
 
-async def fetch_weights(weights: Weights, source: str | None, progress: Listener) -> Path:
+async def fetch_weights(weights: Weights, source: str | None, listener: Listener) -> Path:
     """Download weights that are described outside this package; otherwise the same as `fetch`."""
     if file := file_of(weights):
         await asyncio.to_thread(verify, weights, file)
@@ -313,7 +313,7 @@ async def fetch_weights(weights: Weights, source: str | None, progress: Listener
     chosen = sources(weights, source)
     await asyncio.to_thread(_make_room, weights)
     with _locked_partial(weights) as partial:
-        return file_of(weights) or await _Fetching(weights, partial, progress).take(chosen)
+        return file_of(weights) or await _Fetching(weights, partial, listener).take(chosen)
 
 
 def remove(weights: Weights) -> dict[Path, int]:
@@ -341,10 +341,10 @@ def remove(weights: Weights) -> dict[Path, int]:
 class _Fetching:
     """One download: the growing file and its listener."""
 
-    def __init__(self, weights: Weights, partial: FileIO, progress: Listener) -> None:
+    def __init__(self, weights: Weights, partial: FileIO, listener: Listener) -> None:
         self._weights = weights
         self._partial = partial
-        self._progress = progress
+        self._listener = listener
         self._shown = 0
 
     async def take(self, chosen: list[ModelSource]) -> Path:
@@ -430,7 +430,7 @@ class _Fetching:
 
     def _tell(self, note: str = "", coming: int = 0) -> None:
         self._shown = self._done if note else max(self._shown, self._done + coming)
-        self._progress(DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note))
+        self._listener(DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note))
 
     def _put_into_place(self) -> Path:
         target = folder() / self._weights.file

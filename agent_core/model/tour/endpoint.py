@@ -58,17 +58,17 @@ def tour_endpoint(settings: ModelSettings) -> Endpoint:
     return Endpoint(_URL, SERVED, settings=settings, transport=_TourTransport())
 
 
-def _completion(request: Body, line: TourReply) -> httpx2.Response:
-    finish = "tool_calls" if line.call else "stop"
-    n = len(request["messages"])
+def _completion(body: Body, reply: TourReply) -> httpx2.Response:
+    finish = "tool_calls" if reply.call else "stop"
+    n = len(body["messages"])
     head: Body = {"id": f"tour-{n}", "created": 0, "model": SERVED}
-    calls = _calls(line, n)
-    if not request.get("stream"):
-        message: Body = {"role": "assistant", "content": line.text or None}
+    calls = _calls(reply, n)
+    if not body.get("stream"):
+        message: Body = {"role": "assistant", "content": reply.text or None}
         message |= {"tool_calls": calls} if calls else {}
         choice = {"index": 0, "message": message, "finish_reason": finish}
         return httpx2.Response(200, json={**head, "object": "chat.completion", "choices": [choice]})
-    deltas: list[Body] = [{"content": line.text[at : at + _PIECE]} for at in range(0, len(line.text), _PIECE)]
+    deltas: list[Body] = [{"content": reply.text[at : at + _PIECE]} for at in range(0, len(reply.text), _PIECE)]
     deltas += [{"tool_calls": [{"index": 0, **call}]} for call in calls]
     choices: list[Body] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": finish})
@@ -77,8 +77,8 @@ def _completion(request: Body, line: TourReply) -> httpx2.Response:
     return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=events)
 
 
-def _calls(line: TourReply, n: int) -> list[Body]:
-    if not line.call:
+def _calls(reply: TourReply, n: int) -> list[Body]:
+    if not reply.call:
         return []
-    function = {"name": line.call, "arguments": json.dumps(line.arguments, ensure_ascii=False)}
+    function = {"name": reply.call, "arguments": json.dumps(reply.arguments, ensure_ascii=False)}
     return [{"id": f"tour_{n}", "type": "function", "function": function}]

@@ -149,11 +149,11 @@ def script() -> Script:
     return Script(typed, scenes, data["off"].strip(), data["astray"].strip(), data["readings"])
 
 
-def _scene(situation: Situation, functions: frozenset[str], tour: Script) -> tuple[TourScene, dict[str, str]] | None:
+def _scene(situation: Situation, functions: frozenset[str], script: Script) -> tuple[TourScene, dict[str, str]] | None:
     # As it was when it was typed: what this turn made or deleted must not change its scene.
     available = (functions - situation.created) | situation.deleted
     goes_on = _NEXT.fullmatch(situation.user_text.strip()) is not None
-    for scene in tour.scenes:
+    for scene in script.scenes:
         if not scene.needs <= available or scene.absent & available or not re.search(scene.noticed, situation.notices):
             continue
         if goes_on and scene.screen == situation.screen + 1:
@@ -165,11 +165,11 @@ def _scene(situation: Situation, functions: frozenset[str], tour: Script) -> tup
     return None
 
 
-def _typed(message: Wire) -> str:
+def _typed(wire: Wire) -> str:
     """Return what the user typed in this message, without the program's notices next to it."""
-    if message["role"] != "user":
+    if wire["role"] != "user":
         return ""
-    parts = str(message.get("content") or "").split("\n\n")
+    parts = str(wire.get("content") or "").split("\n\n")
     return "\n\n".join(part for part in parts if not part.startswith((NOTICE_PREFIX, IMPORTED_PREFIX))).strip()
 
 
@@ -179,8 +179,8 @@ def _targets(messages: Sequence[Wire], deed: str) -> frozenset[str]:
     return frozenset(str(arguments.get("function_name")) for arguments in calls)
 
 
-def _headed(text: str, screen: int, tour: Script) -> str:
-    where = f"Screen {screen} of {tour.screens} · " if screen else ""
+def _headed(text: str, screen: int, script: Script) -> str:
+    where = f"Screen {screen} of {script.screens} · " if screen else ""
     return f"**{where}{LABEL}**\n\n{text}"
 
 

@@ -71,11 +71,11 @@ class GroupLoop:
     is_group: Final = True
 
     def __init__(
-        self, asker: ModelSession, store: Store, workshop: FunctionService, plan: ReadPlan, open_member: OpenMember
+        self, model: ModelSession, store: Store, functions: FunctionService, plan: ReadPlan, open_member: OpenMember
     ) -> None:
-        self.asker = asker
+        self.model_session = model
         self._store = store
-        self._workshop = workshop
+        self._functions = functions
         self._plan = plan
         self._open_member = open_member
         self._members: dict[str, Agent] = {}
@@ -85,7 +85,7 @@ class GroupLoop:
         """Close the members and the model."""
         await self._resources.aclose()
         self._members.clear()
-        await self.asker.aclose()
+        await self.model_session.aclose()
 
     def sees(self, snapshot: Snapshot, _made: frozenset[str], /) -> Snapshot:
         """Return the functions that the group itself may call: all that there are, since only its policy calls."""
@@ -95,7 +95,7 @@ class GroupLoop:
         """Let members speak until the turn is over, and return how it ended."""
         try:
             async with turn.interruption:
-                turn.model = (await self.asker.model()).name
+                turn.model = (await self.model_session.model()).name
                 plan = await self._plan()
                 if not _is_for(turn.only, plan):
                     warning = _NOT_FOR.format(turn.agent)
@@ -184,14 +184,14 @@ class GroupLoop:
         Raises:
             NoAdvice: there is none of that name, it failed, or it took too long.
         """
-        function = self._workshop.registry.snapshot().functions.get(name)
-        if function is None or self._workshop.quarantine.holds(function):
+        function = self._functions.registry.snapshot().functions.get(name)
+        if function is None or self._functions.quarantine.holds(function):
             raise NoAdvice("there is no such function" if function is None else "it is in quarantine")
         known = {"names": [*floor.allowed], "said": tail(floor.said, most), "last": floor.last.by}
         takes = {key: value for key, value in known.items() if key in function.parameters.get("properties", {})}
         try:
             async with asyncio.timeout(_POLICY_S):
-                report = await self._workshop.call(name, takes)
+                report = await self._functions.call(name, takes)
         except TimeoutError:
             raise NoAdvice(f"it took longer than {_POLICY_S:g} s") from None
         except KnapperError as error:
@@ -250,8 +250,8 @@ class _Outside:
         try:
             with self.turn.waiting("asking who speaks next"):
                 async with asyncio.timeout(_CHOICE_S):
-                    asker, request = self.loop.asker, choice_request(question)
-                    return answered_name(await asker.reply_alone(request, self.turn, self.plan.model))
+                    model_session, request = self.loop.model_session, choice_request(question)
+                    return answered_name(await model_session.reply_alone(request, self.turn, self.plan.model))
         except (ModelError, TimeoutError) as error:
             raise NoAdvice(str(error) or f"it took longer than {_CHOICE_S:g} s") from error
 

@@ -87,10 +87,10 @@ def _text(vector: bytes) -> str:
     return str([*array("f", vector)])
 
 
-def _width(session: PostgresSession, found: Lane) -> int:
-    row = session.one("select cardinality(vector) from vector where lane = ? limit 1", found.id)
+def _width(session: PostgresSession, lane: Lane) -> int:
+    row = session.one("select cardinality(vector) from vector where lane = ? limit 1", lane.id)
     return row[0] if row else 0
 
 
-def _delete(session: PostgresSession, found: Lane, seqs: Sequence[int]) -> int:
-    return len(session.all(f"delete from vector where lane = ? and {_AMONG} returning 1", found.id, numbers(seqs)))  # noqa: S608  (a text of ours)
+def _delete(session: PostgresSession, lane: Lane, seqs: Sequence[int]) -> int:
+    return len(session.all(f"delete from vector where lane = ? and {_AMONG} returning 1", lane.id, numbers(seqs)))  # noqa: S608  (a text of ours)

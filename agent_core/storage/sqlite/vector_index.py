@@ -92,13 +92,13 @@ def save(session: SqliteSession, key: Key, vectors: Sequence[tuple[int, bytes]])
             _sign_batch(session, key, width)
 
 
-def has_signs(found: Lane, width: int) -> bool:
+def has_signs(lane: Lane, width: int) -> bool:
     """Return whether a lane is searched by the signs of its vectors; these come in bytes."""
-    return found.rows > EXACT and width % 8 == 0
+    return lane.rows > EXACT and width % 8 == 0
 
 
-def _size(session: SqliteSession, found: Lane) -> int:
-    row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
+def _size(session: SqliteSession, lane: Lane) -> int:
+    row = session.one("select length(vector) from vector where lane = ? limit 1", lane.id)
     return row[0] if row else 0
 
 
@@ -110,32 +110,28 @@ def remove(session: SqliteSession, agent: str, shelf: str, seqs: Sequence[int]) 
             _follow(session, found, seqs)
 
 
-def _delete(session: SqliteSession, found: Lane, seqs: Sequence[int]) -> int:
+def _delete(session: SqliteSession, lane: Lane, seqs: Sequence[int]) -> int:
     which = "delete from vector where lane = ? and seq in (select value from json_each(?)) returning 1"
-    return len(session.all(which, found.id, numbers(seqs)))
+    return len(session.all(which, lane.id, numbers(seqs)))
 
 
-def _follow(
-    session: SqliteSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()
-) -> bool:
+def _follow(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()) -> bool:
     """Keep the signs of rows in step with their vectors; where this fails, all of the lane are made anew later."""
     try:
         if not trouble(session):
-            _write_signs(session, found, seqs, vectors)
+            _write_signs(session, lane, seqs, vectors)
             return True
     except UNREADABLE:
         pass
-    advance(session, found, 0)
+    advance(session, lane, 0)
     return False
 
 
-def _write_signs(
-    session: SqliteSession, found: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]
-) -> None:
+def _write_signs(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> None:
     which = "where rowid in (select value from json_each(?))"
-    session.all(f"delete from {bits(found)} {which}", numbers(seqs))  # noqa: S608  (a table of ours)
+    session.all(f"delete from {bits(lane)} {which}", numbers(seqs))  # noqa: S608  (a table of ours)
     session.db.executemany(
-        f"insert into {bits(found)} (rowid, part, bits) values (?, ?, vec_quantize_binary(?))",  # noqa: S608  (a table of ours)
+        f"insert into {bits(lane)} (rowid, part, bits) values (?, ?, vec_quantize_binary(?))",  # noqa: S608  (a table of ours)
         ((seq, seq * _MIXED % _PRIME % PARTS, vector) for seq, vector in vectors),
     )
 
@@ -163,9 +159,9 @@ def _sign_batch(session: SqliteSession, key: Key, width: int) -> bool:
     return bool(rows)
 
 
-def _unsigned(session: SqliteSession, found: Lane, count: int) -> list[tuple[int, bytes]]:
+def _unsigned(session: SqliteSession, lane: Lane, count: int) -> list[tuple[int, bytes]]:
     rows = "select seq, vector from vector where lane = ? and seq > ? order by seq limit ?"
-    return [(seq, vector) for seq, vector in session.all(rows, found.id, found.done, count)]
+    return [(seq, vector) for seq, vector in session.all(rows, lane.id, lane.done, count)]
 
 
 def drop(session: SqliteSession, name: str) -> None:
@@ -221,8 +217,8 @@ def nearest(session: SqliteSession, key: Key, vector: bytes, limit: int) -> list
     return _nearest(session, index, vector, limit)
 
 
-def _is_comparable(session: SqliteSession, found: Lane, vector: bytes) -> bool:
-    row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
+def _is_comparable(session: SqliteSession, lane: Lane, vector: bytes) -> bool:
+    row = session.one("select length(vector) from vector where lane = ? limit 1", lane.id)
     if row and len(vector) != row[0]:
         asked = f"A vector of {len(vector) // FLOAT} components"
         raise StorageError(f"{asked} is asked for among vectors of {row[0] // FLOAT}.")
@@ -230,18 +226,18 @@ def _is_comparable(session: SqliteSession, found: Lane, vector: bytes) -> bool:
 
 
 def _nearest(
-    session: SqliteSession, found: Lane, vector: bytes, limit: int, among: str = "", *values: object
+    session: SqliteSession, lane: Lane, vector: bytes, limit: int, among: str = "", *values: object
 ) -> list[Hit]:
     sql = f"{_COSINES} {among} order by score desc, seq desc limit ?3"
-    return [Hit(seq, score) for seq, score in session.all(sql, vector, found.id, limit, *values)]
+    return [Hit(seq, score) for seq, score in session.all(sql, vector, lane.id, limit, *values)]
 
 
-def _nearest_by_signs(session: SqliteSession, found: Lane, vector: bytes, limit: int) -> list[Hit]:
+def _nearest_by_signs(session: SqliteSession, lane: Lane, vector: bytes, limit: int) -> list[Hit]:
     """Compare about a thousand whose signs agree most: a part of the rows says how far these are from the vector.
 
     To choose all that are within a distance is far cheaper for sqlite-vec than to choose so many nearest ones.
     """
-    signs = f"from {bits(found)} where bits match vec_quantize_binary(?1)"
+    signs = f"from {bits(lane)} where bits match vec_quantize_binary(?1)"
     most = min(max(LOOKED_AT, 4 * limit), MOST_NEAREST)
     of_part = session.all(f"select distance {signs} and k = ?2 and part = 0", vector, most // PARTS)
     distances = [row[0] for row in of_part]
@@ -249,7 +245,7 @@ def _nearest_by_signs(session: SqliteSession, found: Lane, vector: bytes, limit:
     if distances and distances[0] == within:  # where all are alike, a few do
         most = min(limit, MOST_NEAREST)
     among = f"and seq in (select rowid {signs} and k = ?4 and distance <= ?5)"
-    return _nearest(session, found, vector, limit, among, most, within)
+    return _nearest(session, lane, vector, limit, among, most, within)
 
 
 def cosines(session: SqliteSession, key: Key, vector: bytes, seqs: Collection[int]) -> dict[int, float]:

@@ -260,19 +260,21 @@ def _wake(session: SqlSession, turn: str) -> None:
     post_event(session, Post(first.sender, "answer", payload, key=f"answers:{turn}"), is_limited=False)
 
 
-def _reason(session: SqlSession, ask: MessageRow) -> str:
+def _reason(session: SqlSession, message_row: MessageRow) -> str:
     """Return why there is no answer: what the asked agent does instead, and how many messages are before this one."""
-    minutes = (session.clock.now() - ask.at) / 60
-    begun = f"`{ask.recipient}` has not answered within {minutes:,.0f} minutes"
-    if row := session.one("select why from paused where agent = ?", ask.recipient):
+    minutes = (session.clock.now() - message_row.at) / 60
+    begun = f"`{message_row.recipient}` has not answered within {minutes:,.0f} minutes"
+    if row := session.one("select why from paused where agent = ?", message_row.recipient):
         return f"{begun}: it is paused{f' ({row[0]})' if row[0] else ''}."
-    waits = session.all("select distinct recipient from message where sender = ? and state = 'open'", ask.recipient)
+    waits = session.all(
+        "select distinct recipient from message where sender = ? and state = 'open'", message_row.recipient
+    )
     if waits:
         return f"{begun}: it waits for {', '.join(f'`{name}`' for (name,) in waits)}."
     before = session.all(
         "select count(*) from event where agent = ? and turn is null and seq <"
         " (select seq from event where agent = ?1 and key = ? and turn is null)",
-        *(ask.recipient, ask.id),
+        *(message_row.recipient, message_row.id),
     )[0][0]
     return f"{begun}: {before} messages were before this one." if before else f"{begun}."
 

@@ -64,21 +64,21 @@ def catch_up(session: SqlSession, key: Key) -> Lane | None:
     return words
 
 
-def _index_batch(session: SqlSession, key: Key, words: Lane) -> None:
+def _index_batch(session: SqlSession, key: Key, lane: Lane) -> None:
     older = "where agent = ? and seq > ? and seq <= ? order by seq limit ?"
     rows = session.all(
         f"select seq, words from {ROWS[key.shelf]} {older}",  # noqa: S608  (a table of ours)
-        *(key.agent, words.done, words.upto, BATCH),
+        *(key.agent, lane.done, lane.upto, BATCH),
     )
-    _insert(session, key, words, rows)
-    advance(session, words, rows[-1][0] if len(rows) == BATCH else words.upto)
+    _insert(session, key, lane, rows)
+    advance(session, lane, rows[-1][0] if len(rows) == BATCH else lane.upto)
 
 
-def _insert(session: SqlSession, key: Key, words: Lane, rows: Iterable[Sequence[object]]) -> None:
+def _insert(session: SqlSession, key: Key, lane: Lane, rows: Iterable[Sequence[object]]) -> None:
     session.postings.insert(
         session,
         key.shelf,
-        ((int(str(seq)), [*{token(words, stem) for stem in _indexed(str(text))}]) for seq, text in rows),
+        ((int(str(seq)), [*{token(lane, stem) for stem in _indexed(str(text))}]) for seq, text in rows),
     )
 
 

@@ -55,17 +55,17 @@ class Files:
         report.took("text of files", "passages", len(passages))
         return passages, list(documents.values())
 
-    def _passages(self, text: str, of: DocumentRow, ids: str) -> Iterator[PassageRow]:
+    def _passages(self, text: str, row: DocumentRow, ids: str) -> Iterator[PassageRow]:
         for n, chunk in enumerate(cut(plain(text))):
             yield PassageRow(
                 id=f"{ids}-{n}",
-                agent=of.agent,
+                agent=row.agent,
                 text=chunk.text,
                 words=self.words(chunk.text, None, ()),
-                at=of.at,
-                source=of.name,
+                at=row.at,
+                source=row.name,
                 place=chunk.place[:1000],
-                document=of.hash,
+                document=row.hash,
                 n=n,
             )
 
@@ -158,12 +158,12 @@ def agents_of_letta(
     yield from (_agent(where, agent, related, f"{ids}-{at}") for at, (where, agent) in enumerate(agents, 1))
 
 
-def _agent(where: str, agent: Json, related: Beside, ids: str) -> tuple[WholeAgent, AgentReport]:
+def _agent(where: str, agent: Json, beside: Beside, ids: str) -> tuple[WholeAgent, AgentReport]:
     report = AgentReport("letta", agent_name(text_at(agent, "name", where)))
-    turns = _conversation(agent, where, related, report)
-    blocks = tuple(_apart(_blocks(agent, where, related, ids, turns.last), report))
-    passages, documents = related.files.of_agent(agent, where, f"{ids}-p", report, turns.last)
-    _leave(agent, where, related, report)
+    turns = _conversation(agent, where, beside, report)
+    blocks = tuple(_apart(_blocks(agent, where, beside, ids, turns.last), report))
+    passages, documents = beside.files.of_agent(agent, where, f"{ids}-p", report, turns.last)
+    _leave(agent, where, beside, report)
     whole = WholeAgent(
         name=report.name,
         settings={"preset": "memgpt" if text_at(agent, "agent_type", where).startswith("memgpt") else "direct"},
@@ -176,10 +176,10 @@ def _agent(where: str, agent: Json, related: Beside, ids: str) -> tuple[WholeAge
     return whole, report
 
 
-def _conversation(agent: Json, where: str, related: Beside, report: AgentReport) -> Turns:
+def _conversation(agent: Json, where: str, beside: Beside, report: AgentReport) -> Turns:
     messages = list(objects_at(agent, "messages", where))
     times = [at for _, message in messages if (at := stamp_time(message.get("created_at")))]
-    turns = Turns(report, min(times, default=related.now))
+    turns = Turns(report, min(times, default=beside.now))
     seen, shown_from = _first_in_context(agent, messages), 0
     for at, (place, message) in enumerate(messages):
         for part in _messages_of(message, place, report):
@@ -216,24 +216,24 @@ def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[Imp
     yield from answers or [part]
 
 
-def _answers(message: Json, where: str, part: ImportedMessage) -> Iterator[ImportedMessage]:
+def _answers(message: Json, where: str, imported: ImportedMessage) -> Iterator[ImportedMessage]:
     """Split a message that answers several calls at once into one message per answer."""
     for place, answer in objects_at(message, "tool_returns", where):
         if answer.get("tool_call_id") and answer.get("func_response"):
             text = whole_characters(text_at(answer, "func_response", place))
-            yield replace(part, text=text, call_id=text_at(answer, "tool_call_id", place)[:200])
+            yield replace(imported, text=text, call_id=text_at(answer, "tool_call_id", place)[:200])
 
 
-def _blocks(agent: Json, where: str, related: Beside, ids: str, at: float) -> Iterator[WholeBlock]:
+def _blocks(agent: Json, where: str, beside: Beside, ids: str, at: float) -> Iterator[WholeBlock]:
     own = [*objects_at(agent, "core_memory", where), *objects_at(agent, "memory_blocks", where)]
     block_ids = agent.get("block_ids")
     named = dict.fromkeys(map(str, block_ids)) if isinstance(block_ids, list) else {}
     at_most(f"{where}.block_ids", MOST_LINKS, len(named))
     for id in named:
-        if id not in related.blocks:
+        if id not in beside.blocks:
             raise AgentFileError(f"{where}.block_ids", "expected the id of a block of the file")
-        own.append(related.blocks[id])
-        related.room.take(f"{where}.block_ids", len(text_at(related.blocks[id][1], "value", related.blocks[id][0])))
+        own.append(beside.blocks[id])
+        beside.room.take(f"{where}.block_ids", len(text_at(beside.blocks[id][1], "value", beside.blocks[id][0])))
     for number, (place, block) in enumerate(own, 1):
         whole = block_of(f"{ids}-b{number}", block, place, at)
         yield replace(whole, row=replace(whole.row, position=number - 1))
@@ -254,7 +254,7 @@ def _apart(blocks: Iterator[WholeBlock], report: AgentReport) -> Iterator[WholeB
         yield replace(block, row=replace(block.row, label=label))
 
 
-def _leave(agent: Json, where: str, related: Beside, report: AgentReport) -> None:
+def _leave(agent: Json, where: str, beside: Beside, report: AgentReport) -> None:
     for key, label, why in _LEFT:
         value = agent.get(key)
         counted = isinstance(value, list | dict) and not key.endswith("_config")
@@ -262,9 +262,9 @@ def _leave(agent: Json, where: str, related: Beside, report: AgentReport) -> Non
     ids = agent.get("tool_ids")
     own = [tool for _, tool in objects_at(agent, "tools", where)]
     own += [
-        related.tools[id][1]
+        beside.tools[id][1]
         for id in (ids if isinstance(ids, list) else ())
-        if isinstance(id, str) and id in related.tools
+        if isinstance(id, str) and id in beside.tools
     ]
     for tool in own:
         name = text_at(tool, "name", where)[:60]

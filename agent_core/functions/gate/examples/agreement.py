@@ -37,18 +37,18 @@ class ExampleText:
     value: Any = _MISSING  # any value that crosses the sandbox's edge
 
 
-def doctest_form(outcome: Returned) -> ExampleText:
+def doctest_form(returned: Returned) -> ExampleText:
     """Return a returned value as doctest would show it: what was printed, then the value unless it is None."""
-    shown = "" if outcome.value is None else f"{shown_value(outcome)}\n"
-    printed = outcome.output if not outcome.output or outcome.output.endswith("\n") else outcome.output + "\n"
-    return ExampleText(printed + shown, _MISSING if printed else outcome.value)
+    shown = "" if returned.value is None else f"{shown_value(returned)}\n"
+    printed = returned.output if not returned.output or returned.output.endswith("\n") else returned.output + "\n"
+    return ExampleText(printed + shown, _MISSING if printed else returned.value)
 
 
-def shown_value(outcome: Returned) -> str:
+def shown_value(returned: Returned) -> str:
     """Return the value's text: the host's own repr of plain values, the worker's claim for all else."""
-    ours = repr(outcome.value)
-    is_plain = literal_value(ours) is not _MISSING or not outcome.shown
-    return ours if is_plain and literal_value(outcome.shown) is not _MISSING else outcome.shown or ours
+    ours = repr(returned.value)
+    is_plain = literal_value(ours) is not _MISSING or not returned.shown
+    return ours if is_plain and literal_value(returned.shown) is not _MISSING else returned.shown or ours
 
 
 def agrees(example: Example, outcome: Outcome, *, is_float: bool = False) -> bool:
@@ -183,13 +183,13 @@ def _fits(expected: str, got: str) -> bool:
     return True
 
 
-def _same_error(expected: str, outcome: Raised, options: set[str]) -> bool:
+def _same_error(expected: str, raised: Raised, options: set[str]) -> bool:
     kind, _, message = expected.partition(":")
-    if kind.strip().rpartition(".")[2] != outcome.failure.type.rpartition(".")[2]:
+    if kind.strip().rpartition(".")[2] != raised.failure.type.rpartition(".")[2]:
         return False
     if "IGNORE_EXCEPTION_DETAIL" in options:
         return True
-    return same_text(message.strip(), outcome.failure.message.strip(), options)
+    return same_text(message.strip(), raised.failure.message.strip(), options)
 
 
 _DECIMALS: Final = re.compile(r"\d\.(\d+)(?!\d)")

@@ -91,12 +91,12 @@ def _uncertain(example: Example, returned: str, again: Outcome, code: ast.Module
         yield "its result has no certain order"
 
 
-def _missing(outcome: Raised) -> str:
+def _missing(raised: Raised) -> str:
     """Return what an example names in vain, or a package that its function does without elsewhere."""
-    frames, kind = outcome.failure.frames, outcome.failure.type.rpartition(".")[2]
+    frames, kind = raised.failure.frames, raised.failure.type.rpartition(".")[2]
     is_package = kind in ("ImportError", "ModuleNotFoundError")  # also where the function says so itself
     is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
-    is_module = kind == "AttributeError" and outcome.failure.message.startswith("module ")
+    is_module = kind == "AttributeError" and raised.failure.message.startswith("module ")
     return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
 
 

@@ -1,0 +1,42 @@
+"""A parameter shares a word with its class, so that a reader need not look it up."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CUSTOMARY = {"self", "event", "write", "error", "plan", "ctx", "approval_mode"}
+"""What a whole family of classes is called by those who take any of them; and names that others' packages ask for."""
+
+
+def words(name: str) -> set[str]:
+    found = {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+    return found | {word.removesuffix("s") for word in found}
+
+
+def parameters(tree: ast.Module) -> Iterator[tuple[ast.arg, str]]:
+    """Yield the parameters of all functions that have one class as their type, each with its name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+                if isinstance(arg.annotation, ast.Name) and not arg.arg.startswith("_"):
+                    yield arg, arg.annotation.id
+
+
+def test_every_parameter_shares_a_word_with_its_class() -> None:
+    files = [path for top in ("agent_core", "sandbox", "meta_functions") for path in (ROOT / top).rglob("*.py")]
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in files}
+    classes = {
+        node.name
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    strange = [
+        f"{path.relative_to(ROOT)}:{arg.lineno} {arg.arg}: {name}"
+        for path, tree in trees.items()
+        for arg, name in parameters(tree)
+        if name in classes and len(name) > 2 and arg.arg not in CUSTOMARY and not words(arg.arg) & words(name)
+    ]
+    assert strange == []
