@@ -34,7 +34,7 @@ def test_a_preset_of_ones_own_stands_beside_the_others(tmp_path: Path) -> None:
     put(tmp_path, "presets/mine.toml", OWN)
     put(tmp_path, "presets/mine.txt", "Be mine.\n\n{functions}")
     found = preset(tmp_path, "mine")
-    assert found.style.instructions.startswith("Be mine.\n\nWhen no function")
+    assert found.style.instructions.startswith("Be mine.\n\nIf no function")
     had = [name for name in ("send_message", "message_llm", "core_memory_append") if found.has(name)]
     assert had == ["send_message"]
     assert ("mine", "Mine.") in presets(tmp_path)
