@@ -14,7 +14,7 @@ from .compaction import Compaction, rebuilt
 from .history import PRESSURE, History, Summary, claim, pop, resume
 from .instructions import INSTRUCTIONS
 from .paging import PageReader, beginning, first_page
-from .shown import CALLER, EXPECTED, RUN_PROGRAM, Shown, size_of
+from .shown import CALLER, EXPECTED, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
 __all__ = [
     "BYTES_PER_TOKEN",
@@ -25,6 +25,7 @@ __all__ = [
     "RUN_PROGRAM",
     "Budget",
     "Compaction",
+    "FunctionNotes",
     "History",
     "PageReader",
     "Remembered",

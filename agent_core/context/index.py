@@ -33,6 +33,7 @@ class PromptIndex:
         order: Iterable[str],
         room: int,
         ending: Callable[[Function], str],
+        seen_type: Callable[[Function], str],
         program: Sequence[Function] = (),
         *,
         has_programs: bool = True,
@@ -45,7 +46,7 @@ class PromptIndex:
         lines: dict[str, str] = {}
         endings: dict[str, str] = {}
         for name in order:
-            line, end = line_of(functions[name]), ending(functions[name])
+            line, end = line_of(functions[name], seen_type(functions[name])), ending(functions[name])
             room -= len(f"{line}{end}".encode("utf-8", "replace")) + 1
             if room < 0:
                 break

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from agent_core.model.reply import Mode
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function
+from agent_core.registry.synopsis import line_of
 
 from .index import PromptIndex
 
@@ -58,6 +59,14 @@ class Hidden(Protocol):
     complaints: Mapping[tuple[str, str], str]
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionNotes:
+    """What is told of a function besides its own text: the end of its description, and the type of a result."""
+
+    ending: Callable[[Function], str] = lambda _function: ""
+    seen_type: Callable[[Function], str] = lambda _function: ""
+
+
 class Shown:
     """The functions that one agent is shown; they persist from step to step."""
 
@@ -68,15 +77,14 @@ class Shown:
         hidden: Hidden,
         memory: frozenset[str] = frozenset(),
         room: int = sys.maxsize,
-        ending: Callable[[Function], str] = lambda _function: "",
+        notes: FunctionNotes | None = None,
         labels: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """Create the selection; `memory` names the pinned functions that are about memory, `labels` its blocks.
 
-        Functions of the workspace take `room` bytes at most, however many there are; their descriptions end in what
-        `ending` says.
+        Functions of the workspace take `room` bytes at most, however many there are; `notes` are told of each.
         """
-        self._ending = ending
+        self._notes = notes or FunctionNotes()
         self._labels = labels
         self._of_host = {function.name: _Place.of_host(function) for function in pinned}
         self._pinned = self._of_host
@@ -170,19 +178,24 @@ class Shown:
             self._by_use(self._functions),
             room,
             self._ending_of,
+            self._notes.seen_type,
             program,
             has_programs=RUN_PROGRAM in tools,
         )
         self._index = index if is_kept else None
         return index
 
-    def beyond_index(self, names: Iterable[str]) -> list[Function]:
-        """Return those of the workspace's functions that the model was told nothing of yet, and count them as told."""
+    def beyond_index(self, names: Iterable[str]) -> list[str]:
+        """Return the lines of those functions of the workspace that the model was told nothing of yet, and count them
+        as told.
+        """
         if self._index is None:
             return []
         new = [name for name in names if name in self._functions and name not in self._index.names]
         self.tell(new)
-        return [self._functions[name] for name in new]
+        return [
+            line_of(function, self._notes.seen_type(function)) for function in map(self._functions.__getitem__, new)
+        ]
 
     def tell(self, names: Iterable[str]) -> None:
         """Count functions as told: an answer or a notice says how they are called."""
@@ -312,7 +325,7 @@ class Shown:
 
     def _ending_of(self, function: Function) -> str:
         complaint = self._complaints.get((function.name, function.body_hash), "")
-        return f"{self._ending(function)}{f' ({complaint})' if complaint else ''}"
+        return f"{self._notes.ending(function)}{f' ({complaint})' if complaint else ''}"
 
     def _in_place(self, staying: set[str]) -> list[str]:
         return [name for name in self._places if name in staying]
@@ -326,7 +339,7 @@ class Shown:
         # The same object from step to step: the wire form of what did not change is not made again.
         place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
         is_same = place is not None and place.function is function and place.complaint == complaint
-        return place if place is not None and is_same else _Place.of(function, complaint, self._ending(function))
+        return place if place is not None and is_same else _Place.of(function, complaint, self._notes.ending(function))
 
 
 def _lean(function: FunctionShown) -> FunctionShown:

@@ -24,22 +24,23 @@ _SIGNATURE_CHARS: Final = 400
 _LINE_CHARS: Final = 36
 
 
-def signature(function: Function) -> str:
-    """Return the signature as Python writes it; a parameter without a type is a `str`."""
+def signature(function: Function, seen: str = "") -> str:
+    """Return the signature as Python writes it; a parameter without a type is a `str`. `seen` is a result's type."""
     required = frozenset(function.parameters.get("required", ()))
     parts = function.parameters.get("properties", {}).items()
-    gives = f" -> {function.returns}" if function.returns else ""
+    gives = f" -> {function.returns or 'Any'}" if function.returns or seen else ""
+    gives += f" (seen: {seen})" if seen else ""
     line = f"{function.name}({', '.join(_parameter(name, part, required) for name, part in parts)}){gives}"
     return one_line(line, _SIGNATURE_CHARS)
 
 
-def line_of(function: Function) -> str:
-    """Return the signature with the beginning of the description."""
+def line_of(function: Function, seen: str = "") -> str:
+    """Return the signature, with the type of a result that was `seen`, and the beginning of the description."""
     about = next(iter(bare_lines(function.description)), "")
     first = about.split(". ", 1)[0].split("; ", 1)[0].rstrip(". ")
     if len(first) > _LINE_CHARS:
         first = f"{first[:_LINE_CHARS].rsplit(' ', 1)[0]}…"
-    return f"{signature(function)}{': ' if first else ''}{visible(first)}"
+    return f"{signature(function, seen)}{': ' if first else ''}{visible(first)}"
 
 
 def _parameter(name: str, schema: object, required: Collection[str]) -> str:

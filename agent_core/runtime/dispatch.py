@@ -286,7 +286,8 @@ class WorkspaceFunction:
         text = await aside(size, answers.answer, outcome, MOST_CHARS, was_refused=was_refused)
         text = record.noted(text, note) if note else text
         kept = states.writes if isinstance(outcome, Returned) else ()
-        return await record.close(outcome, text, writes=(*writes, *kept), unproven=unproven)
+        seen = workshop.seen_results.note(function, outcome, turn.agent)
+        return await record.close(outcome, text, writes=(*writes, *kept, *seen), unproven=unproven)
 
     async def _run(
         self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch, states: FunctionStates

@@ -16,7 +16,6 @@ from agent_core.context import EXPECTED
 from agent_core.functions.service import FunctionService, quarantine
 from agent_core.model.reply import Reply
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.synopsis import line_of
 from agent_core.storage import FAILURES, Inbound, SaveExposures
 
 from .call_record import Done
@@ -95,6 +94,7 @@ class AgentLoop:
             async with turn.interruption:
                 turn.model = (await self.model_session.model()).name
             await self._functions.quarantine.refresh()  # another process may have released a function
+            await self._functions.seen_results.load()
             if turn.continues and self._programs is not None:
                 await self._programs.go_on(turn, self.sees(self._functions.registry.snapshot(), turn.made))
             while True:
@@ -134,7 +134,7 @@ class AgentLoop:
         names = await self._functions.likely(turn.history.last_request(), EXPECTED, hidden)
         shown.expect(names)
         if new := shown.beyond_index(names[:_MOST_TOLD]):
-            await turn.append([notice(f"You also have: {'; '.join(map(line_of, new))}.")])
+            await turn.append([notice(f"You also have: {'; '.join(new)}.")])
 
     async def _mask(self, turn: Turn, snapshot: Snapshot) -> None:
         """Draw what this conversation is not shown, and keep which grown functions the message probably needs.

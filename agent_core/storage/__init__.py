@@ -32,6 +32,7 @@ from .call_store import (
     ReleaseFunction,
     SaveExposures,
     SaveRecorded,
+    SaveSeen,
     Stats,
 )
 from .folder import AGENT, STATE_FILE, lock_agent, open_lock, prepare_state_dir, workspace_id
@@ -246,6 +247,7 @@ __all__ = [
     "SaveRecorded",
     "SaveSaid",
     "SaveSection",
+    "SaveSeen",
     "SaveState",
     "SaveTended",
     "SaveText",

@@ -144,8 +144,24 @@ class ExposedTurn:
     is_retried: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SaveSeen(Write):
+    """Keep the shape of a function's newest result, for one agent, or for all if `agent` is empty. It is also the row.
+
+    Shapes of its other versions go.
+    """
+
+    agent: str
+    function: str
+    version: str
+    shape: Any  # Any: JSON
+
+
 class CallStore(Subject, Protocol):
     """The calls of functions."""
+
+    async def seen(self) -> list[SaveSeen]:
+        """Return the shapes of results that were seen."""
 
     async def exposed_turns(self) -> list[ExposedTurn]:
         """Return the newest turns of which it is known what they were shown, oldest first; open ones are left out."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from agent_core.base.clock import Clock
 from agent_core.base.errors import SettingsError, WorkspaceError
 from agent_core.base.settings import MemorySettings, Settings
-from agent_core.context import BYTES_PER_TOKEN, Shown
+from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
 from agent_core.functions.foreign.library import ForeignLibrary
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
@@ -157,7 +157,9 @@ class _AgentParts:
             self.deps.workshop.quarantine,
             frozenset(name for name in host if name in named),
             int(turn.function_tokens * BYTES_PER_TOKEN),
-            self.deps.workshop.ending,
+            FunctionNotes(
+                self.deps.workshop.ending, lambda function: self.deps.workshop.seen_results.of(function, self.name)
+            ),
             # A small model takes the first choice where it does not know: the block about itself comes last.
             lambda: [block.label for block in reversed(self.memory.blocks.memory.blocks) if not block.read_only],
         )
@@ -195,7 +197,7 @@ class _AgentParts:
             HostFunctions(host, deps.workshop, model.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(memory_of, deps)).run),
             WorkspaceFunctions(deps.sandbox, deps.workshop, turn.parallel, self.memory.blocks, self.name),
-            ForeignFunctions(self.foreign()),
+            ForeignFunctions(self.foreign(), deps.workshop.seen_results, self.name),
         )
         current = deps.workshop.registry.snapshot
         programs.dispatcher = Dispatcher(sources, current, turn, deps.clock, aliases=_ALIASES)

@@ -14,7 +14,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.base.settings import Settings
-from agent_core.context import BYTES_PER_TOKEN, Shown
+from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
 from agent_core.memory.agent_memory import AgentMemory
@@ -194,7 +194,13 @@ class _RunParts:
         turn, key = ground.settings.turn, f"{helper.name} {helper.function.version}"
         room = int(turn.function_tokens * BYTES_PER_TOKEN)
         own = [one.function for one in host.values()]
-        shown = Shown(own, turn.shown_functions, ground.workshop.quarantine, room=room, ending=ground.workshop.ending)
+        shown = Shown(
+            own,
+            turn.shown_functions,
+            ground.workshop.quarantine,
+            room=room,
+            notes=FunctionNotes(ground.workshop.ending),
+        )
         instructions = _instructions(ground.root, helper, self.budget)
         settings = ground.settings.model_copy(update={"instructions": instructions})
         models = ground.idle_models

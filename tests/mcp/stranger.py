@@ -38,6 +38,7 @@ def answer(message: dict[str, Any], does: dict[str, Any]) -> None:  # Any: JSON
             for other in does.get("sends", ()):
                 print(json.dumps({"jsonrpc": "2.0", **other}))
             result = {"content": [{"type": "text", "text": text}]}
+            result |= {"structuredContent": does["structured"]} if "structured" in does else {}
     error = {"error": {"code": -32601, "message": "Method not found"}}
     print(json.dumps({**reply, **(error if result is None else {"result": result})}))
     if message["method"] == "tools/call" and does.get("changes"):

@@ -28,6 +28,7 @@ from .call_records import noted, recorded
 from .function_facts import Coverage
 from .grant_service import GrantService
 from .plan import Author
+from .seen_results import SeenResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,9 @@ class TraceReport:
 class CallService:
     """Service that makes calls, each with a debugger watch."""
 
-    def __init__(self, sandbox: SandboxClient, grants: GrantService, store: Store) -> None:
+    def __init__(self, sandbox: SandboxClient, grants: GrantService, store: Store, seen_results: SeenResults) -> None:
         self._sandbox = sandbox
+        self._seen_results = seen_results
         self._store = store
         self._grants = grants
         self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
@@ -100,7 +102,8 @@ class CallService:
         if author is None:
             watch.changes.clear()  # a user who calls it knows what they typed
         kept = states.writes if isinstance(outcome, Returned) else ()
-        return replace(report, lacks=lacks, debugged=watch.note(snapshot)), (*writes, *kept)
+        seen = self._seen_results.note(function, outcome, author.agent if author else "")
+        return replace(report, lacks=lacks, debugged=watch.note(snapshot)), (*writes, *kept, *seen)
 
     async def _run(
         self,

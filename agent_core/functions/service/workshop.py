@@ -45,6 +45,7 @@ from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .ratings import Rated, Ratings
 from .replay import Replays
+from .seen_results import SeenResults
 from .tending import Tending
 from .version_history import VersionHistory
 
@@ -89,7 +90,9 @@ class FunctionService:
         self.granting = grants
         grants.prove = LateProof(store, gate, grants.packages)
         self._sandbox = sandbox
-        self.calls, self.replays = CallService(sandbox, grants, store), Replays(store, registry, sandbox)
+        self.seen_results = SeenResults(store, registry.snapshot)
+        self.calls = CallService(sandbox, grants, store, self.seen_results)
+        self.replays = Replays(store, registry, sandbox)
         self._carrier = ChangeExecutor(root, store, registry, grants.book, copy)
         self.bulk = BatchOperations(
             root, store, registry, gate, sandbox, lambda plan: self.finish(plan, None), hosted, grants.packages

@@ -16,7 +16,7 @@ from agent_core.base.own_installation import origin
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database
 # The digest of the newest schema: spares each start from making one to compare with.
-NEWEST = "45af82f940c57c2bfe88d5cda23f7d8a3a20ebd60517fb219a41713a679bb3ee"
+NEWEST = "f680b9e5aef5a87921fdaa1edb7f4581de9bd532a874e170fb5b58d695a98053"
 # Tables of sqlite-vec come and go: see `vector_index.py`, which looks at them before it uses them.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 

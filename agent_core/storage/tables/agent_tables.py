@@ -52,6 +52,7 @@ _ALL_OF_AN_AGENT = (
     "delete from said where agent = ?",
     "delete from lane where agent = ?",
     "delete from pin where agent = ?",
+    "delete from seen where agent = ?",
     "delete from question where agent = ?",
     "delete from agent where name = ?",
     "delete from entry where seq in (select e.seq from turn t"

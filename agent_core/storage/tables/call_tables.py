@@ -15,6 +15,7 @@ from ..call_store import (
     ReleaseFunction,
     SaveExposures,
     SaveRecorded,
+    SaveSeen,
     Stats,
 )
 from ..subject import dump, is_signed, parse_row, sign
@@ -75,6 +76,12 @@ _ROWS = _RECORDED + _IS_THEIRS.format("recorded")
 
 class CallTables(Tables):
     """The calls of functions."""
+
+    @query
+    def seen(self, session: SqlSession) -> list[SaveSeen]:
+        """Return the shapes."""
+        rows = session.all("select agent, function, version, shape from seen")
+        return [SaveSeen(agent, function, version, parse_row(shape)) for agent, function, version, shape in rows]
 
     @query
     def exposed_turns(self, session: SqlSession) -> list[ExposedTurn]:
@@ -242,6 +249,13 @@ def _expose(write: SaveExposures, session: SqlSession) -> None:
         [(write.turn, name, version, masked, write.model) for name, version, masked in write.functions],
     )
     session.all("delete from exposure where n <= (select max(n) from exposure) - ?", MOST_EXPOSED)
+
+
+@perform.register
+def _see(write: SaveSeen, session: SqlSession) -> None:
+    session.all("delete from seen where agent = ? and function = ?", write.agent, write.function)
+    row = (write.agent, write.function, write.version, dump(write.shape))
+    session.all("insert into seen (agent, function, version, shape) values (?, ?, ?, ?)", *row)
 
 
 @perform.register

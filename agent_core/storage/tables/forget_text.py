@@ -71,6 +71,7 @@ _DROPPED: Final = (
     ("questions about grants", "question", "seq", ("question", "decision")),
     ("approvals of grants", "yes", "seq", ("content", "grants")),
     ("readings of files", "reading", "path", ("reading",)),
+    ("shapes of results", "seen", "function", ("shape",)),
 )
 _PLACES: Final = {"call": "calls and answers", "result": "calls and answers", "request": "records of requests"} | {
     SUMMARY: "summaries"

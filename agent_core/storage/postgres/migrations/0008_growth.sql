@@ -31,5 +31,14 @@ create table tended (
     undone boolean not null default false
 );
 
+-- The shapes of results, as each agent, or everybody, may know them.
+create table seen (
+    agent text collate "C" not null,
+    function text collate "C" not null,
+    version text collate "C" not null,
+    shape text not null,
+    primary key (agent, function)
+);
+
 -- The forms of functions are written anew when they are needed, and no longer kept.
 drop table if exists sketch;

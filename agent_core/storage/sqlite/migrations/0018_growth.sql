@@ -32,5 +32,14 @@ create table tended (
     undone integer not null default 0
 ) strict;
 
+-- The shapes of results, as each agent, or everybody, may know them.
+create table seen (
+    agent text not null,
+    function text not null,
+    version text not null,
+    shape text not null,  -- JSON
+    primary key (agent, function)
+) strict, without rowid;
+
 -- The forms of functions are written anew when they are needed, and no longer kept.
 drop table if exists sketch;

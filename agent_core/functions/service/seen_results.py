@@ -1,0 +1,122 @@
+"""What functions returned, as types: where a declared type says little, or an MCP tool says none, a result tells it.
+
+Only the shape of a value is kept. The keys of a function's own are those that stand in its source; what stands under
+any other key may be data, and is told to nobody but the agent whose call it was.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Collection
+from typing import Final, TypeAlias
+
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
+from agent_core.storage import CallStore, SaveSeen, Write
+from sandbox import Returned
+
+from ..answers import CallOutcome
+
+Shape: TypeAlias = "str | list[Shape] | dict[str, Shape]"
+"""The name of a type, a list of the shapes of items, or those of values by key; `*` stands for any key."""
+
+_SCALARS: Final = {str: "str", int: "int", float: "float", bool: "bool", type(None): "None", bytes: "bytes"}
+_CONTAINERS: Final = frozenset({"list", "dict", "tuple", "set", "frozenset", "Sequence", "Mapping", "Iterable"})
+_CLEAR: Final = frozenset(_SCALARS.values()) | _CONTAINERS | {"Literal", "Optional", "Union"}
+_KEY: Final = re.compile(r"[A-Za-z_]\w{0,29}", re.ASCII)
+_ANY_KEY: Final = "*"
+_MOST_KEYS: Final = 8
+_MOST_ITEMS: Final = 20
+_MOST_DEPTH: Final = 3
+_LONGEST: Final = 160
+"""Characters of a type: each is paid for with every request."""
+
+
+def shape_of(value: object, keys: Callable[[str], bool], depth: int = 0) -> Shape:
+    """Return the shape of a value; a dictionary has the keys that `keys` allows, or any."""
+    if depth >= _MOST_DEPTH:
+        return type(value).__name__ if isinstance(value, list | dict) else _SCALARS.get(type(value), "Any")
+    match value:
+        case list() | tuple():
+            items = [shape_of(item, keys, depth + 1) for item in value[:_MOST_ITEMS]]
+            return [item for at, item in enumerate(items) if item not in items[:at]]
+        case dict():
+            some = [*value][: _MOST_KEYS + 1]
+            if len(some) <= _MOST_KEYS and all(
+                isinstance(key, str) and _KEY.fullmatch(key) and keys(key) for key in some
+            ):
+                return {key: shape_of(value[key], keys, depth + 1) for key in some}
+            inner = shape_of([*value.values()][:_MOST_ITEMS], keys, depth)
+            return {_ANY_KEY: inner[0] if isinstance(inner, list) and len(inner) == 1 else "Any"}
+    return _SCALARS.get(type(value), "Any")
+
+
+def type_text(shape: object, depth: int = 0) -> str:
+    """Return a shape as a Python type; an empty text if it is none, or one too long to be told."""
+    match shape:
+        case str() if shape in _CLEAR or shape == "Any":
+            text = shape
+        case [] | {} if not shape:
+            text = "list" if isinstance(shape, list) else "dict"
+        case [*items] if depth <= _MOST_DEPTH:
+            text = _of_parts("list[{}]", " | ", [type_text(item, depth + 1) for item in items])
+        case {"*": inner}:
+            text = _of_parts("dict[str, {}]", "", [type_text(inner, depth + 1)])
+        case {**values} if depth <= _MOST_DEPTH and all(_KEY.fullmatch(str(key)) for key in values):
+            types = [(key, type_text(value, depth + 1)) for key, value in values.items()]
+            text = _of_parts("{{{}}}", ", ", [f"{key}: {kind}" if kind else "" for key, kind in types])
+        case _:
+            text = ""
+    return text if len(text) <= _LONGEST else ""
+
+
+def _of_parts(form: str, between: str, parts: Collection[str]) -> str:
+    return form.format(between.join(parts)) if all(parts) else ""
+
+
+def says_little(declared: str) -> bool:
+    """Check whether a declared type leaves open what a caller gets: it is missing, `Any`, a bare container, a class."""
+    try:
+        tree = ast.parse(declared, mode="eval").body if declared else ast.Name("Any")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    inside = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    return any(node.id not in _CLEAR or (node.id in _CONTAINERS and id(node) not in inside) for node in names)
+
+
+class SeenResults:
+    """The types of results that were seen, by agent, function and version."""
+
+    def __init__(self, store: CallStore, snapshot: Callable[[], Snapshot]) -> None:
+        self._store = store
+        self._snapshot = snapshot
+        self._texts: dict[tuple[str, str, str], str] = {}
+        self._is_loaded = False
+
+    async def load(self) -> None:
+        """Load what the store has, once: what other processes see in the meantime comes with the next start."""
+        if not self._is_loaded:
+            self._is_loaded = True
+            stored = {(row.agent, row.function, row.version): type_text(row.shape) for row in await self._store.seen()}
+            self._texts = stored | self._texts
+
+    def of(self, function: Function, agent: str) -> str:
+        """Return the type of a function's newest result as this agent may know it; empty if its own says enough."""
+        if not says_little(function.returns):
+            return ""
+        name, version = function.name, function.body_hash or function.version
+        return self._texts.get(("", name, version)) or self._texts.get((agent, name, version), "")
+
+    def note(self, function: Function, outcome: CallOutcome, agent: str) -> tuple[Write, ...]:
+        """Return the write of a result's shape, if it tells something new."""
+        if not isinstance(outcome, Returned) or not says_little(function.returns):
+            return ()
+        source = self._snapshot().modules.get(function.module)
+        words: Collection[str] = frozenset(_KEY.findall(source.text)) if source else ()
+        shape = shape_of(outcome.value, lambda key: key in words or source is None)
+        key = "" if source else agent, function.name, function.body_hash or function.version
+        text = type_text(shape)
+        if self._texts.get(key) == text:
+            return ()
+        self._texts[key] = text
+        return (SaveSeen(*key, shape),)
