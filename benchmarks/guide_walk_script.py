@@ -96,7 +96,7 @@ PARTS = (
             Shell("pip install --quiet ."),
             Said("A workspace is a folder that contains your functions. Create one, and start:"),
             Shell("knapper init ~/my-assistant && cd ~/my-assistant"),
-            Shell("knapper run --model tour", until="Screen 1 of 9"),
+            Shell("knapper run --model tour", until="Screen 1 of 10"),
             Picture(
                 "begin",
                 "The prompt is `›`; the line below shows who answers and how functions are confined.",
@@ -108,7 +108,7 @@ PARTS = (
         "The first function",
         (
             Said("Ask for something that has to be computed:"),
-            Prompt("how many vowels are in queueing?", until="Screen 2 of 9"),
+            Prompt("how many vowels are in queueing?", until="Screen 2 of 10"),
             Picture(
                 "first",
                 (
@@ -121,7 +121,7 @@ PARTS = (
                 "It is plain Python in `functions/tour.py`, and it will still be there tomorrow. If "
                 "you ask again, it is only called:"
             ),
-            Prompt(RHYTHM, until="Screen 4 of 9"),
+            Prompt(RHYTHM, until="Screen 4 of 10"),
             Said("It does not count `y` as a vowel: the answer is 0."),
         ),
     ),
@@ -136,7 +136,7 @@ PARTS = (
             Said("In a second window:"),
             Second("sed -i s/aeiou/aeiouy/ ~/my-assistant/functions/tour.py", until="count_vowels was changed outside"),
             Said("The verdict appears above your line, and the line stays. Continue typing:"),
-            Prompt("in rhythm?", until="Screen 5 of 9"),
+            Prompt("in rhythm?", until="Screen 5 of 10"),
             Picture(
                 "edited",
                 "The answer is 1 now: your saved file is what runs, in the same conversation.",

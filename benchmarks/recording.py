@@ -17,8 +17,8 @@ COLUMNS, ROWS = 92, 30
 KEY_S = 0.09  # for two keys
 VOWELS, INITIALS = "how many vowels are in queueing?", "what are the initials of Ada Lovelace?"
 RHYTHM, GRANT = "how many vowels are in rhythm?", "how many functions are in tour.py?"
-BACK = "/rollback count_vowels"
-TYPED = (VOWELS, INITIALS, RHYTHM, GRANT, BACK)
+PROGRAM, BACK = "which word has most vowels: queueing, rhythm, audio or sky?", "/rollback count_vowels"
+TYPED = (VOWELS, INITIALS, RHYTHM, PROGRAM, GRANT, BACK)
 TITLE = "Knapper: functions are written, refused, fixed, called, edited by hand, granted a file and rolled back"
 
 
@@ -52,13 +52,14 @@ def _played(shell: Terminal, file: Path) -> str:
     film = Film(shell)
     shell.wait_for("$")
     film.look(0.8)
-    _ask(film, "knapper run --model tour", "Screen 1 of 9", 2.5)
-    _ask(film, VOWELS, "Screen 2 of 9", 6)
-    _ask(film, INITIALS, "Screen 3 of 9", 6, dwell=("initials refused", 4))
+    _ask(film, "knapper run --model tour", "Screen 1 of 10", 2.5)
+    _ask(film, VOWELS, "Screen 2 of 10", 6)
+    _ask(film, INITIALS, "Screen 3 of 10", 6, dwell=("initials refused", 4))
     _type(film, RHYTHM[:20])
     file.write_text(file.read_text("utf-8").replace('"aeiou"', '"aeiouy"'), "utf-8")
     _until(film, "was changed outside", 1.5)
-    _ask(film, RHYTHM[20:], "Screen 5 of 9", 5)
+    _ask(film, RHYTHM[20:], "Screen 5 of 10", 5)
+    _ask(film, PROGRAM, "Screen 7 of 10", 5)
     _ask(film, GRANT, "y yes", 3)
     shell.wait_for("y yes")
     shell.type("y")

@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 SVG = (ROOT / "docs" / "recording.svg").read_text("utf-8")
 SCENES = tomllib.loads((ROOT / "agent_core/model/tour/script.toml").read_text("utf-8"))["scenes"]
 IN_ORDER = [one for one in SCENES if len(one.get("absent", ())) < 2]  # not of who asks before its turn
-PLAYED = [one for one in IN_ORDER if one["screen"] in (1, 2, 3, 5, 7) and ("absent" in one or "noticed" in one)]
+PLAYED = [one for one in IN_ORDER if one["screen"] in (1, 2, 3, 5, 8) and ("absent" in one or "noticed" in one)]
+PLAYED += [one for one in IN_ORDER if one["screen"] == 7 and "needs" in one]
 MAKE = "the tour is another by now: make recording"
 
 

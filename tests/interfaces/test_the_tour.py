@@ -13,6 +13,7 @@ from tests.kit.program import knapper, surroundings
 from tests.kit.terminal import KNAPPER, terminal
 
 VOWELS = "how many vowels are in queueing?"
+PROGRAM = "which word has most vowels: queueing, audio or sky?"
 GRANT = "how many functions are in tour.py?"
 ALL = ["start", VOWELS, "what are the initials of Ada Lovelace?", "how many vowels are in rhythm?"]
 ALONE = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
@@ -26,17 +27,23 @@ def played(*typed: str, cwd: Path) -> str:
 
 
 def test_every_screen_says_its_number_and_that_it_is_scripted(tmp_path: Path) -> None:
-    seen = played(*ALL, "next", "next", GRANT, "delete initials", "next", cwd=tmp_path)
+    seen = played(*ALL, "next", "next", PROGRAM, GRANT, "delete initials", "next", cwd=tmp_path)
     for number in range(1, script().screens + 1):
-        assert seen.count(f"**Screen {number} of 9 · {LABEL}**") == 1, number
+        assert seen.count(f"**Screen {number} of 10 · {LABEL}**") == 1, number
     assert "not follow my script" not in seen
-    for part in ('There are 5 vowels in "queueing"', '"A. L."', '0 in "rhythm"', "export OPENAI_API_KEY"):
+    for part in (
+        'There are 5 vowels in "queueing"',
+        'It is "queueing, with 5"',
+        '"A. L."',
+        '0 in "rhythm"',
+        "export OPENAI_API_KEY",
+    ):
         assert part in seen
 
 
 def test_the_tour_played_by_next_alone_reaches_its_end(tmp_path: Path) -> None:
-    seen = played("start", *["next"] * 8, cwd=tmp_path)
-    assert f"**Screen 8 of 9 · {LABEL}**" in seen
+    seen = played("start", *["next"] * 9, cwd=tmp_path)
+    assert f"**Screen 9 of 10 · {LABEL}**" in seen
     assert (tmp_path / "functions" / "tour.py").read_text().count("def ") == 1
 
 
@@ -75,9 +82,9 @@ def test_a_tour_taken_twice_says_what_is_there_and_how_to_begin_anew(tmp_path: P
 
 def test_a_file_changed_by_hand_in_the_tour_is_seen_and_runs(tmp_path: Path) -> None:
     with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE) as screen:
-        screen.wait_for("Screen 1 of 9")
+        screen.wait_for("Screen 1 of 10")
         screen.line(VOWELS)
-        screen.wait_for("Screen 2 of 9")
+        screen.wait_for("Screen 2 of 10")
         file = tmp_path / "functions" / "tour.py"
         file.write_text(file.read_text().replace('"aeiou"', '"aeiouy"'))
         screen.wait_for("⟳ count_vowels was changed outside")
@@ -97,7 +104,7 @@ def test_the_tour_has_a_conversation_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("functions", [frozenset[str](), frozenset({"count_vowels", "initials"})], ids=["fresh", "old"])
 def test_from_every_screen_next_leads_to_the_following_one(functions: frozenset[str]) -> None:
     for number in range(1, script().screens):
-        shown = {"role": "assistant", "content": f"**Screen {number} of 9"}
+        shown = {"role": "assistant", "content": f"**Screen {number} of 10"}
         line = play(
             [shown, {"role": "user", "content": "next"}], functions | ({"count_vowels"} if number > 1 else set())
         )
@@ -120,7 +127,7 @@ def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
 def test_notes_below_a_value_are_not_said_with_it() -> None:
     call = {"id": "1", "function": {"name": "count_vowels", "arguments": '{"text": "rhythm"}'}}
     messages: list[dict[str, Any]] = [  # Any: as on the wire
-        {"role": "assistant", "content": "**Screen 4 of 9"},
+        {"role": "assistant", "content": "**Screen 4 of 10"},
         {"role": "user", "content": "how many vowels are in rhythm?\n\n[notice] `count_vowels` changed"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "content": "7\n\nA human changed `total` from 1 to 7 at the debugger."},
@@ -132,9 +139,9 @@ def test_notes_below_a_value_are_not_said_with_it() -> None:
 
 def test_the_tour_asks_for_a_file_and_reads_it_by_a_yes(tmp_path: Path) -> None:
     with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE | home(tmp_path)) as screen:
-        screen.wait_for("Screen 1 of 9")
+        screen.wait_for("Screen 1 of 10")
         screen.line(VOWELS)
-        screen.wait_for("Screen 2 of 9")
+        screen.wait_for("Screen 2 of 10")
         screen.line(GRANT)
         screen.wait_for("    read functions/tour.py")
         press(screen, "y")
@@ -165,7 +172,7 @@ def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing
     done = knapper("run", "--model", "tour", cwd=empty, environment=ALONE | home(tmp_path))
     assert done.returncode == 0, done.stderr
     for number in range(1, script().screens + 1):
-        assert done.stdout.count(f"**Screen {number} of 9 · {LABEL}**") == 1, number
+        assert done.stdout.count(f"**Screen {number} of 10 · {LABEL}**") == 1, number
     assert [text for text in done.stdout.splitlines() if text.startswith("› ")] == [
         f"› {typed.text}" for typed in script().typed
     ]
