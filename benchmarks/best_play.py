@@ -4,18 +4,22 @@
 list, and each round of a join, is one more. *Program*: one program does it all. Requests, the bytes sent, and of these
 the *fresh* ones, which the request before did not begin with: what a prefix cache does not have. Each task has a
 conversation of its own. Solved: the program's value is the expected one; all calls of the direct play returned. The
-play knows the calls, so this says what either way costs, and not what a model can do.
+play knows the calls, so this says what either way costs, and not what a model can do. Of the functions, one computes,
+one reads a file by a grant, and one is a tool of an MCP server.
 """
 
 import asyncio
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from agent_core.access.grants import Decision, Grants, Question
 from agent_core.base.events import CallAnswered
+from agent_core.functions.foreign.entry import ServerEntry
 from agent_core.workspace.workspace import Workspace
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
 
@@ -39,19 +43,27 @@ def order(number: int) -> dict:
     Args:
         number: The number of the order.
     """
-    return {"customer": number % 7, "amount": number * 13 % 50, "is_late": number % 3 == 0}
+    import json
 
-
-def customer(number: int) -> dict:
-    """Return a customer: the city and the discount in percent.
-
-    Args:
-        number: The number of the customer.
-    """
-    return {"city": ["Oslo", "Bern", "Rome"][number % 3], "discount": number}
+    with open("orders.json", encoding="utf-8") as file:
+        return json.load(file)[number]
 '''
-_FUNCTIONS: dict[str, Callable[..., dict]] = {}  # type: ignore[type-arg]  # what the text above defines
-exec(SHOP, _FUNCTIONS)
+ORDERS = [{"customer": number % 7, "amount": number * 13 % 50, "is_late": number % 3 == 0} for number in range(100)]
+SERVER = '''\
+from mcp.server import MCPServer
+
+server = MCPServer("shop")
+
+
+@server.tool()
+def customer(number: int) -> dict:
+    """Return a customer: the city and the discount in percent."""
+    return {"city": ["Oslo", "Bern", "Rome"][number % 3], "discount": number}
+
+
+server.run("stdio")
+'''
+CUSTOMER = "shop__customer"
 
 
 @dataclass
@@ -65,31 +77,34 @@ class Task:
 
 def tasks() -> Iterator[Task]:
     """Yield ten tasks of each of five kinds."""
-    page, order, customer = (_FUNCTIONS[name] for name in ("page_of_orders", "order", "customer"))
     for count in SIZES:
         numbers = [*range(count)]
         code = f"sum(row['amount'] for row in each(order, range({count})))"
         yield Task(
-            code, [[("order", number) for number in numbers]], sum(order(number)["amount"] for number in numbers)
+            code, [[("order", number) for number in numbers]], sum(ORDERS[number]["amount"] for number in numbers)
         )
         code = f"[n for n in range({count}) if order(n)['is_late']]"
         yield Task(
             code,
             [[("order", number) for number in numbers]],
-            [number for number in numbers if order(number)["is_late"]],
+            [number for number in numbers if ORDERS[number]["is_late"]],
         )
         code = f"at, found = 0, []\nfor _ in range({count}):\n    page = page_of_orders(at)\n"
         code += "    found, at = found + page['orders'], page['next']\nsum(found)"
-        found = [number for cursor in range(count) for number in page(cursor)["orders"]]
+        found = [number for cursor in range(count) for number in _page(cursor)]
         yield Task(code, [[("page_of_orders", cursor)] for cursor in range(count)], sum(found))
         half = max(count // 2, 2)
-        code = f"[customer(order(n)['customer'])['city'] for n in range({half})]"
-        customers = [order(number)["customer"] for number in range(half)]
-        rounds = [[("order", number) for number in range(half)], [("customer", number) for number in customers]]
-        yield Task(code, rounds, [customer(number)["city"] for number in customers])
+        code = f"import json\n[json.loads({CUSTOMER}(order(n)['customer']))['city'] for n in range({half})]"
+        customers = [int(row["customer"]) for row in ORDERS[:half]]
+        rounds = [[("order", number) for number in range(half)], [(CUSTOMER, number) for number in customers]]
+        yield Task(code, rounds, [["Oslo", "Bern", "Rome"][number % 3] for number in customers])
         code = f"page, total = 0, 0\nwhile total < {count * 20}:\n    got = page_of_orders(page)\n"
         code += "    total += sum(order(n)['amount'] for n in got['orders'])\n    page = got['next']\ntotal"
         yield _until(count * 20, code)
+
+
+def _page(cursor: int) -> list[int]:
+    return [cursor * 3 + place for place in range(3)]
 
 
 def _until(enough: int, code: str) -> Task:
@@ -97,9 +112,9 @@ def _until(enough: int, code: str) -> Task:
     steps: list[list[tuple[str, int]]] = []
     cursor, total = 0, 0
     while total < enough and sum(map(len, steps)) < 20:
-        numbers = _FUNCTIONS["page_of_orders"](cursor)["orders"]
+        numbers = _page(cursor)
         steps += [[("page_of_orders", cursor)], [("order", number) for number in numbers]]
-        total, cursor = total + sum(_FUNCTIONS["order"](number)["amount"] for number in numbers), cursor + 1
+        total, cursor = total + sum(ORDERS[number]["amount"] for number in numbers), cursor + 1
     return Task(code.replace(f"total < {enough}", f"total < {total}"), steps, total)
 
 
@@ -150,7 +165,7 @@ async def bench() -> list[Row]:
 
 
 def _asks(task: Task) -> list[Step]:
-    argument = {"order": "number", "customer": "number", "page_of_orders": "cursor"}
+    argument = {"order": "number", CUSTOMER: "number", "page_of_orders": "cursor"}
     return [Ask(*(Wanted(name, {argument[name]: value}) for name, value in calls)) for calls in task.steps]
 
 
@@ -160,6 +175,10 @@ def _is_each_call_made(task: Task, answers: Sequence[CallAnswered]) -> bool:
 
 def _is_result(task: Task, answers: Sequence[CallAnswered]) -> bool:
     return answers[0].text.partition("\n")[0] == json.dumps(task.expected)
+
+
+async def _yes(question: Question) -> Decision:
+    return Decision("yes")
 
 
 async def _played(
@@ -172,7 +191,16 @@ async def _played(
         (root / "functions").mkdir()
         (root / "functions" / "shop.py").write_text(SHOP, "utf-8")
         flags = {"model.base_url": model.base_url, "model.name": "scripted", "memory.embedding": "none"}
-        async with Workspace.open(root, flags=flags) as workspace:
+        (root / "orders.json").write_text(json.dumps(ORDERS), "utf-8")
+        (root / "server.py").write_text(SERVER, "utf-8")
+        async with Workspace.open(root, flags=flags, approver=_yes) as workspace:
+            entry = ServerEntry(command=(sys.executable, str(root / "server.py")), read=(str(root / "server.py"),))
+            await workspace.workshop.grants.grant("order", Grants(read=("orders.json",)))
+            book = workspace.foreign.book
+            book.put("shop", entry)
+            connection = workspace.foreign.trial("shop", entry)
+            await connection.client()
+            book.approve("shop", entry, {tool.name: tool.to_json() for tool in connection.listing.tools.values()})
             agent = await workspace.agent()
             for task in every:
                 before = len(model.requests)

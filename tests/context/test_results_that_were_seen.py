@@ -99,6 +99,15 @@ async def test_it_is_known_after_a_restart(
         assert "(seen: {id: int" in lines(desk)["order"]
 
 
+async def test_a_text_of_json_is_told_with_what_it_holds(at_desk: OpenDesk, tmp_path: Path) -> None:
+    approved(tmp_path, tool("echo"), says='[{"city": "Oslo", "discount": 3}]')
+    desk = await at_desk([Ask(Wanted("strange__echo", {"text": "a"})), *[Say("Done.")] * 2])
+    await desk.say("Look.")
+    await desk.agent.begin_anew()
+    await desk.say("And now?")
+    assert "(seen: str with the JSON of list[{city: str, discount: int}])" in lines(desk)["strange__echo"]
+
+
 async def test_what_a_tool_of_a_stranger_returned_is_known_to_the_agent_that_called_it(
     at_desk: OpenDesk, tmp_path: Path
 ) -> None:
@@ -111,7 +120,7 @@ async def test_what_a_tool_of_a_stranger_returned_is_known_to_the_agent_that_cal
     assert "-> Any (seen: {rates: list[{eur: float}], odd: dict[str, Any]})" in lines(desk)["strange__echo"]
     other = await desk.workspace.agent("other")
     await other.ask("And you?")
-    line = lines(desk)["strange__echo"] if "strange__echo" in lines(desk) else ""
+    line = lines(desk).get("strange__echo", "")
     text = desk.model.requests[-1].messages[0]["content"]
     assert "strange__echo(text)" in text
     assert "seen" not in line

@@ -13,17 +13,24 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import CallStore, SaveSeen, Write
 from sandbox import Returned
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from ..answers import CallOutcome
 
 Shape: TypeAlias = "str | list[Shape] | dict[str, Shape]"
-"""The name of a type, a list of the shapes of items, or those of values by key; `*` stands for any key."""
+"""The name of a type, a list of the shapes of items, or those of values by key; `*` stands for any key.
+
+Under `*json` is the shape of what a text holds as JSON, as most tools of MCP servers answer.
+"""
 
 _SCALARS: Final = {str: "str", int: "int", float: "float", bool: "bool", type(None): "None", bytes: "bytes"}
 _CONTAINERS: Final = frozenset({"list", "dict", "tuple", "set", "frozenset", "Sequence", "Mapping", "Iterable"})
 _CLEAR: Final = frozenset(_SCALARS.values()) | _CONTAINERS | {"Literal", "Optional", "Union"}
 _KEY: Final = re.compile(r"[A-Za-z_]\w{0,29}", re.ASCII)
 _ANY_KEY: Final = "*"
+_IN_TEXT: Final = "*json"
+_MOST_TEXT: Final = 100_000
+"""Characters of a text that is looked into."""
 _MOST_KEYS: Final = 8
 _MOST_ITEMS: Final = 20
 _MOST_DEPTH: Final = 3
@@ -61,6 +68,8 @@ def type_text(shape: object, depth: int = 0) -> str:
             text = _of_parts("list[{}]", " | ", [type_text(item, depth + 1) for item in items])
         case {"*": inner}:
             text = _of_parts("dict[str, {}]", "", [type_text(inner, depth + 1)])
+        case {"*json": inner}:
+            text = _of_parts("str with the JSON of {}", "", [type_text(inner)])
         case {**values} if depth <= _MOST_DEPTH and all(_KEY.fullmatch(str(key)) for key in values):
             types = [(key, type_text(value, depth + 1)) for key, value in values.items()]
             text = _of_parts("{{{}}}", ", ", [f"{key}: {kind}" if kind else "" for key, kind in types])
@@ -71,6 +80,16 @@ def type_text(shape: object, depth: int = 0) -> str:
 
 def _of_parts(form: str, between: str, parts: Collection[str]) -> str:
     return form.format(between.join(parts)) if all(parts) else ""
+
+
+def _in_text(value: object) -> object:
+    """Return the object or list that a text holds as JSON, or nothing."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")) or len(value) > _MOST_TEXT:
+        return None
+    try:
+        return read_json(value, LOOSE)
+    except Malformed:
+        return None
 
 
 def says_little(declared: str) -> bool:
@@ -113,7 +132,9 @@ class SeenResults:
             return ()
         source = self._snapshot().modules.get(function.module)
         words: Collection[str] = frozenset(_KEY.findall(source.text)) if source else ()
-        shape = shape_of(outcome.value, lambda key: key in words or source is None)
+        inside = _in_text(outcome.value)
+        shape = shape_of(inside or outcome.value, lambda key: key in words or source is None)
+        shape = {_IN_TEXT: shape} if inside else shape
         key = "" if source else agent, function.name, function.body_hash or function.version
         text = type_text(shape)
         if self._texts.get(key) == text:
