@@ -130,7 +130,7 @@ class Agent:
         turn, model = self._turns.turn, self._loop.model_session.model_name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
-        about = self._unread, turn.approvals, turn.seat, turn.spend, self._history.last_request
+        about = self._unread, turn.approvals, turn.questions.seat, turn.spend, self._history.last_request
         return Author("agent", self.name, turn.id, model, *about)
 
     async def restore(self, *, answers: bool = False) -> None:
@@ -249,7 +249,7 @@ class Agent:
 
     def left(self) -> SpendingLimits:
         """Return what the running turn has left of its limits."""
-        account = self._turns.turn.account if self._turns.turn is not None else None
+        account = self._turns.turn.origin.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.colleagues.profile.limits
 
     async def source_of_program(self, name: str, words: str) -> str:

@@ -114,7 +114,7 @@ class CallRecord:
         """Write that the call starts, with this version of its function, if that is not written yet; announce it. The
         time until now does not count. One that `reaches` nothing can only compute.
         """
-        if self.call.id not in self.turn.started:
+        if self.call.id not in self.turn.journal.started:
             await self.turn.append([call_started(self.call, version)])
         if not self._announced:
             self.announce()
@@ -203,12 +203,12 @@ class CallRecord:
                 did.note("told", name)
             await self.record(plan.text, "returned", detail, plan.sends, parks, did)
         except NoProgress as error:
-            turn.stuck = error.message
-            return await self.close(Refused(str(error)), writes=[SetThread(turn.thread, "stuck", error.message)])
+            turn.ending.stuck = error.message
+            return await self.close(Refused(str(error)), writes=[SetThread(turn.origin.thread, "stuck", error.message)])
         except (UsageError, InboxFull) as error:
             return await self.close(Refused(str(error)))
-        turn.parked += names if plan.parks else []
-        turn.handed_to = names[0] if plan.brief else turn.handed_to
+        turn.ending.parked += names if plan.parks else []
+        turn.ending.handed_to = names[0] if plan.brief else turn.ending.handed_to
         self.tell(plan.text, "returned", detail)
         return Done(self.call, plan.text, "returned", heartbeat=self.heartbeat)
 
@@ -269,9 +269,9 @@ class CallRecord:
     def _note_plan(self, plan: PlannedChange) -> None:
         """Keep which candidates are rejected for the turn's end."""
         if plan.completed_change is not None:
-            self.turn.refused.pop(plan.completed_change[1], None)
+            self.turn.work.refused.pop(plan.completed_change[1], None)
         if plan.refused is not None:
-            self.turn.refused[plan.refused] = plan.text
+            self.turn.work.refused[plan.refused] = plan.text
 
     def _tell_remembered(self, writes: Sequence[Write]) -> None:
         """Report which memory blocks have changed."""

@@ -178,10 +178,10 @@ class Colleagues:
         self, turn: Turn, kind: str, name: str, text: str, *, due: float | None = None, key: str = ""
     ) -> SendMessage:
         self._check(name, text)
-        id, hops = self._clock.new_id(), turn.hops + 1
+        id, hops = self._clock.new_id(), turn.origin.hops + 1
         return SendMessage(
-            *(id, kind, self.agent, name, text, turn.thread, turn.id, hops),
-            owes=turn.owes,
+            *(id, kind, self.agent, name, text, turn.origin.thread, turn.id, hops),
+            owes=turn.origin.owes,
             due=due,
             key=key or None,
             limits=self.limits(),

@@ -163,7 +163,7 @@ class Dispatcher:
         results = []
         for call, callee in callees:
             record = self._record(call, turn)
-            if turn.interruption.requested:
+            if turn.ending.interruption.requested:
                 results.append(await record.close(Skipped("the user ended the turn.")))
             else:
                 results.append(await self._call(record, callee))
@@ -263,10 +263,10 @@ class WorkspaceFunction:
         function, snapshot, turn, workshop = self.function, self.snapshot, record.turn, self.room.workshop
         states = workshop.states(turn.id)
         lacks, was_refused = "", False
-        watch = self.room.sandbox.debugging.watch(seat=turn.seat)
+        watch = self.room.sandbox.debugging.watch(seat=turn.questions.seat)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
-            async with turn.interruption:
+            async with turn.ending.interruption:
                 decision = await workshop.granting.during(record.approvals).permit(function, snapshot)
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)

@@ -77,7 +77,7 @@ class OfferedForeignFunction:
         record.did.note("reached", reached_by(self.foreign))
         outcome: CallOutcome
         try:
-            async with turn.interruption:
+            async with turn.ending.interruption:
                 outcome = await self.source.selection.library.call(self.foreign, arguments, record.tell_progress)
         except StopRequested:
             outcome = InterruptedCall()

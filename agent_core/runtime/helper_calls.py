@@ -117,7 +117,7 @@ class HelperFunction:
         run = HelperRun(run_name(self.function.name, turn.id, record.call.id))
         outcome: CallOutcome
         try:
-            async with turn.interruption:
+            async with turn.ending.interruption:
                 run = await self.run(self.helper, arguments, record)
         except StopRequested:
             return await record.close(InterruptedCall(), about={"helper": run.to_json()})

@@ -108,7 +108,7 @@ class OfferedHostFunction:
         await record.begin(self.version)
         try:
             self._check(arguments)
-            async with turn.interruption:
+            async with turn.ending.interruption:
                 plan = await self.run(turn.hand, **arguments)
         except StopRequested:
             return await record.close(InterruptedCall())

@@ -91,11 +91,11 @@ class AgentLoop:
         """Run steps until the policy ends the turn, and return how it ended."""
         policy = self._policy(turn, self._max_steps)
         try:
-            async with turn.interruption:
+            async with turn.ending.interruption:
                 turn.model = (await self.model_session.model()).name
             await self._functions.quarantine.refresh()  # another process may have released a function
             await self._functions.seen_results.load()
-            if turn.continues and self._programs is not None:
+            if turn.origin.continues and self._programs is not None:
                 await self._programs.go_on(turn, self.sees(self._functions.registry.snapshot(), turn.made))
             while True:
                 turn.step += 1
@@ -124,7 +124,7 @@ class AgentLoop:
 
     async def _expect(self, turn: Turn) -> None:
         """Show the model what the client has, and of the workspace what the last message probably needs."""
-        self.model_session.lend(turn.client)
+        self.model_session.lend(turn.origin.client)
         shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
         await self._mask(turn, snapshot)
         self.model_session.choose(snapshot)
@@ -156,11 +156,11 @@ class AgentLoop:
         """
         if turn.step > 1:
             self.model_session.look()
-        waiting = await self._waiting(turn) if turn.waits else []
+        waiting = await self._waiting(turn) if turn.journal.waits else []
         entries = [turn.taken_up(event) for event in waiting]
-        turn.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)
+        turn.origin.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)
         if self._memory is not None:
-            entries += [notice(change) for change in await self._memory.changed_elsewhere(turn.shared)]
+            entries += [notice(change) for change in await self._memory.changed_elsewhere(turn.journal.shared)]
         changes, self._changes[:] = list(self._changes), []
         for change in changes:
             turn.emit(_of_turn(change, turn))
@@ -176,24 +176,24 @@ class AgentLoop:
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
-        return turn.taken(await turn.store.waiting(turn.agent, None if turn.company else turn.thread))
+        return turn.taken(await turn.store.waiting(turn.agent, None if turn.origin.company else turn.origin.thread))
 
     async def _waits(self, turn: Turn) -> bool:
         """Return whether something waits for the next step, as the last append said, and note it."""
-        turn.waits = turn.waits and bool(await self._waiting(turn))
-        return turn.waits
+        turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))
+        return turn.journal.waits
 
     async def _spent(self, turn: Turn) -> Ended | None:
         """Return the end of a turn that may send no more requests: one of its limits is reached, or it was stopped."""
-        if turn.company is not None:
-            if why := turn.company.allowance.broken():
+        if turn.origin.company is not None:
+            if why := turn.origin.company.allowance.broken():
                 return Ended("limits", warning=why, advice=why)
-            turn.company.allowance.spend(steps=1)
-        if turn.account is None:
+            turn.origin.company.allowance.spend(steps=1)
+        if turn.origin.account is None:
             return None
-        if why := await turn.account.broken():
+        if why := await turn.origin.account.broken():
             return Ended("limits", warning=why, advice=why)
-        turn.account.spend(steps=1)
+        turn.origin.account.spend(steps=1)
         return None
 
     async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
@@ -204,9 +204,9 @@ class AgentLoop:
             ModelError: something is still missing then.
         """
         reply, style, fault = await self.model_session.ask(turn, snapshot, excluded), turn.style, ""
-        for attempt in range(style.attempts + 1) if turn.verify and turn.step == 1 else ():
+        for attempt in range(style.attempts + 1) if turn.origin.verify and turn.step == 1 else ():
             before, fault = fault, ""
-            if style.by_function(self.model_session.mode) and not turn.client.split(reply.calls, 1).handed:
+            if style.by_function(self.model_session.mode) and not turn.origin.client.split(reply.calls, 1).handed:
                 names = {function.name for function in self.model_session.functions()} | self.model_session.shown.told
                 fault = style.first_fault(reply, names)
             if not fault:
@@ -225,10 +225,10 @@ class AgentLoop:
         Raises:
             Interrupted: the user asked for the end.
         """
-        split = turn.client.split(reply.calls, self._dispatcher.most_calls)
+        split = turn.origin.client.split(reply.calls, self._dispatcher.most_calls)
         if reply.text or reply.calls:
             message = Assistant(reply.text, reply.calls, reply.thought, reply.reasoning if reply.calls else ())
-            spending = turn.account.writes() if turn.account else []
+            spending = turn.origin.account.writes() if turn.origin.account else []
             starting = self._dispatcher.started_at_once(split.ours, snapshot) if split.ours else []
             shown, texts = self.model_session.request_record(snapshot)
             await turn.append([*shown, assistant(message), *starting, *split.refused], writes=[*texts, *spending])
@@ -240,7 +240,7 @@ class AgentLoop:
         await self._tell_quarantined(done, turn)
         for call in done:
             self.model_session.shown.use(call.call.name)
-        if turn.interruption.requested:
+        if turn.ending.interruption.requested:
             raise Interrupted
         await self._hand_over(split.handed, turn)
         return done
@@ -250,7 +250,7 @@ class AgentLoop:
         if not calls:
             return
         await turn.append(handed_over(calls))
-        turn.handed = True
+        turn.ending.handed = True
         for call in calls:
             turn.emit(
                 events.CallStarted(
@@ -275,13 +275,13 @@ class AgentLoop:
 
 def _without_answer(turn: Turn, reply: Reply) -> Ended | None:
     """Return the end of a turn that has no reply now: it waits, others go on with it, or a person decides."""
-    if turn.handed:
-        return Ended("client_calls", "\n\n".join(turn.function_messages) or reply.text)
-    if turn.stuck:
-        return Ended("stuck", warning=turn.stuck)
-    if turn.parked:
+    if turn.ending.handed:
+        return Ended("client_calls", "\n\n".join(turn.work.function_messages) or reply.text)
+    if turn.ending.stuck:
+        return Ended("stuck", warning=turn.ending.stuck)
+    if turn.ending.parked:
         return Ended("parked")
-    return Ended("handed_off") if turn.handed_to else None
+    return Ended("handed_off") if turn.ending.handed_to else None
 
 
 def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:

@@ -401,7 +401,7 @@ class ModelSession:
         request = Request((System(instructions), User(material)), (), self._settings.model.max_tokens, is_apart=True)
         try:
             with turn.waiting(SUMMARIZING):
-                async with turn.interruption, asyncio.timeout(_SUMMARY_S):
+                async with turn.ending.interruption, asyncio.timeout(_SUMMARY_S):
                     return (await self._reply_to(request, model, turn)).text
         except (ModelError, TimeoutError):
             return ""
@@ -417,12 +417,12 @@ class ModelSession:
 
     async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
         most = self._settings.model.max_tokens
-        request = turn.client.request(Request(prompt.messages, prompt.functions, most, excluded))
+        request = turn.origin.client.request(Request(prompt.messages, prompt.functions, most, excluded))
         shown = ReplyKeeper(turn)
         kind = events.Thought if self.style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)
         try:
-            async with turn.interruption, shown:
+            async with turn.ending.interruption, shown:
                 async for piece in model.stream(request):
                     told.cancel()
                     if isinstance(piece, Reply):

@@ -215,7 +215,7 @@ class Programs:
 
     async def go_on(self, turn: Turn, snapshot: Snapshot) -> bool:
         """Run a program again that was cut off with the turn before; return whether there was one."""
-        entries = await turn.store.load(turn.continues) if turn.continues else []
+        entries = await turn.store.load(turn.origin.continues) if turn.origin.continues else []
         cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
         if cut is None or self.dispatcher is None:
             return False
@@ -246,7 +246,7 @@ class Programs:
         job = _job(self._sandbox, plan.code, requests, run.key, run.began, kept)
         outcome: CallOutcome
         try:
-            async with record.turn.interruption:
+            async with record.turn.ending.interruption:
                 if refusal := await self._approve(run, program):
                     return await record.close(Refused(refusal), refusal)
                 outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
@@ -514,7 +514,7 @@ async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        if not turn.interruption.requested:
+        if not turn.ending.interruption.requested:
             task.cancel()
         await asyncio.wait([task])
         raise

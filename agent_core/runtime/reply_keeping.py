@@ -41,7 +41,7 @@ class ReplyKeeper:
     async def _keep(self) -> None:
         turn, count = self._turn, len(self._pieces)
         with suppress(StorageError):  # the append that comes next says so
-            await turn.store.keep_streamed(turn.id, turn.attempt, turn.n, self.text)
+            await turn.store.keep_streamed(turn.id, turn.attempt, turn.journal.n, self.text)
         if len(self._pieces) > count:
             self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._begin)
         else:

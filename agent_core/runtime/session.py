@@ -287,26 +287,26 @@ async def receipt_of_run(store: Store, run: str) -> Receipt:
 
 def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
     """Return what goes with the end of a turn: what it spent, and its reply to the agent that asked for it."""
-    writes = turn.account.writes(is_last=True) if turn.account else []
-    if ended.reason == "repeated" and turn.thread != turn.id:
-        return [], [*writes, SetThread(turn.thread, "stuck", ended.why)]
+    writes = turn.origin.account.writes(is_last=True) if turn.origin.account else []
+    if ended.reason == "repeated" and turn.origin.thread != turn.id:
+        return [], [*writes, SetThread(turn.origin.thread, "stuck", ended.why)]
     if turn.is_handed_back and ended.reason == "interrupted":
         kept = {
-            "thread": turn.thread,
-            "owes": turn.owes,
-            "hops": turn.hops,
-            "from": turn.works_for,
-            "trace": turn.trace,
-            ONLY: sorted(turn.only),
+            "thread": turn.origin.thread,
+            "owes": turn.origin.owes,
+            "hops": turn.origin.hops,
+            "from": turn.origin.works_for,
+            "trace": turn.origin.trace,
+            ONLY: sorted(turn.origin.only),
             AFTER: turn.id,
         }
         return [Post(turn.agent, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
-    if not turn.owes or ended.reason in ("parked", "handed_off", "stuck"):
+    if not turn.origin.owes or ended.reason in ("parked", "handed_off", "stuck"):
         return [], writes
     if ended.reason == "replied":
-        return [], [*writes, AnswerAsk(turn.owes, ended.reply)]
+        return [], [*writes, AnswerAsk(turn.origin.owes, ended.reply)]
     why = ended.why or "The turn was ended by the user."
-    return [], [*writes, AnswerAsk(turn.owes, f"{ended.reply}\n{why}".strip(), "failed")]
+    return [], [*writes, AnswerAsk(turn.origin.owes, f"{ended.reply}\n{why}".strip(), "failed")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +385,7 @@ def last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
         reason=ended.reason,
         reply=ended.reply,
         steps=turn.step,
-        usage=turn.tokens,
+        usage=turn.work.tokens,
         made=turn.receipt.to_json(),
         receipt=turn.receipt.text,
     )

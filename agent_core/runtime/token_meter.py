@@ -29,8 +29,8 @@ class TokenMeter:
     def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
         """Count what a request of a turn took."""
         turn.count(usage, model.name)
-        if turn.account is not None:
-            turn.account.spend(cost=self._cost(usage, model.name))
+        if turn.origin.account is not None:
+            turn.origin.account.spend(cost=self._cost(usage, model.name))
 
     def count(self, turn: Turn, usage: TokenUsage, estimated: int, model: Model) -> None:
         """Count a step, whose prompt was estimated at so many tokens, and report it."""

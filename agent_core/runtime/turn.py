@@ -118,56 +118,91 @@ class ReceiptReader:
 
 
 @dataclass(slots=True)
+class TurnOrigin:
+    """What began a turn, for whom, and within what limits."""
+
+    thread: str = ""  # of the messages between agents that it is part of, or begins
+    owes: str = ""  # the ask of another agent that its reply answers
+    hops: int = 0  # messages on the way from the user to here
+    is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
+    is_users: bool = True  # whether the user's messages may come in: not where another agent began it
+    verify: bool = False  # whether its first reply must have a thought and a message
+    works_for: str = ""  # the agent that began it, or called it as a helper
+    trace: str = ""  # the `traceparent` that it came with
+    only: frozenset[str] = frozenset()  # the agents that whoever began it may use; none says all
+    goes_on: bool = False  # whether it goes on at the next start even if the user began it
+    continues: str = ""  # the turn that was cut off, with which this one goes on
+    client: ClientFunctions = NO_CLIENT
+    company: Company | None = None
+    account: Account | None = None
+
+
+@dataclass(slots=True)
+class TurnJournal:
+    """How far the journal of a turn has come in storage, where it has `n` entries."""
+
+    n: int
+    waits: bool = True  # whether messages may wait: each append says, so that a step need not ask
+    shared: Mapping[str, int] | None = None  # the versions of shared blocks: the same
+    started: set[str] = field(default_factory=set)  # the calls that were begun
+    unwritten: list[Entry] = field(default_factory=list)  # usage and facts that are not on disk yet
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True)
+class TurnWork:
+    """What a turn has done and used so far."""
+
+    facts: ReceiptReader = field(default_factory=ReceiptReader)
+    refused: dict[str, str] = field(default_factory=dict)  # the candidates that were, with the answers
+    function_messages: list[str] = field(default_factory=list)  # what the user was told by a function
+    tokens: dict[str, int] = field(
+        default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
+    )
+
+
+@dataclass(slots=True)
+class TurnQuestions:
+    """Whom a turn asks about grants, the user's answers that were no, and its debugger if it has its own."""
+
+    queue: ApprovalQueue = field(default_factory=ApprovalQueue)
+    noes: list[Answered] = field(default_factory=list)
+    seat: DebuggerSeat | None = None
+
+
+@dataclass(slots=True)
+class TurnEnding:
+    """Whether and how a turn is to end, beside its reply."""
+
+    interruption: Interruption = field(default_factory=Interruption)
+    parked: list[str] = field(default_factory=list)  # the agents whose answers it waits for
+    handed_to: str = ""
+    stuck: str = ""  # why a person has to decide
+    resumes: bool = False  # whether it goes on at the next start, if it is interrupted
+    handed: bool = False  # whether calls are open for the client
+
+
+@dataclass(slots=True)
 class Turn:
-    """The running turn of one agent. `n` counts its entries in storage, `hand` is the `self` of meta-functions."""
+    """The running turn of one agent; `hand` is the `self` of meta-functions."""
 
     id: str
     agent: str
     attempt: int
-    n: int
     store: TurnStore
     history: History
     emit: Emit
     hand: object
-    interruption: Interruption = field(default_factory=Interruption)
-    step: int = 0
-    model: str = ""
-    waits: bool = True  # whether messages may wait: each append says, so that a step need not ask
-    shared: Mapping[str, int] | None = None  # the versions of shared blocks: the same
-    tokens: dict[str, int] = field(
-        default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
-    )
-    facts: ReceiptReader = field(default_factory=ReceiptReader)
-    refused: dict[str, str] = field(default_factory=dict)
+    origin: TurnOrigin
+    journal: TurnJournal
+    questions: TurnQuestions
+    work: TurnWork = field(default_factory=TurnWork)
+    ending: TurnEnding = field(default_factory=TurnEnding)
     style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
-    verify: bool = False  # whether its first reply must have a thought and a message
-    is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
-    function_messages: list[str] = field(default_factory=list)  # what the user was told by a function
-    started: set[str] = field(default_factory=set)
-    queue: ApprovalQueue = field(default_factory=ApprovalQueue)  # of the questions about grants
-    noes: list[Answered] = field(default_factory=list)  # the user's answers to them that were no
-    seat: DebuggerSeat | None = None  # the debugger of this turn, if it is not the workspace's
-    thread: str = ""  # of the messages between agents that it is part of, or begins
-    owes: str = ""  # the ask of another agent that its reply answers
-    hops: int = 0  # messages on the way from the user to here
-    is_users: bool = True  # whether the user's messages may come in: not where another agent began it
-    account: Account | None = None
-    parked: list[str] = field(default_factory=list)  # whose answers it waits for
-    handed_to: str = ""
-    stuck: str = ""  # why a person has to decide
-    resumes: bool = False  # whether it goes on at the next start, if it is interrupted
-    goes_on: bool = False  # whether that holds for what the user began, too
-    works_for: str = ""  # the agent that began it, or called it as a helper
-    trace: str = ""  # the `traceparent` that it came with
-    only: frozenset[str] = frozenset()  # the agents that whoever began it may use; none says all
     own_name: OwnName | None = None
-    company: Company | None = None
-    client: ClientFunctions = NO_CLIENT
-    handed: bool = False  # whether calls are open for the client
-    continues: str = ""  # the turn that was cut off, with which this one goes on
-    _unwritten: list[Entry] = field(default_factory=list)  # usage and facts that are not on disk yet
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    step: int = 0
+    model: str = ""
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
         """Return which events that wait come into this turn; others begin turns of their own.
@@ -193,20 +228,31 @@ class Turn:
         if ClientFunctions.of(inbound).is_client:
             return False  # it waits for the end of a turn of its own
         if inbound.kind in BETWEEN:
-            among = self.company is not None and inbound.payload.get("from") in self.company.names
-            in_thread = inbound.kind in ("note", "stop") and inbound.payload.get("thread") == self.thread
+            among = self.origin.company is not None and inbound.payload.get("from") in self.origin.company.names
+            in_thread = inbound.kind in ("note", "stop") and inbound.payload.get("thread") == self.origin.thread
             return in_thread or (among and inbound.kind in ("note", "handoff"))
-        return inbound.kind != "message" or self.is_users
+        return inbound.kind != "message" or self.origin.is_users
 
     @property
     def approvals(self) -> Approvals:
         """The questions about grants that come up in this turn."""
-        return Approvals(self.queue, self, self.noes)
+        return Approvals(self.questions.queue, self, self.questions.noes)
+
+    @property
+    def works_for(self) -> str:
+        """The agent that began it, or called it as a helper."""
+        return self.origin.works_for
+
+    def ask_nobody(self) -> None:
+        """Have questions answered with no for the rest of the turn: nobody is there."""
+        self.questions.queue = self.questions.queue.asking(None)
 
     @property
     def is_handed_back(self) -> bool:
         """True if it goes on after its end: its program was stopped, not by the user who began it."""
-        return self.resumes and (not self.is_users or (self.goes_on and not self.client.is_client))
+        return self.ending.resumes and (
+            not self.origin.is_users or (self.origin.goes_on and not self.origin.client.is_client)
+        )
 
     async def append(
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
@@ -217,29 +263,32 @@ class Turn:
         """
         if self.style.packs:
             entries = [self._packed(entry) for entry in entries]
-        async with self._lock:
-            unwritten = [*self._unwritten] if entries else []
+        journal = self.journal
+        async with journal.lock:
+            unwritten = [*journal.unwritten] if entries else []
             entries = [*unwritten, *entries]
-            appended = await self.store.append(self.id, self.attempt, self.n, entries, writes=writes, takes=takes)
-            self.n, self.waits, self.shared = appended.n, appended.waits, appended.shared
+            appended = await self.store.append(self.id, self.attempt, journal.n, entries, writes=writes, takes=takes)
+            journal.n, journal.waits, journal.shared = appended.n, appended.waits, appended.shared
             if appended.cancelled:
-                self.interruption.request()
-            del self._unwritten[: len(unwritten)]
-            self.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
+                self.ending.interruption.request()
+            del journal.unwritten[: len(unwritten)]
+            journal.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
             for entry in entries:
-                self.facts.take(entry)
+                self.work.facts.take(entry)
             for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
                 self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
 
     async def append_receipt(self, *entries: Entry) -> None:
         """Store the last entries of the turn: these, what was used since the last ones, and the whole receipt."""
-        whole = ReceiptReader.of([facts_entry(self.receipt.to_json()), *self._unwritten, *entries])
+        whole = ReceiptReader.of([facts_entry(self.receipt.to_json()), *self.journal.unwritten, *entries])
         await self.append([*entries, receipt_entry(whole)])
 
     def say(self, text: str) -> None:
         """Show the user something that is on disk."""
-        self.emit(events.Text(turn=self.id, step=self.step, text=f"\n\n{text}" if self.function_messages else text))
-        self.function_messages.append(text)
+        self.emit(
+            events.Text(turn=self.id, step=self.step, text=f"\n\n{text}" if self.work.function_messages else text)
+        )
+        self.work.function_messages.append(text)
 
     def _packed(self, entry: Entry) -> Entry:
         """Return the entry with its message packed with type and time. A packed entry is returned unchanged."""
@@ -302,10 +351,10 @@ class Turn:
     def count(self, usage: TokenUsage, model: str) -> None:
         """Add one request's tokens to the turn's."""
         self._count(usage, model)
-        if self.account is not None:
-            self.account.spend(tokens=usage.prompt + usage.completion)
-        if self.company is not None:
-            self.company.allowance.spend(tokens=usage.prompt + usage.completion)
+        if self.origin.account is not None:
+            self.origin.account.spend(tokens=usage.prompt + usage.completion)
+        if self.origin.company is not None:
+            self.origin.company.allowance.spend(tokens=usage.prompt + usage.completion)
 
     def _count(self, usage: TokenUsage, model: str) -> None:
         used = {
@@ -314,8 +363,8 @@ class Turn:
             "cached_tokens": usage.cached,
         }
         for name, tokens in used.items():
-            self.tokens[name] += tokens
-        self._unwritten.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
+            self.work.tokens[name] += tokens
+        self.journal.unwritten.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
 
     def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
         """Count the tokens of a model that was asked about a function for this turn, and report them."""
@@ -333,7 +382,7 @@ class Turn:
     @property
     def receipt(self) -> Receipt:
         """What the turn did, as far as it is on disk."""
-        return self.facts.receipt
+        return self.work.facts.receipt
 
     @property
     def made(self) -> frozenset[str]:
@@ -342,12 +391,12 @@ class Turn:
 
     def note_done(self, fact: Fact, name: str) -> None:
         """Note something that was done; it comes to disk with the next entries."""
-        self._unwritten.append(facts_entry({fact: [name]}))
+        self.journal.unwritten.append(facts_entry({fact: [name]}))
 
     def note_made(self, receipt: Receipt) -> None:
         """Note what another turn did that was part of this one; it comes to disk with the next entries."""
         if receipt:
-            self._unwritten.append(facts_entry(receipt.to_json()))
+            self.journal.unwritten.append(facts_entry(receipt.to_json()))
 
 
 def facts_entry(made: Made) -> Entry:

@@ -107,9 +107,9 @@ class DirectReplyPolicy:
         follows = self._after_calls(step) if step.done else self._after_reply(step)
         if step.done and step.more_waits and isinstance(follows, Ended) and follows.reason == "replied":
             follows = GoOn()
-        if self.turn.client.required and isinstance(follows, Ended) and follows.reason == "replied":
+        if self.turn.origin.client.required and isinstance(follows, Ended) and follows.reason == "replied":
             follows = self._after_no_call()
-        elif self.turn.client.shape and isinstance(follows, Ended) and follows.reason == "replied":
+        elif self.turn.origin.client.shape and isinstance(follows, Ended) and follows.reason == "replied":
             follows = self._shaped(follows.reply)
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._let_out()
@@ -146,21 +146,21 @@ class DirectReplyPolicy:
 
     def _shaped(self, text: str) -> GoOn | Ended:
         """Decide where the turn would end with a reply that has to have a shape; the model may mend it once."""
-        read = self.turn.client.shaped(text)
+        read = self.turn.origin.client.shaped(text)
         if isinstance(read, str):
             return Ended("replied", read)
         faults = "; ".join(problem.message for problem in read)
         if "shape" in self._advised:
             return Ended("failed", warning=f"The reply does not have the shape that the client asked for: {faults}.")
         self._advised.add("shape")
-        self.turn.function_messages.clear()  # the client has seen nothing yet
+        self.turn.work.function_messages.clear()  # the client has seen nothing yet
         return GoOn(
             f"Your reply does not have the shape that was asked for: {faults}. Send the whole JSON object again."
         )
 
     def _after_no_call(self) -> GoOn | Ended:
         """Decide where the turn would end without a call that the client requires."""
-        names = ", ".join(f"`{name}`" for name in sorted(self.turn.client.names))
+        names = ", ".join(f"`{name}`" for name in sorted(self.turn.origin.client.names))
         self._reminders += 1
         if self._reminders > MAX_REMINDERS:
             warning = f"The client requires a call of {names}, and the model made none, {self._reminders} times."
@@ -215,7 +215,7 @@ class DirectReplyPolicy:
         return None
 
     def _after_cut(self, reply: Reply) -> GoOn | Ended:
-        if self.turn.client.max_tokens:
+        if self.turn.origin.client.max_tokens:
             return Ended("length", reply.text)
         self._cuts += 1
         if reply.text and self._cuts > 1:
@@ -242,8 +242,8 @@ def _objections(reply: Reply, turn: Turn) -> Iterator[tuple[str, str]]:
     if not reply.text.strip():
         yield "empty", "Your reply was empty. Answer the user, or call a function."
         return
-    if turn.refused:
-        yield "refused", _advice_on_refused(turn.refused)
+    if turn.work.refused:
+        yield "refused", _advice_on_refused(turn.work.refused)
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
 
@@ -291,7 +291,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         place.
         """
         reply = step.reply
-        if reply.finish != "length" and (self.turn.function_messages or not self.turn.is_asked):
+        if reply.finish != "length" and (self.turn.work.function_messages or not self.turn.origin.is_asked):
             return GoOn() if step.more_waits else self._handed_back()
         follows = DirectReplyPolicy._after_reply(self, step)
         if reply.text.strip() and not written_calls(reply.text):
@@ -312,15 +312,15 @@ class SendMessagePolicy(DirectReplyPolicy):
             return replace(follows, heartbeat=FAILED)
         if any(call.heartbeat for call in step.done):
             return replace(follows, heartbeat=ASKED)
-        if self.turn.refused and "refused" not in self._advised:
+        if self.turn.work.refused and "refused" not in self._advised:
             self._advised.add("refused")
-            return GoOn(_advice_on_refused(self.turn.refused))
+            return GoOn(_advice_on_refused(self.turn.work.refused))
         return follows if follows.advice else self._handed_back()
 
     def _let_out(self) -> None:
         """Show the user the text that reached nobody, if they were shown nothing else."""
         turn = self.turn
-        if turn.is_asked and not turn.function_messages and self._unheard:
+        if turn.origin.is_asked and not turn.work.function_messages and self._unheard:
             turn.say(self._unheard)
 
     def _handed_back(self) -> Ended:
@@ -330,5 +330,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         """Show what is still to be shown, and return the end with all that the user was shown."""
         self._let_out()
         turn = self.turn
-        silent = turn.is_asked and not turn.function_messages and ended.reason == "replied"
-        return replace(ended, reply="\n\n".join(turn.function_messages), warning=SILENT if silent else ended.warning)
+        silent = turn.origin.is_asked and not turn.work.function_messages and ended.reason == "replied"
+        return replace(
+            ended, reply="\n\n".join(turn.work.function_messages), warning=SILENT if silent else ended.warning
+        )

@@ -27,7 +27,22 @@ from .colleagues import Colleagues
 from .identity import OwnName
 from .model_session import ModelSession
 from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event, settle
-from .turn import AFTER, HEARD, ONLY, Company, Emit, Turn, facts_entry, messages_of, notice, receipt_in, said_by
+from .turn import (
+    AFTER,
+    HEARD,
+    ONLY,
+    Company,
+    Emit,
+    Turn,
+    TurnJournal,
+    TurnOrigin,
+    TurnQuestions,
+    facts_entry,
+    messages_of,
+    notice,
+    receipt_in,
+    said_by,
+)
 from .turn_policy import Ended
 
 _log = logging.getLogger("knapper.turns")
@@ -114,15 +129,15 @@ class TurnRunner:
                     yield event
             finally:
                 if self.turn is not None:
-                    self.turn.interruption.request()
+                    self.turn.ending.interruption.request()
                 await work
                 self.ends_at_once = False
 
     def interrupt(self, *, resumes: bool) -> None:
         """End the running turn, or the one that is about to begin."""
         if self.turn is not None:
-            self.turn.resumes |= resumes
-            self.turn.interruption.request()
+            self.turn.ending.resumes |= resumes
+            self.turn.ending.interruption.request()
         else:
             self.ends_at_once = self.one_at_a_time.locked()
 
@@ -148,7 +163,9 @@ class TurnRunner:
         done = [facts_entry(earlier.to_json())] if earlier else []
         await turn.append([*beginning(inbound, self.history.open_calls(), opening), *done])
         said = said_by(inbound)
-        turn.emit(events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=inbound.kind, trace=turn.trace))
+        turn.emit(
+            events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=inbound.kind, trace=turn.origin.trace)
+        )
         for problem in self.colleagues.news():
             turn.warn(problem)
 
@@ -160,34 +177,40 @@ class TurnRunner:
         own = self.colleagues.profile.limits
         limits = self.colleagues.limits().keys() - OF_MESSAGES
         has_account = bool(thread or own.amounts() or limits or self.colleagues.peers())
+        origin = TurnOrigin(
+            thread=thread or claimed.id,
+            owes=str(payload.get("owes") or "") if is_between else "",
+            hops=int(payload.get("hops") or 0) if is_between else 0,
+            is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
+            is_users=not is_between or _is_of_user(claimed.event),
+            verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
+            works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
+            trace=str(payload.get("trace") or ""),
+            only=frozenset(payload.get(ONLY) or ()),
+            goes_on=terms.goes_on,
+            continues=str(payload.get(AFTER) or ""),
+            client=ClientFunctions.of(claimed.event),
+            company=terms.company,
+            account=self._account(thread or claimed.id, terms.spends_for) if has_account else None,
+        )
+        questions = TurnQuestions(
+            queue if terms.approver is None else queue.asking(terms.approver),
+            seat=None if terms.debugger is None else DebuggerSeat(terms.debugger),
+        )
         return Turn(
             claimed.id,
             self.name,
             claimed.attempt,
-            claimed.n,
             self.store,
             self.history,
             emit,
             terms.hand,
+            origin,
+            TurnJournal(claimed.n),
+            questions,
             style=session.style,
             clock=session.clock,
-            verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
-            is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
-            thread=thread or claimed.id,
-            owes=str(payload.get("owes") or "") if is_between else "",
-            hops=int(payload.get("hops") or 0) if is_between else 0,
-            is_users=not is_between or _is_of_user(claimed.event),
-            account=self._account(thread or claimed.id, terms.spends_for) if has_account else None,
-            works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
-            trace=str(payload.get("trace") or ""),
-            only=frozenset(payload.get(ONLY) or ()),
             own_name=OwnName(self.name),
-            queue=queue if terms.approver is None else queue.asking(terms.approver),
-            seat=None if terms.debugger is None else DebuggerSeat(terms.debugger),
-            company=terms.company,
-            client=ClientFunctions.of(claimed.event),
-            goes_on=terms.goes_on,
-            continues=str(payload.get(AFTER) or ""),
         )
 
     def _account(self, thread: str, spends_for: Allowance | None) -> Account:
@@ -221,7 +244,7 @@ class TurnRunner:
         await self.begin(turn, inbound)
         self.turn = turn
         if self.ends_at_once:
-            turn.interruption.request()
+            turn.ending.interruption.request()
         try:
             ended = await self._steps(turn)
         finally:

@@ -107,7 +107,7 @@ class HelperRunner:
         Raises:
             UsageError: it may not be called here.
         """
-        account = record.turn.account
+        account = record.turn.origin.account
         parent = account.allowance if account is not None else None
         budget = self._budget(helper, parent)
         if account is not None:
@@ -243,7 +243,7 @@ async def _carried_out(
 ) -> HelperRun:
     """Run the one turn of a helper, within its time, and return what came of it."""
     message = f"Your inputs:\n{json.dumps(arguments, ensure_ascii=False, indent=1)}"
-    approver = record.turn.queue.approver
+    approver = record.turn.questions.queue.approver
     warnings: list[str] = []
     used: list[int] = []  # tokens, step by step
     calls = 0

@@ -29,11 +29,16 @@ class TurnSink(Protocol):
     id: str
     step: int
     agent: str
-    works_for: str
-    queue: "ApprovalQueue"
+
+    @property
+    def works_for(self) -> str:
+        """The agent that began it, or called it as a helper."""
 
     def note_done(self, fact: Fact, name: str) -> None:
         """Note something that was done, for the receipt."""
+
+    def ask_nobody(self) -> None:
+        """Have questions answered with no for the rest of the turn."""
 
     @property
     def emit(self) -> Callable[[events.Event], None]:
@@ -118,7 +123,7 @@ class Approvals:
         except TimeoutError:
             if turn is None or not limit.expired():
                 raise
-            turn.queue = queue.asking(None)  # for the rest of the turn, nobody is there
+            turn.ask_nobody()
             return Decision("no", by="policy")
         finally:
             if rows is not None:

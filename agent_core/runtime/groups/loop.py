@@ -62,7 +62,7 @@ class _Told:
         """Take over how the member's turn ended, and add what it used to the group's."""
         self.reason, self.reply = event.reason, event.reply
         for key, tokens in event.usage.items():
-            turn.tokens[key] = turn.tokens.get(key, 0) + tokens
+            turn.work.tokens[key] = turn.work.tokens.get(key, 0) + tokens
 
 
 class GroupLoop:
@@ -94,10 +94,10 @@ class GroupLoop:
     async def run(self, turn: Turn) -> Ended:
         """Let members speak until the turn is over, and return how it ended."""
         try:
-            async with turn.interruption:
+            async with turn.ending.interruption:
                 turn.model = (await self.model_session.model()).name
                 plan = await self._plan()
-                if not _is_for(turn.only, plan):
+                if not _is_for(turn.origin.only, plan):
                     warning = _NOT_FOR.format(turn.agent)
                     await turn.append([Entry("notice", {"text": warning, _UNHEARD: True})])
                     return Ended("failed", warning=warning, fix="Use a token for all its members.")
@@ -116,12 +116,12 @@ class GroupLoop:
 
     async def _rounds(self, turn: Turn, plan: GroupPlan) -> Ended:
         journal, called = GroupJournal(turn.agent, self._store), set[str]()
-        turn.company, clock = Company(plan.members, Allowance(plan.limits)), turn.clock
+        turn.origin.company, clock = Company(plan.members, Allowance(plan.limits)), turn.clock
         began = clock.monotonic()
         while True:
             await _take_up(turn, plan)
-            turn.company.allowance.spent["seconds"] = clock.monotonic() - began
-            if why := turn.company.allowance.broken("messages", *FOR_A_REQUEST):
+            turn.origin.company.allowance.spent["seconds"] = clock.monotonic() - began
+            if why := turn.origin.company.allowance.broken("messages", *FOR_A_REQUEST):
                 return Ended("limits", warning=why)
             floor = await journal.floor(plan)
             if end := ended(plan, floor, called) or await self._judged(turn, plan, floor):
@@ -138,7 +138,7 @@ class GroupLoop:
             said = await self._speak(choice.name, turn, plan, floor)
             if said.reason not in ("replied", "handed_off"):
                 return _unanswered(choice.name, said.reason)
-            turn.company.allowance.spend(messages=1)
+            turn.origin.company.allowance.spend(messages=1)
             called = said.called
             await turn.append([_speech(choice.name, said.reply or f"I hand over to {said.to}.", said.to)])
 
@@ -148,7 +148,7 @@ class GroupLoop:
         if name == plan.stop.function or not floor.run:
             return None
         try:
-            async with turn.interruption:
+            async with turn.ending.interruption:
                 is_over = await self.advice(name, floor, plan.policy.tail_chars)
         except NoAdvice as error:
             turn.warn(f"`{name}` did not say whether to stop: {error}.")
@@ -156,17 +156,17 @@ class GroupLoop:
         return GroupEnd(f"{name} says that it is over.") if is_over is True else None
 
     async def _choice(self, turn: Turn, plan: GroupPlan, floor: Floor) -> SpeakerChoice:
-        async with turn.interruption:
+        async with turn.ending.interruption:
             return await choose(floor, plan.policy, _Outside(self, turn, plan))
 
     async def _speak(self, name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> _Told:
         """Let a member speak, hand on its events under its name, and return what came of it."""
-        async with turn.interruption:
+        async with turn.ending.interruption:
             member = await self._member(name)
             heard = _heard(name, turn, plan, floor)
             try:
                 async with aclosing(
-                    member.turn(None, approver=turn.queue.approver, heard=heard, company=turn.company)
+                    member.turn(None, approver=turn.questions.queue.approver, heard=heard, company=turn.origin.company)
                 ) as its_turn:
                     return await _told(name, its_turn, turn)
             finally:  # where it was interrupted, too
@@ -286,7 +286,7 @@ def _is_for(only: Collection[str], plan: GroupPlan) -> bool:
 
 async def _take_up(turn: Turn, plan: GroupPlan) -> None:
     """Add the messages that the user sent meanwhile; those not for all members wait for a turn of their own."""
-    waiting = await turn.store.waiting(turn.agent) if turn.waits else []
+    waiting = await turn.store.waiting(turn.agent) if turn.journal.waits else []
     waiting = [event for event in waiting if _is_for(event.payload.get(ONLY) or (), plan)]
     if waiting:
         await turn.append([turn.taken_up(event) for event in waiting], takes=[event.id for event in waiting])
