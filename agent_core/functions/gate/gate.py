@@ -21,7 +21,7 @@ from sandbox import Limits
 from sandbox.wire.lines import lines_of
 
 from ..search import FunctionSearch
-from .autofix import fix
+from .autofix import REPAIRS, fix
 from .candidate import Candidate, Policy
 from .capability import capability, reach_in
 from .conform import conform
@@ -32,17 +32,20 @@ from .fitted import check_fitted
 from .meaning import DISPUTED, REACHES_NOTHING, judge_meaning
 from .mutation import check_mutants
 from .neighbours import neighbours
-from .proof import ExampleResult, prove, rerun
+from .proof import EXCUSED, ExampleResult, prove, rerun
+from .read import FIXES as READ_FIXES
 from .read import read
 from .reader import DescriptionReader
 from .robust import robust
-from .rules import UNPROVEN, Rules
+from .rules import CONTEXT, UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, try_module
 from .verdict import TOO_FEW, Look, ModuleVerdict, StageReport, Standing, Verdict
 
 Run: TypeAlias = Callable[[D, TrialTools], Awaitable[D]]
+FIXES = frozenset([*READ_FIXES, *(repair.code for repair in REPAIRS), CONTEXT, EXCUSED])
+"""The codes of all fixes."""
 
 
 @dataclass(frozen=True, slots=True)

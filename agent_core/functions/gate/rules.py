@@ -9,6 +9,8 @@ from agent_core.base.problem import Severity
 from .candidate import Policy
 
 KIB = 1024
+CONTEXT = "context"
+"""The code of what an import makes of `self` where functions were written for another agent."""
 
 _AFTER_READ = (
     *("conform", "substance", "duplicate", "capability", "examples", "fitted", "mutation", "robust", "neighbours"),
