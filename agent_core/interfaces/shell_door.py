@@ -193,10 +193,10 @@ def with_readable_workspace(context: CliContext, use: Callable[[Workspace], Awai
     """
     root = Workspace.find(context.root)
     if not is_read_only(root):
-        return _use(context, root, use)
+        return _use(context, root, use, follows=False)
     context.tell(f"{root.resolve()} cannot be written to, so it is only read: nothing that is found out is kept.")
     with reading_copy(root) as copy:
-        return _use(context, copy, use)
+        return _use(context, copy, use, follows=False)
 
 
 def with_any_workspace(context: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
@@ -210,11 +210,16 @@ def with_any_workspace(context: CliContext, use: Callable[[Workspace], Awaitable
 
 
 def _use(
-    context: CliContext, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
+    context: CliContext,
+    root: Path,
+    use: Callable[[Workspace], Awaitable[T]],
+    approver: Approver | None = None,
+    *,
+    follows: bool = True,
 ) -> T:
     async def opened() -> T:
         with StatusLine() as status:
-            async with Workspace.open(root, approver=approver, on_status=status.show) as workspace:
+            async with Workspace.open(root, approver=approver, on_status=status.show, follows=follows) as workspace:
                 context.tell(*workspace.recovered)
                 return await use(workspace)
 

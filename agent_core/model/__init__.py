@@ -5,7 +5,7 @@ nothing of agents, functions' code or storage. `client` and `endpoint` import an
 only when a model is really opened.
 """
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

@@ -14,12 +14,11 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallOutcome, InterruptedCall
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
+from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import CallRecord, Done
 
-PREFIX: Final = "helper--"
-"""How the names of the agents begin that are runs of helpers."""
 ABOUT_HELPERS: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
 """The functions of the host that are offered only where agents may make helpers."""
 
@@ -133,7 +132,7 @@ class HelperFunction:
 def run_name(helper: str, turn: str, call: str) -> str:
     """Return the name of the agent that runs a helper for a call: the same for the same call, after a crash too."""
     digest = hashlib.sha256(f"{turn}:{call}".encode()).hexdigest()
-    return f"{PREFIX}{helper[:40]}-{digest[:12]}"
+    return f"{HELPER_RUN}{helper[:40]}-{digest[:12]}"
 
 
 def _failed(name: str, run: HelperRun) -> str:

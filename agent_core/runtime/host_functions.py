@@ -160,11 +160,6 @@ def _all() -> dict[str, HostFunction]:
     return {name: host for module, reading in _readings() for name, host in _of(module, reading)}
 
 
-def reserved() -> frozenset[str]:
-    """Return the names that no workspace function can have: those of all host functions."""
-    return frozenset(parameters())
-
-
 def parameters() -> dict[str, tuple[str, ...]]:
     """Return all host functions by name, with the names of their parameters."""
     functions = [host.function for host in _all().values()]

@@ -1,7 +1,5 @@
 """Builds the agents of a workspace, and closes them when nobody holds them any more."""
 
-import asyncio
-import weakref
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -10,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import SettingsError, WorkspaceError
+from agent_core.base.errors import SettingsError
 from agent_core.base.settings import MemorySettings, Settings
 from agent_core.context import BYTES_PER_TOKEN, Shown
 from agent_core.functions.foreign.library import ForeignLibrary
@@ -54,55 +52,6 @@ _PLAIN: Final = "direct"
 _BEHIND: Final = "behind"
 """Whose idle models those are that agents behind have used: no helper has this name with a version."""
 _ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
-
-
-class OpenAgents:
-    """The resources of the agents that are open: closed with each, when nobody holds it any more, or at the end."""
-
-    def __init__(self) -> None:
-        self._open: set[AsyncExitStack] = set()
-        self._unheld: list[AsyncExitStack] = []
-        self._closing: set[asyncio.Task[None]] = set()
-        self._one_at_a_time = asyncio.Lock()
-        self._is_closed = False
-
-    def must_be_open(self) -> None:
-        """Do nothing while the workspace is open.
-
-        Raises:
-            WorkspaceError: it was closed.
-        """
-        if self._is_closed:
-            raise WorkspaceError("The workspace is closed.", fix="Use it within its `async with`.")
-
-    def hold(self, agent: Agent, resources: AsyncExitStack) -> None:
-        """Keep the resources of an agent open as long as somebody holds it."""
-        self._open.add(resources)
-        resources.callback(self._open.discard, resources)
-        weakref.finalize(agent, self._let_go, resources, asyncio.get_running_loop()).atexit = False
-
-    async def close_unheld(self) -> None:
-        """Close what belongs to agents that nobody holds any more."""
-        async with self._one_at_a_time:
-            while self._unheld:
-                await self._unheld.pop().aclose()
-
-    async def aclose(self) -> None:
-        """Close everything."""
-        self._is_closed = True
-        await asyncio.gather(*self._closing)
-        for resources in list(self._open):
-            await resources.aclose()
-
-    def _let_go(self, resources: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
-        if resources in self._open and not loop.is_closed():
-            self._unheld.append(resources)
-            loop.call_soon_threadsafe(self._close_soon)
-
-    def _close_soon(self) -> None:
-        task = asyncio.get_running_loop().create_task(self.close_unheld())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,13 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService
 from agent_core.functions.service.history import Version
 from agent_core.registry.folder_access import is_there
+from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import hash_of
 from agent_core.registry.watch import Watcher
-from agent_core.runtime.helper_calls import PREFIX
 from agent_core.storage import SaveVersion, Store, VersionRow
+from agent_core.storage.agent_store import HELPER_RUN
 from sandbox.wire.lines import bare_lines
 
 from .agent_files import MOST_PROBLEMS, Stamp, ValueCount, first_problems, stamps_of
@@ -51,11 +52,10 @@ class HelperVersion:
 class HelperLibrary:
     """The helpers in force, the problems of rejected files, and the versions of all."""
 
-    def __init__(self, root: Path, store: Store, functions: FunctionService, hosted: frozenset[str]) -> None:
+    def __init__(self, root: Path, store: Store, functions: "FunctionService") -> None:
         self._root = root
         self._store = store
         self._functions = functions
-        self._hosted = hosted
         self._helpers: Mapping[str, Helper] = {}
         self._problems: dict[str, tuple[Problem, ...]] = {}
         self._stamps: Mapping[str, Stamp] = {}
@@ -92,7 +92,7 @@ class HelperLibrary:
     def surroundings(self, without: str = "") -> Surroundings:
         """Return what a file is checked against."""
         others = {name: helper for name, helper in self._helpers.items() if name != without}
-        return Surroundings(self._functions.registry.snapshot(), self._hosted, others)
+        return Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, others)
 
     def helper(self, name: str) -> Helper:
         """Return the helper of this name.
@@ -187,7 +187,7 @@ class HelperLibrary:
             readings[name] = reading
         helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
         problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
-        around = Surroundings(self._functions.registry.snapshot(), self._hosted, helpers)
+        around = Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, helpers)
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(FOLDER)}
         for name in texts:
@@ -291,8 +291,8 @@ class HelperLibrary:
         runs: dict[str, list[str]] = {}
         rows = {row.name: row.last_at for row in await self._store.agents()}
         for name in sorted(rows, key=lambda name: rows[name]):
-            if name.startswith(PREFIX):
-                runs.setdefault(name.removeprefix(PREFIX).rpartition("-")[0], []).append(name)
+            if name.startswith(HELPER_RUN):
+                runs.setdefault(name.removeprefix(HELPER_RUN).rpartition("-")[0], []).append(name)
         return runs
 
     @asynccontextmanager

@@ -5,7 +5,7 @@ Nothing of the host is lent: no proxy, no netrc, no cookie, no kept connection. 
 and decoded by nobody here.
 """
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

@@ -1,6 +1,6 @@
 """Grants: what the user lets a function reach. This package may access `functions/grants.toml` and the user's key."""
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

@@ -1,6 +1,6 @@
 """The workspace's own packages: resolved and shown for approval, pinned with hashes, installed by pip."""
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

@@ -5,7 +5,7 @@ comes out of its worker passes the curtain, which masks it; the log and the file
 the user's configuration folder.
 """
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

@@ -3,7 +3,7 @@
 What comes from a worker is a claim: it is checked for shape, capped, masked and made visible before anybody has it.
 """
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

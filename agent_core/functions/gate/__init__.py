@@ -4,7 +4,7 @@ Stages in order of cost read a candidate as text, then try it in sandboxed worke
 reported at once. May touch: registry and sandbox. A verdict is computed here, never where the candidate ran.
 """
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

@@ -3,7 +3,7 @@
 `FunctionSearch` words the results; the index (`index.py`) follows the snapshot and ranks.
 """
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

@@ -105,7 +105,7 @@ class FunctionSearch:
                 await self._embedder.embed(["."])
 
     async def search(
-        self, need: str, count: int = COUNT, hidden: Collection[str] = (), owners: "CallOwners" = None
+        self, need: str, count: int | None = None, hidden: Collection[str] = (), owners: "CallOwners" = None
     ) -> SearchReport:
         """Return the functions that serve a need, best first; what the best one calls follows it.
 
@@ -116,7 +116,7 @@ class FunctionSearch:
         """
         if not need.strip():
             raise UsageError("The need is empty.", fix="Say what the function is for: search_functions('sum a column')")
-        snapshot, count = self._snapshot(), max(1, min(count, MOST))
+        snapshot, count = self._snapshot(), max(1, min(COUNT if count is None else count, MOST))
         ranked = await self.index.rank(need, snapshot, count, hidden)
         ranked = [candidate for candidate in ranked if candidate.score >= self.index.least]
         ranked = self._with_needs(ranked, hidden)[:count]

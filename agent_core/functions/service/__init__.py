@@ -3,7 +3,7 @@
 A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
 """
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

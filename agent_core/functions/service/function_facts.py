@@ -1,14 +1,15 @@
 """Facts about functions: what is listed, and everything that is known of one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.events import Quarantined
 from agent_core.base.json_form import to_json
+from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.problem import Place, Problem
 from agent_core.base.settings import StandingSettings
@@ -22,11 +23,17 @@ from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
 
 from ..answers import CallReport
 from ..gate import ExampleResult
-from ..gate.capability import reach_in
 from ..gate.verdict import Survivor
 from .call_records import FunctionStatistics, by_function, source_of, statistics
 from .effects import FunctionEffect, Version, Worth, effects
 from .judgment import Judgment, judgment_on
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import GrantStore
+
+    from ..gate import capability
+else:
+    capability = LateModule("agent_core.functions.gate.capability")
 
 MOST_SURVIVORS = 3
 FOREIGN_REACH = ("calls another program",)
@@ -145,7 +152,11 @@ class ViewContext:
     snapshot: Snapshot
     rules: StandingSettings
     starters: Callable[[], frozenset[str]]
-    proposed: Callable[[], Awaitable[Mapping[str, Grants]]]
+    book: "Callable[[], GrantStore]"
+
+    async def proposed(self) -> Mapping[str, Grants]:
+        """Return what the file of grants proposes, by function."""
+        return {name: entry.grants for name, entry in (await self.book().entries()).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +219,7 @@ def foreign_rows(functions: Iterable[Function], view_filter: ViewFilter) -> list
 def reach_of_function(function: Function, snapshot: Snapshot, grants: Grants = NOTHING) -> tuple[str, ...]:
     """Return in words what a function gets at besides its arguments, by its module's text and what it is granted."""
     source = snapshot.modules.get(function.module)
-    return reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
+    return capability.reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
 
 
 def kind_of(function: Function) -> str:

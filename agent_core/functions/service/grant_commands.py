@@ -180,10 +180,6 @@ class GrantCommands:
             verdict = replace(verdict, problems=tuple(problems))
         return replace(details, verdict=verdict, grants=await self._grants.in_force(function, snapshot))
 
-    async def proposed(self) -> Mapping[str, Grants]:
-        """Return what the file proposes, by function."""
-        return {name: entry.grants for name, entry in (await self._grants.book.entries()).items()}
-
     async def listing(self, name: str = "") -> GrantListing:
         """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
         snapshot, rows = self._registry.snapshot(), list[ProposedGrants]()

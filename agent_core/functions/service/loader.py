@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.registry.folder_access import is_there
@@ -32,9 +33,6 @@ from agent_core.registry.source import (
 from agent_core.registry.watch import Scanned, is_below, scan
 from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest, Write
 
-from ..gate import Gate, ModuleVerdict
-from . import example_regression
-from .candidate_review import confirmed
 from .change_executor import only_writer
 from .folder_copy import FolderCopy, Pulled
 from .judgment import judgment_on
@@ -55,8 +53,15 @@ from .loaded_files import (
     unchanged,
     waiting,
 )
-from .package_grants import PackageGrants
 from .placement import all_placed, all_writes, as_placed, modules_with_free_names, rejected_again
+
+if TYPE_CHECKING:  # a folder in which nothing is new needs no gate
+    from ..gate import Gate, ModuleVerdict
+    from . import candidate_review, example_regression
+    from .package_grants import PackageGrants
+else:
+    candidate_review = LateModule("agent_core.functions.service.candidate_review")
+    example_regression = LateModule("agent_core.functions.service.example_regression")
 
 _TRIES = 3
 _OUT_OF_REACH: Final = "out of reach"
@@ -76,12 +81,12 @@ class Loader:
         root: Path,
         store: FunctionStore,
         registry: Registry,
-        gate: Gate,
-        packages: PackageGrants,
+        gate: "Callable[[], Gate]",
+        packages: "Callable[[], PackageGrants]",
         *,
         limit_bytes: int,
         copy: FolderCopy | None = None,
-        then: Callable[[ModuleVerdict], None] = lambda verdict: None,
+        then: "Callable[[ModuleVerdict], None]" = lambda verdict: None,
     ) -> None:
         self._folder = root / "functions"
         self._state = root / STATE
@@ -258,7 +263,7 @@ class Loader:
     async def _renewed(self, snapshot: Snapshot) -> list[LoadedFile]:
         """Return the modules with schemas that are made of types of other modules, where those have changed."""
         outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
-        readings = await asyncio.gather(*(self._gate.read_again(reading, snapshot) for reading in outdated))
+        readings = await asyncio.gather(*(self._gate().read_again(reading, snapshot) for reading in outdated))
         return [
             LoadedFile(reading.source.path, reading.source.module, reading, writes=(saved_reading(reading),))
             for reading in readings
@@ -346,8 +351,8 @@ class Loader:
     async def _judged(self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
         path = source.path
         previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
-        granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
-        verdict = await self._gate.judge_module(source, snapshot, "human", previous_reading=previous, granted=granted)
+        granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
+        verdict = await self._gate().judge_module(source, snapshot, "human", previous_reading=previous, granted=granted)
         if not verdict.admitted:
             kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, good, snapshot)
             return replace(kept, rejected_version=source.version)
@@ -358,16 +363,17 @@ class Loader:
         return replace(known_of, standings=standings(verdict), disagreeing=disagreeing(verdict), noted=noted(verdict))
 
     async def _confirmed(
-        self, previous_reading: ModuleReading | None, verdict: ModuleVerdict
+        self, previous_reading: ModuleReading | None, verdict: "ModuleVerdict"
     ) -> dict[str, Sequence[str]]:
         """Return the calls, by function, with results that were once accepted as returned and still hold."""
         had = {function.name: function for function in previous_reading.functions} if previous_reading else {}
+        confirmed = candidate_review.confirmed
         judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
         return {
             function.name: await confirmed(self._store, (), had.get(function.name), function) for function in judged
         }
 
-    async def _unfit(self, verdict: ModuleVerdict) -> list[Write]:
+    async def _unfit(self, verdict: "ModuleVerdict") -> list[Write]:
         """Return the writes that mark functions of other files broken by a save, with the code that breaks them."""
         broken = {breakage.user.name: breakage for breakage in verdict.breakages}
         verdicts = [

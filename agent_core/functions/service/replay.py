@@ -4,7 +4,7 @@ A replay reaches nothing: what the function asks through `self` is answered from
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -109,7 +109,9 @@ class Replay:
 class Replays:
     """The recorded calls of a workspace, as far as they are those of `owners`."""
 
-    def __init__(self, store: Store, registry: Registry, sandbox: SandboxClient, owners: CallOwners = None) -> None:
+    def __init__(
+        self, store: Store, registry: Registry, sandbox: Callable[[], SandboxClient], owners: CallOwners = None
+    ) -> None:
         self._store = store
         self._registry = registry
         self._sandbox = sandbox
@@ -161,7 +163,8 @@ class Replays:
             module = snapshot.functions[name].module
         else:
             module, snapshot = await self._code(row, version)
-        watch = self._sandbox.debugging.watch(
+        sandbox = self._sandbox()
+        watch = sandbox.debugging.watch(
             looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
@@ -169,8 +172,8 @@ class Replays:
         try:
             with watch.over(name, snapshot) as around:
                 work = FunctionCall(name, read(row.data["arguments"]))
-                job = Job(snapshot.modules, module, work, self._sandbox.limits, around=around)
-                outcome = await self._sandbox.run(job, Curtain(CallSecrets(self._sandbox.secrets, row.function), heard))
+                job = Job(snapshot.modules, module, work, sandbox.limits, around=around)
+                outcome = await sandbox.run(job, Curtain(CallSecrets(sandbox.secrets, row.function), heard))
         finally:
             watch.close()
         then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)

@@ -7,7 +7,7 @@ conflict.
 
 import ast
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -122,7 +122,7 @@ def _words(node: ast.stmt) -> Iterator[str]:
 class VersionHistory:
     """Queries on the versions of functions, and plans for rollback and for new examples."""
 
-    def __init__(self, store: FunctionStore, files: FileSync, review: CandidateReview) -> None:
+    def __init__(self, store: FunctionStore, files: FileSync, review: Callable[[], CandidateReview]) -> None:
         self._store = store
         self._files = files
         self._review = review
@@ -197,7 +197,7 @@ class VersionHistory:
         deed: Deed = "changed" if is_there else "created"
         work = ChangeSummary(deed, name, author, back, f"was {back} of {version.when}", goes_back=True, wrote=wrote)
         policy = _policy(author.by, wrote)
-        plan = await self._review.judged(candidate, snapshot, work, policy)
+        plan = await self._review().judged(candidate, snapshot, work, policy)
         assert isinstance(plan.detail, Judgment)
         return replace(plan, detail=replace(plan.detail, back=f"version {version.number} of {version.when}"))
 
@@ -221,7 +221,7 @@ class VersionHistory:
         (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
         if fresh is None:
             return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
-        (result,) = await self._review.gate.run_examples(replace(function, examples=(fresh,)), snapshot)
+        (result,) = await self._review().gate.run_examples(replace(function, examples=(fresh,)), snapshot)
         if not result.agreed:
             return _refusal(function.name, change_texts.failed_example(function.name, result))
         why = f"example added: {one_line(fresh.call, 120)}"
@@ -229,7 +229,7 @@ class VersionHistory:
         work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         policy = _policy(author.by, (verdict and verdict.by) or "human")
-        plan = await self._review.judged(candidate, snapshot, work, policy)
+        plan = await self._review().judged(candidate, snapshot, work, policy)
         replan = partial(self.add_example, function.name, fresh.call, example_regression.written(fresh), author)
         return self._files.repeatable(plan, replan, function.name, snapshot)
 

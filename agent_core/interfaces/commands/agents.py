@@ -318,7 +318,8 @@ async def route(door: Door, name: str, to: str) -> Result:
 
 @asynccontextmanager
 async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
-    from agent_core.workspace.agent_files import PASSING, AgentFiles
+    from agent_core.storage.agent_store import PASSING
+    from agent_core.workspace.agent_files import AgentFiles
     from agent_core.workspace.group_file import group_names
     from agent_core.workspace.runner import ring
     from agent_core.workspace.supervision import Supervision

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_core.base.clock import shown_time
-from agent_core.runtime.helper_calls import PREFIX
+from agent_core.storage.agent_store import HELPER_RUN
 from agent_core.workspace.portable import AgentReport, waiting_of
 
 from ..columns import columns
@@ -19,7 +19,7 @@ async def agents_listing(state: WorkspaceState) -> Json:
     last = {row.name: row for row in await state.store.agents()}
     rows = []
     for name in await state.moves.names():
-        if name.startswith(PREFIX):
+        if name.startswith(HELPER_RUN):
             continue
         counts = await state.store.memory_counts(name)
         had = last.get(name)

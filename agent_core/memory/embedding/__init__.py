@@ -4,7 +4,7 @@ A model is loaded when the first text is embedded, in a thread, and nothing is e
 of different models cannot be compared: whatever stores them stores `space` too.
 """
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,

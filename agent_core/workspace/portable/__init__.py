@@ -1,6 +1,6 @@
 """Complete agents in files: an agent moves as one JSON document; files of MemGPT and Letta are read as well."""
 
-from agent_core.base.late_names import late_names
+from agent_core.base.late import late_names
 
 __getattr__ = late_names(
     __name__,
