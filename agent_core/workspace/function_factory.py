@@ -8,11 +8,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_core.access.grants.desk import ApprovalQueue
 from agent_core.base.clock import Clock
 from agent_core.base.errors import SettingsError
 from agent_core.base.late import LateModule
-from agent_core.base.settings import Settings
 from agent_core.functions.service.change_executor import only_writer
 from agent_core.functions.service.workshop import FunctionService, ServiceParts
 from agent_core.registry.loader_names import OF_THE_PROGRAM
@@ -27,7 +25,9 @@ if TYPE_CHECKING:
     from agent_core.access import grants as access_grants
     from agent_core.access import packages as environments
     from agent_core.access.grants import GrantStore
+    from agent_core.access.grants.desk import ApprovalQueue
     from agent_core.access.secrets import session, source
+    from agent_core.base.settings import Settings
     from agent_core.functions import gate as gates
     from agent_core.functions import sandbox_client as clients
     from agent_core.functions import search as function_search
@@ -63,7 +63,7 @@ _SERVERS = "mcp.toml"
 
 def sandbox_client(
     root: Path,
-    settings: Settings,
+    settings: "Settings",
     environment: Mapping[str, str] | None,
     debugger: "Debugger | None",
     shared: "Sandbox | None",
@@ -88,10 +88,10 @@ def sandbox_client(
 
 def function_service(
     root: Path,
-    settings: Settings,
+    settings: "Settings",
     store: Store,
     sandbox: "Callable[[], SandboxClient]",
-    queue: ApprovalQueue,
+    queue: "ApprovalQueue",
     models: "Callable[[], ModelOpener] | None" = None,
     on_status: Callable[[str], None] | None = None,
 ) -> FunctionService:
@@ -151,7 +151,7 @@ def function_service(
     return FunctionService(root, store, registry, parts, module_bytes=module_bytes, standing=settings.standing)
 
 
-def _rules(settings: Settings) -> "Rules":
+def _rules(settings: "Settings") -> "Rules":
     return gates.Rules(
         candidate_bytes=settings.gate.candidate_kib << 10,
         module_bytes=settings.gate.module_kib << 10,
@@ -162,7 +162,7 @@ def _rules(settings: Settings) -> "Rules":
     )
 
 
-def _check_fixes(settings: Settings) -> None:
+def _check_fixes(settings: "Settings") -> None:
     if not settings.gate.fixes_off:
         return
     unknown = sorted({*settings.gate.fixes_off} - gates.FIXES)

@@ -20,12 +20,10 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.messages import Assistant
-from agent_core.base.problem import Problem
 from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.plan import Author
 from agent_core.registry.loader_names import OF_THE_PROGRAM
-from agent_core.registry.watch import Watcher
 from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, DropAgent, Store, prepare_state_dir
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 
@@ -36,6 +34,7 @@ from .state_store import open_state
 if TYPE_CHECKING:  # each part is imported when it is first asked for
     from agent_core.access.grants import Approver, Decision, Question, approval
     from agent_core.base.events import Event
+    from agent_core.base.problem import Problem
     from agent_core.functions.debug import Debugger, Debugging
     from agent_core.functions.foreign.library import ForeignLibrary
     from agent_core.functions.sandbox_client import SandboxClient
@@ -43,6 +42,7 @@ if TYPE_CHECKING:  # each part is imported when it is first asked for
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.classes import Memory
     from agent_core.memory.source_catalog import Sources
+    from agent_core.registry import watch
     from agent_core.runtime import host_functions, programs
     from agent_core.runtime.agent import Agent
     from sandbox import Sandbox, errors
@@ -83,6 +83,7 @@ else:
     helper_proposals = LateModule("agent_core.workspace.helper_proposals")
     model_opener = LateModule("agent_core.workspace.model_opener")
     portable = LateModule("agent_core.workspace.portable")
+    watch = LateModule("agent_core.registry.watch")
     runner = LateModule("agent_core.workspace.runner")
 
 _LOOK_S = 5.0  # between looks for functions that were changed elsewhere, and not told
@@ -566,7 +567,7 @@ class Workspace:
             return True
         return not name.startswith((HELPER_RUN, PASSING)) and await self._store.has_agent(name)
 
-    def rejected(self) -> tuple[Problem, ...]:
+    def rejected(self) -> tuple["Problem", ...]:
         """Return the problems that now keep functions and helpers out."""
         helpers = [problem for problem in self.helpers.problems if problem.severity == "refuses"]
         return (*self.workshop.rejected(), *helpers)
@@ -618,7 +619,7 @@ class Workspace:
 
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
-        async with Watcher(self.root / "functions") as watcher:
+        async with watch.Watcher(self.root / "functions") as watcher:
             tasks = [asyncio.create_task(self._follow(watcher))]
             if self._store.is_shared:
                 tasks.append(asyncio.create_task(self._follow_others()))
@@ -641,7 +642,7 @@ class Workspace:
                         await told.wait()
                 told.clear()
 
-    async def _follow(self, watcher: "Watcher") -> None:
+    async def _follow(self, watcher: "watch.Watcher") -> None:
         async for paths in watcher:
             await self.workshop.saved(paths)
 

@@ -29,7 +29,7 @@ from .draft import TOO_DEEP, D, Draft
 from .duplicate import Sameness, compared, duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
-from .meaning import DISPUTED, REACHES_NOTHING, judge_meaning
+from .meaning import judge_meaning
 from .mutation import check_mutants
 from .neighbours import neighbours
 from .proof import EXCUSED, ExampleResult, prove, rerun
@@ -37,7 +37,7 @@ from .read import FIXES as READ_FIXES
 from .read import read
 from .reader import DescriptionReader
 from .robust import robust
-from .rules import CONTEXT, UNPROVEN, Rules
+from .rules import CONTEXT, DISPUTED, REACHES_NOTHING, UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, try_module

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.function import Function
-from agent_core.registry.registry import Registry
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FunctionStore, SaveVerdict
 
 from .judgment import judgment_on
 from .loaded_files import verdict_on
 
 if TYPE_CHECKING:  # the gate is opened with the first file that was saved
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import Registry
+    from agent_core.registry.snapshot import Snapshot
+
     from ..gate import Gate, Look, ModuleVerdict
     from .package_grants import PackageGrants
 
@@ -36,7 +37,7 @@ class BackgroundReview:
     def __init__(
         self,
         store: FunctionStore,
-        registry: Registry,
+        registry: "Registry",
         gate: "Callable[[], Gate]",
         packages: "Callable[[], PackageGrants]",
         tell: Tell,
@@ -144,7 +145,7 @@ class BackgroundReview:
         current, own = self._registry.snapshot().functions.get(name), _function(verdict, name)
         return current is not None and (current.module, current.body_hash) == (own.module, own.body_hash)
 
-    async def _keep(self, function: Function, look: "Look") -> None:
+    async def _keep(self, function: "Function", look: "Look") -> None:
         """Add the findings to the stored verdict."""
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         if verdict is not None:
@@ -160,26 +161,26 @@ def _finding(problem: Problem) -> tuple[str, str]:
     return problem.code, "" if problem.code == "weak-examples" else problem.message
 
 
-def _function(verdict: "ModuleVerdict", name: str) -> Function:
+def _function(verdict: "ModuleVerdict", name: str) -> "Function":
     return next(function for function in verdict.reading.functions if function.name == name)
 
 
 class LateProof:
     """Service that judges a draft of a saved file again, with the packages that it has by now."""
 
-    def __init__(self, store: FunctionStore, gate: "Gate", packages: "PackageGrants") -> None:
+    def __init__(self, store: FunctionStore, gate: "Callable[[], Gate]", packages: "PackageGrants") -> None:
         self._store = store
         self._gate = gate
         self._packages = packages
 
-    async def __call__(self, function: Function, snapshot: Snapshot) -> None:
+    async def __call__(self, function: "Function", snapshot: "Snapshot") -> None:
         """Run the examples of a function if it is a draft of a saved file, and keep how it stands."""
         before = await judgment_on(self._store, function.body_hash, function.name)
         if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
             return
         source = snapshot.modules[function.module]
         granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
-        verdict = await self._gate.judge_module(source, snapshot, "human", granted=granted)
+        verdict = await self._gate().judge_module(source, snapshot, "human", granted=granted)
         standing = dict(verdict.standings).get(function.name)
         if standing is None:
             return

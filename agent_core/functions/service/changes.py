@@ -23,7 +23,7 @@ from agent_core.storage import DropPending, FunctionStore
 
 from ..gate import Candidate, GivenExample, Policy
 from ..gate.examples.agreement import predictions
-from ..gate.meaning import REACHES_NOTHING
+from ..gate.rules import REACHES_NOTHING
 from . import change_texts, conflict, example_regression
 from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text

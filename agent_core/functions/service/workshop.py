@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
-from agent_core.base.problem import Problem
-from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function, reach_words
-from agent_core.registry.registry import Registry, RegistryChange
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store
 
 from . import change_texts, function_facts
@@ -30,6 +26,10 @@ from .quarantine import Quarantine, Released
 
 if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no search
     from agent_core.access.grants import GrantStore
+    from agent_core.base.problem import Problem
+    from agent_core.base.settings import StandingSettings
+    from agent_core.registry.registry import Registry, RegistryChange
+    from agent_core.registry.snapshot import Snapshot
 
     from .. import state
     from ..answers import CallReport
@@ -109,11 +109,11 @@ class FunctionService:
         self,
         root: Path,
         store: Store,
-        registry: Registry,
+        registry: "Registry",
         parts: ServiceParts,
         *,
         module_bytes: int,
-        standing: StandingSettings,
+        standing: "StandingSettings",
     ) -> None:
         self.registry = registry
         self.second_look = BackgroundReview(store, registry, parts.gate, lambda: self.granting.packages, self._seen)
@@ -140,7 +140,7 @@ class FunctionService:
     def granting(self) -> "GrantService":
         """The grants, and who is asked for them."""
         granting = self._parts.grants()
-        granting.prove = LateProof(self._store, self._parts.gate(), granting.packages)
+        granting.prove = LateProof(self._store, self._parts.gate, granting.packages)
         return granting
 
     @cached_property
@@ -393,7 +393,7 @@ class FunctionService:
         """Return the names of the functions that a message probably needs, best first, without the hidden ones."""
         return await self.finder.likely(message, count, {*self._quarantined(), *hidden})
 
-    async def grown(self, snapshot: Snapshot) -> frozenset[str]:
+    async def grown(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that an agent made, or changed last."""
         if self._grown[0] != snapshot.number:
             verdicts = [
@@ -474,7 +474,7 @@ class FunctionService:
     async def _kept_call(
         self,
         function: Function,
-        snapshot: Snapshot,
+        snapshot: "Snapshot",
         arguments: str | Mapping[str, Any],
         on_progress: "OnProgress | None",
         author: Author | None,
@@ -515,7 +515,7 @@ class FunctionService:
         """Return the states of functions as a call of a turn sees and leaves them."""
         return state.FunctionStates(self._store, turn)
 
-    async def _marked(self, report: "CallReport", function: Function, snapshot: Snapshot) -> "CallReport":
+    async def _marked(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
         """Return the report with what is unproven of the value, if there is one."""
         returned = report.outcome == "returned"
         return replace(report, unproven=await self.ratings.unproven(function, snapshot)) if returned else report
@@ -571,7 +571,7 @@ class FunctionService:
         self._function(name)
         return self.plans.source(name)
 
-    def rejected(self) -> tuple[Problem, ...]:
+    def rejected(self) -> tuple["Problem", ...]:
         """Return the problems that keep files or functions out now."""
         return self.registry.snapshot().rejected
 
@@ -596,11 +596,11 @@ class FunctionService:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _heard(self, change: RegistryChange) -> None:
+    def _heard(self, change: "RegistryChange") -> None:
         if change.by != "agent":
             self.tell(change_texts.heard(change, self._root))
 
-    def _seen(self, name: str, problems: Sequence[Problem]) -> None:
+    def _seen(self, name: str, problems: Sequence["Problem"]) -> None:
         self.tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))
 
     def tell(self, event: events.FunctionsChanged) -> None:
