@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base import events
 from agent_core.base.errors import ConfigError, UnknownName, UsageError
@@ -22,7 +22,6 @@ from agent_core.functions.service.history import Version
 from agent_core.registry.folder_access import is_there
 from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.module_file import remove_text, save_text
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import hash_of
 from agent_core.registry.watch import Watcher
 from agent_core.storage import SaveVersion, Store, VersionRow
@@ -32,6 +31,9 @@ from sandbox.wire.lines import bare_lines
 from .agent_files import MOST_PROBLEMS, Stamp, ValueCount, first_problems, stamps_of
 from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
 from .helper_gate import Surroundings, problems_around
+
+if TYPE_CHECKING:
+    from agent_core.registry.snapshot import Snapshot
 
 _SUFFIX: Final = ".toml"
 
@@ -75,7 +77,7 @@ class HelperLibrary:
         """The problems of the files: the first of all, and how many files more have some."""
         return first_problems(FOLDER, self._problems)
 
-    def offered(self, snapshot: Snapshot) -> Mapping[str, Helper]:
+    def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
         """Return the helpers that can be called, without those whose name a function has taken."""
         if self._offered[0] is not self._helpers or self._offered[1] is not snapshot.functions:
             taken = snapshot.functions.keys() & self._helpers.keys()
@@ -332,7 +334,7 @@ class HelperSelection:
         self._without = without
         self._selected: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
 
-    def offered(self, snapshot: Snapshot) -> Mapping[str, Helper]:
+    def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
         """Return those that can be called now; the same object as long as nothing changed."""
         offered = self._library.offered(snapshot)
         if not offered:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.base.errors import UsageError
@@ -15,7 +15,6 @@ from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import visible
-from agent_core.registry.registry import Registry
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
@@ -27,8 +26,12 @@ from sandbox.wire.values import encode, read
 from ..answers import CallReport, show_value, size_of
 from ..debug import Debugger, DebuggerSeat, Watch
 from ..debug.recording import RecordedOutcome, Row, first_few
-from ..sandbox_client import SandboxClient
 from . import history
+
+if TYPE_CHECKING:
+    from agent_core.registry.registry import Registry
+
+    from ..sandbox_client import SandboxClient
 
 THEN, NOW = "", "now"
 MOST_SHOWN: Final = 200
@@ -110,7 +113,7 @@ class Replays:
     """The recorded calls of a workspace, as far as they are those of `owners`."""
 
     def __init__(
-        self, store: Store, registry: Registry, sandbox: Callable[[], SandboxClient], owners: CallOwners = None
+        self, store: Store, registry: "Registry", sandbox: Callable[[], "SandboxClient"], owners: CallOwners = None
     ) -> None:
         self._store = store
         self._registry = registry

@@ -10,29 +10,33 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence, one_line
-from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
 from agent_core.registry.imports import is_import
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline
-from agent_core.storage import FunctionStore
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
 from . import change_texts, conflict, example_regression, history
-from .candidate_review import CandidateReview
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judgment import Judgment, judgment_on
 from .plan import Author, ChangeSummary, Deed, PlannedChange
+
+if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.storage import FunctionStore
+
+    from .candidate_review import CandidateReview
 
 
 def candidate_of(module_text: str, name: str, source: str) -> str:
@@ -122,7 +126,7 @@ def _words(node: ast.stmt) -> Iterator[str]:
 class VersionHistory:
     """Queries on the versions of functions, and plans for rollback and for new examples."""
 
-    def __init__(self, store: FunctionStore, files: FileSync, review: Callable[[], CandidateReview]) -> None:
+    def __init__(self, store: "FunctionStore", files: FileSync, review: Callable[[], "CandidateReview"]) -> None:
         self._store = store
         self._files = files
         self._review = review
@@ -186,7 +190,7 @@ class VersionHistory:
         return self._files.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
 
     async def _brought_back(
-        self, version: Version, name: str, module: str, snapshot: Snapshot, author: Author, wrote: str
+        self, version: Version, name: str, module: str, snapshot: "Snapshot", author: Author, wrote: str
     ) -> PlannedChange:
         is_there = name in snapshot.functions
         back = history.went_back(version, is_there=is_there)
@@ -217,7 +221,7 @@ class VersionHistory:
             return _refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
         return await self._proven(function, code, snapshot, author)
 
-    async def _proven(self, function: Function, code: str, snapshot: Snapshot, author: Author) -> PlannedChange:
+    async def _proven(self, function: "Function", code: str, snapshot: "Snapshot", author: Author) -> PlannedChange:
         (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
         if fresh is None:
             return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
@@ -239,7 +243,7 @@ def _policy(by: str, wrote: str) -> Policy:
     return "human" if by == "human" else "import" if wrote == "human" else "agent"
 
 
-def _fresh(function: Function, code: str) -> tuple[Example] | None:
+def _fresh(function: "Function", code: str) -> tuple["Example"] | None:
     """Return the one new example in a text of a function."""
     reading = read_module(ModuleSource.of(function.module, code, function.path))
     examples = next((definition.examples for definition in reading.functions if definition.name == function.name), ())
@@ -254,7 +258,7 @@ def _dropped(name: str, before: Version | None, version: Version) -> tuple[str, 
     return (problem.message,) if problem else ()
 
 
-def _own(name: str, version: Version | None) -> Function | None:
+def _own(name: str, version: Version | None) -> "Function | None":
     functions = read_module(ModuleSource.of("history", version.source)).functions if version else ()
     return next((function for function in functions if function.name == name), None)
 

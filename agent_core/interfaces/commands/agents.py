@@ -124,14 +124,13 @@ def _agrees(name: str) -> bool:
 @click.option("--until-idle", is_flag=True, help="End when nothing is due and no turn runs.")
 async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
-    from agent_core.base.events import Event
 
     from ..render.agent_tree import BehindLines
 
     lines = BehindLines()
     counts = {"turns": 0}
 
-    def hear(event: Event) -> None:
+    def hear(event: "Event") -> None:
         counts["turns"] += event.type == "turn_ended"
         door.show(lines.of(event))
 
