@@ -22,8 +22,9 @@ from typing import Any, TypeAlias
 from agent_core.base.settings import load
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.functions.gate.examples.agreement import doctest_form, predictions
-from agent_core.functions.gate.meaning import DISPUTED, REACHES_NOTHING
-from agent_core.functions.gate.reader import CANNOT_TELL, DescriptionReader, ReaderAnswer
+from agent_core.functions.gate.reader import CANNOT_TELL, DescriptionReader
+from agent_core.functions.gate.rules import DISPUTED, REACHES_NOTHING
+from agent_core.functions.gate.verdict import ReaderAnswer
 from agent_core.model import Model
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot

@@ -21,10 +21,10 @@ import docstring_parser
 
 from agent_core.registry import arguments
 from agent_core.registry.function import ModuleReading
+from agent_core.registry.scan import scan
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse, read_file
-from agent_core.registry.watch import scan
 from benchmarks.measure import options
 
 COUNT = 1_000

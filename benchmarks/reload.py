@@ -152,7 +152,9 @@ async def _start(root: Path, store: Store, gate: Gate) -> float:
     registry = Registry(Snapshot.empty())
     alone = partial(only_writer, root / STATE)
     packing = PackageGrants(Environment(root, alone, _no_packages, (), 1), GrantStore(root, store, alone))
-    seconds = await timed(Loader(root, store, registry, gate, packing, limit_bytes=MODULE_LIMIT).start())
+    seconds = await timed(
+        Loader(root, store, registry, lambda: gate, lambda: packing, limit_bytes=MODULE_LIMIT).start()
+    )
     assert len(registry.snapshot().functions) == len(list((root / "functions").glob("*.py")))
     return seconds
 

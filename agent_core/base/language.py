@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib.resources import files
 from threading import local
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import apsw
-import snowballstemmer
 
 from sandbox.wire.foreign import read_toml
+
+if TYPE_CHECKING:
+    import snowballstemmer
 
 OTHERS: Final = ("de", "fr", "es")
 """The languages other than English."""
@@ -107,4 +109,6 @@ def _stem(word: str, language: str) -> str:
 
 @cache
 def _stemmer(language: str) -> "snowballstemmer.stemmer":
+    import snowballstemmer  # noqa: PLC0415 - forty modules, for texts in other languages alone
+
     return snowballstemmer.stemmer(_STEMMERS[language])

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from sandbox.wire.foreign import Malformed, read_json, read_toml
 
@@ -85,6 +84,8 @@ def _source() -> str:
     recorded = _recorded()
     url, vcs = str(recorded.get("url", "")), recorded.get("vcs_info")
     if url.startswith("file:") and not vcs:
+        from urllib.request import url2pathname  # noqa: PLC0415 - an HTTP client comes with it
+
         path = Path(url2pathname(urlsplit(url).path))
         return str(path) if path.exists() else ""
     if isinstance(vcs, dict):

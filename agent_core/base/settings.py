@@ -9,14 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
-from pydantic_settings import SettingsError as UnreadableVariable
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
@@ -310,24 +303,10 @@ _NOT_IN_FILE: Mapping[tuple[str, str], tuple[object, str]] = {  # with the defau
 }
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings, one section per package."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter="_", env_nested_max_split=1, extra="forbid", frozen=True
-    )
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return only what `load` passes in: it has read the other sources, in their order, from the right folder."""
-        return (init_settings,)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     # The folder with the only file that names `model.base_url`: nothing is sent to that address unasked.
     _address_from: Path | None = PrivateAttr(default=None)
@@ -409,18 +388,12 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         return _combine(root, _read_file(root / FILE_NAME), overrides)
     except ValidationError as error:
         raise _explain(error) from error
-    except UnreadableVariable as error:
-        set_now = ", ".join(f"`{key}`" for key in known_keys() if _variable(key) in os.environ)
-        raise SettingsError(
-            f"A {PREFIX} variable cannot be read (set are those for {set_now}).",
-            fix=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
-        ) from error
 
 
 def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], Any]]) -> Settings:
     _check_file(file)
     is_set = any(name.upper().startswith(PREFIX) for name in os.environ)  # else a long search for nothing
-    mine: dict[str, Any] = EnvSettingsSource(Settings)() if is_set else {}
+    mine = _of_environment() if is_set else {}
     for path, value in overrides:
         nested = value
         for part in reversed(path):
@@ -433,6 +406,26 @@ def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], 
         settings._storage_from = root
     settings._models_from = root if "models" in file else None
     return settings.using(settings.model.name) if settings.model.name in settings.models else settings
+
+
+def _of_environment() -> dict[str, Any]:
+    """Return what the variables set, in sections.
+
+    Raises:
+        SettingsError: one of them cannot be read.
+    """
+    from pydantic_settings import EnvSettingsSource  # noqa: PLC0415 - as slow to import as all settings
+    from pydantic_settings import SettingsError as UnreadableVariable  # noqa: PLC0415 - the same
+
+    try:
+        names = {"env_prefix": PREFIX, "env_nested_delimiter": "_", "env_nested_max_split": 1}
+        return EnvSettingsSource(Settings, **names)()  # type: ignore[arg-type]  # it reads the fields of any model
+    except UnreadableVariable as error:
+        set_now = ", ".join(f"`{key}`" for key in known_keys() if _variable(key) in os.environ)
+        raise SettingsError(
+            f"A {PREFIX} variable cannot be read (set are those for {set_now}).",
+            fix=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
+        ) from error
 
 
 def _check_file(values: Mapping[str, Any]) -> None:

@@ -7,17 +7,19 @@ sent: what would not fit was summarized before, and stays in storage.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Message, System
-from agent_core.base.settings import MemorySettings
 from agent_core.base.untrusted import shorten
 from agent_core.memory.block import POSITIONS
-from agent_core.model.request import FunctionShown
-from agent_core.storage import Counts, SectionRow
 
-from .history import History
+if TYPE_CHECKING:
+    from agent_core.base.settings import MemorySettings
+    from agent_core.model.request import FunctionShown
+    from agent_core.storage import Counts, SectionRow
+
+    from .history import History
 
 # Measured on mixed text, code and JSON; corrected by what the endpoint reports.
 BYTES_PER_TOKEN: Final = 3.4
@@ -49,26 +51,26 @@ class Budget:
         """Return about how many tokens a prompt of this many bytes has, including the fixed prefix."""
         return int((self.fixed + size) / BYTES_PER_TOKEN * self.correction)
 
-    def most(self, settings: MemorySettings) -> int:
+    def most(self, settings: "MemorySettings") -> int:
         """Return the prompt size in tokens at which the conversation is compacted: the reply must fit next to it."""
         return int(min(self.window * settings.compact_at, max(self.window - self.reply, self.window // 4)))
 
-    def warned_at(self, settings: MemorySettings) -> int:
+    def warned_at(self, settings: "MemorySettings") -> int:
         """Return the prompt size in tokens at which the model is warned: before compaction, even if the reply needs
         much room.
         """
         share = min(settings.warn_at / settings.compact_at, 1)
         return int(min(self.window * settings.warn_at, self.most(settings) * share))
 
-    def is_ample(self, settings: MemorySettings, size: int) -> bool:
+    def is_ample(self, settings: "MemorySettings", size: int) -> bool:
         """Check whether a conversation of this many bytes needs neither a warning nor a compaction."""
         return self.tokens(size) < self.warned_at(settings)
 
-    def room(self, settings: MemorySettings) -> int:
+    def room(self, settings: "MemorySettings") -> int:
         """Return the number of bytes that the conversation may take."""
         return max(int(self.most(settings) * BYTES_PER_TOKEN / self.correction) - self.fixed, _LEAST_ROOM)
 
-    def page_chars(self, settings: MemorySettings, answer_chars: int) -> int:
+    def page_chars(self, settings: "MemorySettings", answer_chars: int) -> int:
         """Return how many characters of one message are shown."""
         return max(min(settings.page_chars, answer_chars, int(self.window * BYTES_PER_TOKEN * _PAGE)), 200)
 
@@ -98,12 +100,12 @@ class RequestPrompt:
     """The content of one request; `tokens` is an estimate."""
 
     messages: tuple[Message, ...]
-    functions: tuple[FunctionShown, ...]
+    functions: tuple["FunctionShown", ...]
     tokens: int
 
 
 def build(
-    system: Sequence[System], history: History, functions: tuple[FunctionShown, ...], budget: Budget
+    system: Sequence[System], history: "History", functions: tuple["FunctionShown", ...], budget: Budget
 ) -> RequestPrompt:
     """Return the prompt: the system message, the functions and the conversation."""
     return RequestPrompt((*system, *history), functions, budget.tokens(history.size))
@@ -120,10 +122,10 @@ class Remembered(Protocol):
     def render_blocks(self) -> str:
         """Return the blocks as the model reads them."""
 
-    async def counts(self) -> Counts:
+    async def counts(self) -> "Counts":
         """Return how much memory there is outside the blocks."""
 
-    async def custom_sections(self) -> Sequence[SectionRow]:
+    async def custom_sections(self) -> Sequence["SectionRow"]:
         """Return the sections that were added."""
 
 
@@ -173,7 +175,7 @@ class SystemMessage:
         self.sections = fitting(_ordered(parts), int(window_chars * _MOST))
         self.text = "\n\n".join(section.text for section in self.sections)
 
-    def _is_news(self, counts: Counts, others: tuple[Section, ...], window_chars: int) -> bool:
+    def _is_news(self, counts: "Counts", others: tuple[Section, ...], window_chars: int) -> bool:
         """Check whether the statistics are rendered again: if only a few messages were added, the prefix stays
         unchanged.
         """
@@ -186,7 +188,7 @@ class SystemMessage:
         return shown_sections != fitting(others, int(window_chars * _MOST))
 
 
-def statistics(counts: Counts) -> str:
+def statistics(counts: "Counts") -> str:
     """Return how much is out of sight, and how to find it."""
     edited = shown_time(counts.edited) if counts.edited else "never"
     return (

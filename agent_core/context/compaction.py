@@ -7,11 +7,10 @@ added again, as the whole sentences that hold most of them.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.offload import aside
-from agent_core.base.settings import MemorySettings
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.storage import SUMMARY, Entry
 
@@ -28,6 +27,9 @@ from .history import (
     of_function,
 )
 from .sentences import Sentence, extract, lost, sentences, tokens_of
+
+if TYPE_CHECKING:
+    from agent_core.base.settings import MemorySettings
 
 AskFor = Callable[[str, str], Awaitable[str]]
 """Instructions and material → what a model makes of it; empty where it gives nothing."""
@@ -238,7 +240,7 @@ class Journal(Protocol):
 class Compaction:
     """Makes room in the conversation of one agent."""
 
-    def __init__(self, settings: MemorySettings, compaction: str = "") -> None:
+    def __init__(self, settings: "MemorySettings", compaction: str = "") -> None:
         self._settings = settings
         self._style = compaction or settings.compaction
 

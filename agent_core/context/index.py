@@ -7,10 +7,12 @@ it comes: in the answer to a call, or in a notice.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent_core.registry.function import Function
 from agent_core.registry.synopsis import line_of
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
 
 _HEAD: Final = "Call these {}by call_function (no type: a str; in []: what it reaches):"
 _ALSO: Final = "And of the program (introspect_function shows how): "
@@ -29,12 +31,12 @@ class PromptIndex:
     @classmethod
     def of(
         cls,
-        functions: Mapping[str, Function],
+        functions: Mapping[str, "Function"],
         order: Iterable[str],
         room: int,
-        ending: Callable[[Function], str],
-        seen_type: Callable[[Function], str],
-        program: Sequence[Function] = (),
+        ending: Callable[["Function"], str],
+        seen_type: Callable[["Function"], str],
+        program: Sequence["Function"] = (),
         *,
         has_programs: bool = True,
     ) -> "PromptIndex":

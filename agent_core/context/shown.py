@@ -8,14 +8,16 @@ used least recently.
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from agent_core.model.reply import Mode
 from agent_core.model.request import FunctionShown
-from agent_core.registry.function import Function
 from agent_core.registry.synopsis import line_of
 
 from .index import PromptIndex
+
+if TYPE_CHECKING:
+    from agent_core.model.reply import Mode
+    from agent_core.registry.function import Function
 
 _OF_BLOCKS: Final = frozenset({"core_memory_append", "core_memory_replace"})
 FOR_SMALL_MODELS: Final = _OF_BLOCKS | {"conversation_search"}
@@ -63,8 +65,8 @@ class Hidden(Protocol):
 class FunctionNotes:
     """What is told of a function besides its own text: the end of its description, and the type of a result."""
 
-    ending: Callable[[Function], str] = lambda _function: ""
-    seen_type: Callable[[Function], str] = lambda _function: ""
+    ending: Callable[["Function"], str] = lambda _function: ""
+    seen_type: Callable[["Function"], str] = lambda _function: ""
 
 
 class Shown:
@@ -72,7 +74,7 @@ class Shown:
 
     def __init__(
         self,
-        pinned: Iterable[Function],
+        pinned: Iterable["Function"],
         limit: int,
         hidden: Hidden,
         memory: frozenset[str] = frozenset(),
@@ -212,7 +214,7 @@ class Shown:
         self._tools = self._index = self._drawn = None
 
     def choose(
-        self, functions: Mapping[str, Function], own_set: frozenset[str] = frozenset()
+        self, functions: Mapping[str, "Function"], own_set: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
         """Return the functions for this step, also stored as `line`; `own_set` always stays."""
         before = (self._seen, self._held, self._archived, self._complaints)
@@ -240,7 +242,7 @@ class Shown:
         return self.line
 
     def fitting(
-        self, mode: Mode, room: int, line: tuple[FunctionShown, ...] | None = None, *, with_programs: bool = False
+        self, mode: "Mode", room: int, line: tuple[FunctionShown, ...] | None = None, *, with_programs: bool = False
     ) -> tuple[FunctionShown, ...]:
         """Return the last choice as this mode shows it in this many bytes; the same object as long as nothing changes.
 
@@ -256,7 +258,7 @@ class Shown:
 
     def _fit(
         self,
-        mode: Mode,
+        mode: "Mode",
         room: int,
         line: tuple[FunctionShown, ...],
         labels: Sequence[str],
@@ -284,7 +286,7 @@ class Shown:
             size -= sizes[name]
             yield name
 
-    def _note_new(self, functions: Mapping[str, Function]) -> None:
+    def _note_new(self, functions: Mapping[str, "Function"]) -> None:
         """Count what was not there before as used: it has just been made, in order to be called."""
         names = frozenset(functions)
         for name in sorted(names - self._known) if self._known is not None else ():
@@ -294,7 +296,7 @@ class Shown:
         self._known = names
 
     @property
-    def pinned(self) -> tuple[Function, ...]:
+    def pinned(self) -> tuple["Function", ...]:
         """The functions of the host, whether there is room to show them or not."""
         return tuple(place.function for place in self._pinned.values())
 
@@ -307,7 +309,7 @@ class Shown:
         """Return the names in the last choice."""
         return frozenset(shown.name for shown in self.line)
 
-    def _most_useful(self, functions: Mapping[str, Function], own_set: frozenset[str], most: int) -> set[str]:
+    def _most_useful(self, functions: Mapping[str, "Function"], own_set: frozenset[str], most: int) -> set[str]:
         """Return the names of those that fit: the own set, then what was used or expected last, then what is shown."""
         staying, left = set[str](), self._room
         for name in self._by_use(functions)[:most]:
@@ -317,13 +319,13 @@ class Shown:
             staying.add(name)
         return staying
 
-    def _by_use(self, functions: Mapping[str, Function]) -> list[str]:
+    def _by_use(self, functions: Mapping[str, "Function"]) -> list[str]:
         """Return the names in the order of need: the own set, then what was used or expected last."""
         return sorted(
             functions, key=lambda name: (name not in self._kept, -self._used.get(name, 0), name not in self._places)
         )
 
-    def _ending_of(self, function: Function) -> str:
+    def _ending_of(self, function: "Function") -> str:
         complaint = self._complaints.get((function.name, function.body_hash), "")
         return f"{self._notes.ending(function)}{f' ({complaint})' if complaint else ''}"
 
@@ -335,7 +337,7 @@ class Shown:
         names = (name for name in staying if name not in self._places)
         return sorted(names, key=lambda name: (-self._used.get(name, 0), name))
 
-    def _place(self, name: str, function: Function) -> "_Place":
+    def _place(self, name: str, function: "Function") -> "_Place":
         # The same object from step to step: the wire form of what did not change is not made again.
         place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
         is_same = place is not None and place.function is function and place.complaint == complaint
@@ -373,12 +375,12 @@ def size_of(functions: Iterable[FunctionShown]) -> int:
 class _Place:
     """A function in the selection, as it is shown."""
 
-    function: Function
+    function: "Function"
     shown: FunctionShown
     complaint: str = ""
 
     @classmethod
-    def of_host(cls, function: Function) -> "_Place":
+    def of_host(cls, function: "Function") -> "_Place":
         """Return the place of a function of the program, which is the same for all agents."""
         place = _PLACES.get(id(function))
         if place is None:
@@ -388,7 +390,7 @@ class _Place:
         return place
 
     @classmethod
-    def of(cls, function: Function, complaint: str = "", ending: str = "") -> "_Place":
+    def of(cls, function: "Function", complaint: str = "", ending: str = "") -> "_Place":
         warning = f"({complaint[0].upper()}{complaint[1:]}.) " if complaint else ""
         shown = FunctionShown(function.name, warning + function.description + ending, function.parameters)
         return cls(function, shown, complaint)

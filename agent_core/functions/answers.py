@@ -8,17 +8,19 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from agent_core.access.grants import says_what_to_do
-from agent_core.base.events import Quarantined
 from agent_core.base.json_form import IF_SET, fields_to_json
 from agent_core.base.offload import bulk
-from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, shorten, visible
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.wire.claimed_collections import Pairs
 from sandbox.wire.values import encode
+
+if TYPE_CHECKING:
+    from agent_core.base.events import Quarantined
+    from agent_core.base.problem import Problem
 
 MAX_OUTPUT_CHARS = 2_000
 MAX_FRAMES = 6
@@ -125,7 +127,7 @@ class CallReport:
     lacks: str = field(default="", metadata=IF_SET)
     debugged: str = field(default="", metadata=IF_SET)
     unproven: str = field(default="", metadata=IF_SET)
-    quarantined: Quarantined | None = field(default=None, metadata=IF_SET)
+    quarantined: "Quarantined | None" = field(default=None, metadata=IF_SET)
 
     @classmethod
     def of(cls, outcome: CallOutcome) -> "CallReport":
@@ -154,7 +156,7 @@ def report_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
     return CallReport.of(outcome).to_json()
 
 
-def bad_arguments(name: str, problems: Sequence[Problem]) -> str:
+def bad_arguments(name: str, problems: Sequence["Problem"]) -> str:
     """Return the reasons why arguments were rejected, one line each, and what to do."""
     lines = [f"- {problem.message}" + (f" ({problem.fix})" if problem.fix else "") for problem in problems]
     return "\n".join(

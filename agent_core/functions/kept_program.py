@@ -4,12 +4,14 @@ import ast
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import UsageError
-from agent_core.registry.function import Function
 
 from .program_check import GIVEN, ProgramText
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
 
 _MOST_EXAMPLES: Final = 4
 _LONGEST: Final = 400  # characters of an example's result
@@ -25,7 +27,7 @@ class SeenProgram:
     value: object
 
 
-def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functions: Mapping[str, Function]) -> str:
+def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functions: Mapping[str, "Function"]) -> str:
     """Return the source of a function: the `def` of this name in the last of these runs of like programs, or all of it
     with what it begins with as parameters. `functions` are those that it may call, and that need no grant.
 
@@ -122,7 +124,7 @@ def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
-def _imported(used: Sequence[str], functions: Mapping[str, Function]) -> Iterator[str]:
+def _imported(used: Sequence[str], functions: Mapping[str, "Function"]) -> Iterator[str]:
     for name in used:
         if name in functions:
             yield f"from functions.{functions[name].module} import {name}"

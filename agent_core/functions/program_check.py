@@ -6,14 +6,16 @@ import json
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import syntax
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.function import Function
 from sandbox.inside.programs import MOST_KEPT
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
 
 MOST_CODE: Final = MOST_KEPT  # bytes of a program
 GIVEN: Final = frozenset({"each", "CallFailed"})
@@ -102,7 +104,7 @@ def _bound(tree: ast.AST) -> Iterator[str]:
 
 def problems(
     program: ProgramText,
-    functions: Mapping[str, Function],
+    functions: Mapping[str, "Function"],
     known: Collection[str],
     kept: Collection[str],
     packages: Collection[str],
@@ -120,7 +122,7 @@ def problems(
 
 def _names(
     program: ProgramText,
-    functions: Mapping[str, Function],
+    functions: Mapping[str, "Function"],
     known: Collection[str],
     kept: Collection[str],
     withheld: Collection[str],
@@ -150,7 +152,7 @@ def _imports(program: ProgramText, packages: Collection[str]) -> Iterator[Proble
             yield Problem("no-module", f"a program cannot import `{name}`", Place("", node.lineno), fix)
 
 
-def _arguments(call: ast.Call, function: Function) -> Iterator[Problem]:
+def _arguments(call: ast.Call, function: "Function") -> Iterator[Problem]:
     """Yield what does not fit of a call's arguments, as far as the text says it."""
     schema, where = function.parameters, Place("", call.lineno)
     properties: Mapping[str, Any] = schema.get("properties", {})

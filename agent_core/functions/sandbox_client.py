@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.access.broker import Broker
 from agent_core.access.grants.permit import UNWRITTEN, without_repositories
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
 from agent_core.base.offload import aside, bulk
-from agent_core.base.settings import SandboxSettings
 from agent_core.base.user_folders import NoHome, data_folder
 from sandbox import (
     Access,
@@ -31,7 +30,11 @@ from sandbox import (
 )
 
 from .debug import Debugger, Debugging
-from .foreign.library import ForeignLibrary
+
+if TYPE_CHECKING:
+    from agent_core.base.settings import SandboxSettings
+
+    from .foreign.library import ForeignLibrary
 
 _OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
@@ -41,7 +44,7 @@ def guarded_in(root: Path) -> tuple[str, ...]:
     return tuple(str(root.resolve() / name) for name in UNWRITTEN)
 
 
-def limits_of(settings: SandboxSettings) -> Limits:
+def limits_of(settings: "SandboxSettings") -> Limits:
     """Return the limits of one call from the settings."""
     return Limits(
         wall_s=settings.wall_s,
@@ -65,7 +68,7 @@ class SandboxClient:
 
     def __init__(  # noqa: PLR0913 - what a call may use
         self,
-        settings: SandboxSettings,
+        settings: "SandboxSettings",
         parallel: int,
         *,
         guarded: Sequence[str] = (),
@@ -73,7 +76,7 @@ class SandboxClient:
         broker: Broker | None = None,
         debugger: Debugger | None = None,
         shared: Sandbox | None = None,
-        foreign: ForeignLibrary | None = None,
+        foreign: "ForeignLibrary | None" = None,
         on_status: Callable[[str], None] | None = None,
     ) -> None:
         """A sandbox that is `shared` stands in for one that would be started. `on_status` hears what takes long."""

@@ -17,10 +17,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_core.access.broker import Broker
-from agent_core.access.broker.broker import Reach
 from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
 from agent_core.access.grants.changed_files import WritableFiles
 from agent_core.access.secrets import CallSecrets, Curtain
@@ -30,18 +29,22 @@ from agent_core.base.offload import aside, bulk
 from agent_core.base.receipt import Receipt
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from sandbox import Failure, FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.requests import without_handler
 
 from .answers import answer, bad_arguments
-from .debug.debugging import Watch
 from .foreign.library import ForeignFunction, ForeignLibrary, reached_by
-from .sandbox_client import SandboxClient
-from .state import FunctionStates
+
+if TYPE_CHECKING:
+    from agent_core.access.broker.broker import Reach
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from .debug.debugging import Watch
+    from .sandbox_client import SandboxClient
+    from .state import FunctionStates
 
 MAX_DEPTH = 4
 MAX_NOTE = 400  # characters
@@ -53,13 +56,13 @@ OnOutput = Callable[[str], None]
 class Permits(Protocol):
     """The access rules of calls; for a missing grant they ask the user."""
 
-    async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
+    async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return the permit with which a function is called, possibly by another, or the reason why it is denied."""
 
-    async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
+    async def want(self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "") -> bool:
         """Ask whether a running function, possibly on behalf of another, may have more from now on."""
 
-    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+    async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that may be called only by those with the grant for it."""
 
 
@@ -67,7 +70,7 @@ class PathPermits(Protocol):
     """The access rules of files that a running function opens."""
 
     async def want_path(
-        self, function: str, snapshot: Snapshot, grants: Grants, folder: str, doubt: str, *, caller: str = ""
+        self, function: str, snapshot: "Snapshot", grants: Grants, folder: str, doubt: str, *, caller: str = ""
     ) -> tuple[Grants, str]:
         """Ask whether a running function may open a file. Return what was given, or why nothing was."""
 
@@ -79,8 +82,8 @@ class PathPermits(Protocol):
 class WorkerApi:
     """The handler for the requests of one call. Functions that it calls run on the same snapshot."""
 
-    sandbox: SandboxClient
-    snapshot: Snapshot
+    sandbox: "SandboxClient"
+    snapshot: "Snapshot"
     on_progress: OnProgress
     permits: Permits
     depth: int = 1
@@ -88,19 +91,19 @@ class WorkerApi:
     caller: str = ""  # the function that runs, …
     grants: Grants = NOTHING  # … what it has, …
     secrets: CallSecrets | None = None  # … and the secrets that it is given, which its callees' are masked with
-    watch: Watch | None = None  # who debugs and records it
+    watch: "Watch | None" = None  # who debugs and records it
     memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
-    states: FunctionStates | None = None  # what the functions of this call keep for themselves
+    states: "FunctionStates | None" = None  # what the functions of this call keep for themselves
     paths: PathPermits | None = None  # asks for the files that it opens
     refusals: list[str] = field(default_factory=list)  # takes why files were refused, which a function may have hidden
     tries: list[str] = field(default_factory=list)  # the same of reads that libraries try, and do without
     on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
     did: Receipt = field(default_factory=Receipt)  # takes what the call did, and those that it calls
-    on_reach: Reach | None = None  # hears of an address before it is reached
+    on_reach: "Reach | None" = None  # hears of an address before it is reached
     key: str = ""  # names the call, the same when it is made again
     callees: Iterator[int] = field(default_factory=itertools.count)  # numbers the calls that it makes
 
-    async def run(self, function: Function, arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
+    async def run(self, function: "Function", arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer its requests; whatever it left open is closed, however it ends."""
 
         async def want(grants: Grants) -> bool:
@@ -308,7 +311,7 @@ class WorkerApi:
             how = f"knapper functions grant {self.caller} --call {name}"
             raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. A human grants it with: {how}")
 
-    async def _permit_to_call(self, function: Function) -> Permit:
+    async def _permit_to_call(self, function: "Function") -> Permit:
         """Return the permit of the other function; to call a function with grants, the caller needs the grant for
         it.
         """

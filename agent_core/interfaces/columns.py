@@ -9,12 +9,14 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from agent_core.base.untrusted import escaped, one_line
 
-from .spans import Line, Role, Span
+if TYPE_CHECKING:
+    from .spans import Line, Role, Span
 
 _WIDENS = "\ufe0f"  # makes a picture of the sign before it, two cells wide
 # Half a flag is one cell or two, and nobody knows how wide what has no shape of its own is drawn.
@@ -23,14 +25,14 @@ _SHAPELESS = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 
-def columns(rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2) -> list[Line]:
+def columns(rows: Sequence[Sequence[str]], roles: Sequence["Role"], gap: int = 2) -> list["Line"]:
     """Return each row as a line with aligned cells. The last column is not padded."""
     shown = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(width, cells)) for cells in zip(*shown, strict=True)]
     return [_row(row, widths, roles, gap) for row in shown]
 
 
-def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> list[Line]:
+def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> list["Line"]:
     """Return terms with their meanings next to them, folded to the screen, or below a term that is too long."""
     room = min(most, screen // 3)
     start = max((width(term) for term, _ in rows if width(term) <= room), default=room) + 2
@@ -94,7 +96,7 @@ def cut_middle(text: str, cells: int) -> str:
     return head + _beginning(text[::-1], cells - width(head))[::-1]
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence[Role], gap: int) -> Line:
+def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence["Role"], gap: int) -> "Line":
     last = len(cells) - 1
     filled = [cell if at == last else cell + " " * (widths[at] - width(cell) + gap) for at, cell in enumerate(cells)]
     spans: list[Span] = list(zip(roles, filled, strict=True))

@@ -6,31 +6,38 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base.errors import UsageError, WorkspaceError
-from agent_core.functions.debug import Debugger
-from agent_core.functions.service import FunctionService
-from agent_core.memory.agent_memory import AgentMemory
-from agent_core.memory.source_catalog import Sources
-from agent_core.runtime.agent import Agent
-from agent_core.storage import CallOwners
+from agent_core.base.late import LateModule
 from agent_core.workspace.reading_copy import is_read_only, reading_copy
 from agent_core.workspace.workspace import Workspace
 
-from .cli_context import CliContext
 from .commands.verb import Door, Opens, Result, SourceProgress, read_here
 from .progress import StatusLine
 from .question import TerminalAnswers, say
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
-from .render.source_reports import SourceProgressBar
 from .render.statistics import COMMAND
-from .spans import Line
-from .state import WorkspaceState, opened_state
-from .ui import PlainHuman
 from .wrap import write
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import Approver, Decision, Question
+    from agent_core.functions.debug import Debugger
+    from agent_core.functions.service import FunctionService
+    from agent_core.memory.agent_memory import AgentMemory
+    from agent_core.memory.source_catalog import Sources
+    from agent_core.runtime.agent import Agent
+    from agent_core.storage import CallOwners
+
+    from . import state, ui
+    from .cli_context import CliContext
+    from .render import source_reports
+    from .spans import Line
+else:
+    source_reports = LateModule("agent_core.interfaces.render.source_reports")
+    state = LateModule("agent_core.interfaces.state")
+    ui = LateModule("agent_core.interfaces.ui")
 
 T = TypeVar("T")
 
@@ -40,7 +47,7 @@ def is_attended() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-async def decide(question: Question) -> Decision:
+async def decide(question: "Question") -> "Decision":
     """Ask the user about grants, one line each. Ctrl-C ends the command, and the end of input is a no."""
     decision = await answered(question, say, TerminalAnswers())
     say([answer_line(decision, question)])
@@ -53,9 +60,9 @@ class ShellDoor:
     at_prompt = False
     typed = COMMAND
     agent_name = ""
-    owners: CallOwners = None
+    owners: "CallOwners" = None
 
-    def __init__(self, context: CliContext, workspace: Workspace | None = None) -> None:
+    def __init__(self, context: "CliContext", workspace: Workspace | None = None) -> None:
         self._context = context
         self._workspace = workspace
 
@@ -66,31 +73,31 @@ class ShellDoor:
         return self._workspace
 
     @property
-    def shop(self) -> FunctionService:
+    def shop(self) -> "FunctionService":
         """Its functions."""
         return self.workspace.workshop
 
     @asynccontextmanager
-    async def state(self) -> AsyncIterator[WorkspaceState]:
+    async def state(self) -> "AsyncIterator[state.WorkspaceState]":
         """Open the state on disk, and report what was recovered."""
-        async with opened_state(self._context.root) as state:
-            if state.store.recovered:
-                self._context.tell(state.store.recovered)
-            yield state
+        async with state.opened_state(self._context.root) as opened:
+            if opened.store.recovered:
+                self._context.tell(opened.store.recovered)
+            yield opened
 
-    async def agent(self, name: str) -> Agent:
+    async def agent(self, name: str) -> "Agent":
         """Return an agent that exists, or the usual one."""
-        async with self.state() as state:
-            await state.moves.whole(name or state.agent)
-            return await self.workspace.agent(name or state.agent)
+        async with self.state() as opened:
+            await opened.moves.whole(name or opened.agent)
+            return await self.workspace.agent(name or opened.agent)
 
-    async def memory(self, name: str) -> AgentMemory:
+    async def memory(self, name: str) -> "AgentMemory":
         """Return what an agent remembers, without the agent."""
-        async with self.state() as state:
-            await state.moves.whole(name or state.agent)
-            return self.workspace.memory(name or state.agent)
+        async with self.state() as opened:
+            await opened.moves.whole(name or opened.agent)
+            return self.workspace.memory(name or opened.agent)
 
-    async def sources(self, name: str) -> Sources:
+    async def sources(self, name: str) -> "Sources":
         """Return the sources of an agent."""
         return await self.workspace.sources(name or None)
 
@@ -102,7 +109,7 @@ class ShellDoor:
         """Take the command itself as a yes."""
         return True
 
-    def show(self, lines: Sequence[Line]) -> None:
+    def show(self, lines: Sequence["Line"]) -> None:
         """Show lines on standard error."""
         say(lines)
 
@@ -125,25 +132,25 @@ class ShellDoor:
             raise UsageError("There is no terminal for an editor.", fix=fix)
         return nullcontext()
 
-    def debugger(self) -> Debugger | None:
+    def debugger(self) -> "Debugger | None":
         """Return the user at the terminal."""
         if self._context.as_json or not is_attended():
             fix = "Omit --debug, or run it at a terminal."
             raise UsageError("There is no terminal for the debugger.", fix=fix)
-        return PlainHuman(say, TerminalAnswers())
+        return ui.PlainHuman(say, TerminalAnswers())
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:
         """Show a bar; Ctrl-C tells how to go on."""
         try:
-            with SourceProgressBar() as bar:
+            with source_reports.SourceProgressBar() as bar:
                 yield bar.hear
         except asyncio.CancelledError:
             self._context.hint("The same command resumes it.")
             raise
 
 
-def carry_out(context: CliContext, opens: Opens, use: Callable[[Door], Awaitable[Result]]) -> int:
+def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Awaitable[Result]]) -> int:
     """Open what a command needs, print its result after closing it, and return the exit code."""
     match opens:
         case Opens.NOTHING:
@@ -158,7 +165,7 @@ def carry_out(context: CliContext, opens: Opens, use: Callable[[Door], Awaitable
     return print_result(context, shown)
 
 
-def print_result(context: CliContext, result: Result) -> int:
+def print_result(context: "CliContext", result: Result) -> int:
     """Print the result of a command, and return its exit code."""
     if result.document is not None or result.lines:
         source = source_lines(*result.source) if result.source else ()
@@ -175,7 +182,7 @@ async def _awaited(work: Awaitable[T]) -> T:
 
 
 def with_workspace(
-    context: CliContext, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
+    context: "CliContext", use: Callable[[Workspace], Awaitable[T]], approver: "Approver | None" = None
 ) -> T:
     """Open the command's workspace, report what it recovered, and use it.
 
@@ -185,7 +192,7 @@ def with_workspace(
     return _use(context, Workspace.find(context.root), use, approver)
 
 
-def with_readable_workspace(context: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+def with_readable_workspace(context: "CliContext", use: Callable[[Workspace], Awaitable[T]]) -> T:
     """Open the command's workspace, or where nothing can be written, a copy of it that is gone afterwards.
 
     Raises:
@@ -193,13 +200,13 @@ def with_readable_workspace(context: CliContext, use: Callable[[Workspace], Awai
     """
     root = Workspace.find(context.root)
     if not is_read_only(root):
-        return _use(context, root, use)
+        return _use(context, root, use, follows=False)
     context.tell(f"{root.resolve()} cannot be written to, so it is only read: nothing that is found out is kept.")
     with reading_copy(root) as copy:
-        return _use(context, copy, use)
+        return _use(context, copy, use, follows=False)
 
 
-def with_any_workspace(context: CliContext, use: Callable[[Workspace], Awaitable[T]]) -> T:
+def with_any_workspace(context: "CliContext", use: Callable[[Workspace], Awaitable[T]]) -> T:
     """Open the command's workspace, or an empty temporary one for commands that only inspect the machine."""
     with TemporaryDirectory() as folder:
         try:
@@ -210,11 +217,16 @@ def with_any_workspace(context: CliContext, use: Callable[[Workspace], Awaitable
 
 
 def _use(
-    context: CliContext, root: Path, use: Callable[[Workspace], Awaitable[T]], approver: Approver | None = None
+    context: "CliContext",
+    root: Path,
+    use: Callable[[Workspace], Awaitable[T]],
+    approver: "Approver | None" = None,
+    *,
+    follows: bool = True,
 ) -> T:
     async def opened() -> T:
         with StatusLine() as status:
-            async with Workspace.open(root, approver=approver, on_status=status.show) as workspace:
+            async with Workspace.open(root, approver=approver, on_status=status.show, follows=follows) as workspace:
                 context.tell(*workspace.recovered)
                 return await use(workspace)
 

@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent_core.storage import Counts, SectionRow, Store
-
-from .archival import Archival
-from .block import Sections
-from .blocks import Blocks
 from .planned_edit import EditAuthor, NamedAuthor, PlannedEdit, refused
 from .recall import KINDS, Recall, read_messages
-from .source_catalog import Sources
 from .tidying import NEARLY_FULL, AsksModel, ask_for_plan
+
+if TYPE_CHECKING:
+    from agent_core.storage import Counts, SectionRow, Store
+
+    from .archival import Archival
+    from .block import Sections
+    from .blocks import Blocks
+    from .source_catalog import Sources
 
 _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
 
@@ -21,7 +23,7 @@ KEPT_IN: Final = "human"
 """The block about the user."""
 
 
-async def counts_of(store: Store, agent: str) -> Counts:
+async def counts_of(store: "Store", agent: str) -> "Counts":
     """Count what an agent remembers, including messages that are not indexed yet."""
     indexed = await store.memory_counts(agent)
     return replace(indexed, messages=indexed.messages + await _Unindexed().count(store, agent, indexed.indexed))
@@ -35,7 +37,7 @@ class _Unindexed:
     upto: int = 0
     messages: int = 0
 
-    async def count(self, store: Store, agent: str, since: int) -> int:
+    async def count(self, store: "Store", agent: str, since: int) -> int:
         """Return how many messages come after an entry."""
         if since != self.since:
             self.since = self.upto = since
@@ -52,12 +54,12 @@ class AgentMemory:
     """The memory of an agent; call `load` first."""
 
     agent: str
-    store: Store
-    blocks: Blocks
-    sections: Sections
+    store: "Store"
+    blocks: "Blocks"
+    sections: "Sections"
     recall: Recall
-    archival: Archival
-    sources: Sources
+    archival: "Archival"
+    sources: "Sources"
     _unindexed: _Unindexed = field(default_factory=_Unindexed)
     _versions: dict[str, int] = field(default_factory=dict)  # of the blocks, as they were when it was last tidied
 
@@ -115,7 +117,7 @@ class AgentMemory:
         """Return the blocks as the model reads them."""
         return self.blocks.render()
 
-    async def counts(self) -> Counts:
+    async def counts(self) -> "Counts":
         """Return the counts of everything besides the blocks."""
         indexed = await self.store.memory_counts(self.agent)
         waiting = await self._unindexed.count(self.store, self.agent, indexed.indexed)
@@ -123,7 +125,7 @@ class AgentMemory:
             await self.recall.catch_up()
         return replace(indexed, messages=indexed.messages + waiting)
 
-    async def custom_sections(self) -> Sequence[SectionRow]:
+    async def custom_sections(self) -> Sequence["SectionRow"]:
         """Return the sections that the user or a program added."""
         return await self.sections.list()
 

@@ -5,18 +5,21 @@ A passage is not part of a dialog: its words and its meaning count, and a little
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages
 
 from . import search_query, words
-from .embedding import Embedder
 from .planned_edit import PlannedEdit
 from .results import FoundItem, ResultPage, bounded, page_of, remarks
 from .search_query import pool, weights
 from .vectors import ShelfVectors
+
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
+
+    from .embedding import Embedder
 
 PAGE: Final = 5
 _PASSAGES: Final = "passages"
@@ -39,7 +42,7 @@ class Piece:
 class Archival:
     """The passages of one agent."""
 
-    def __init__(self, store: MemoryStore, agent: str, embedder: Embedder | None, clock: Clock) -> None:
+    def __init__(self, store: MemoryStore, agent: str, embedder: "Embedder | None", clock: "Clock") -> None:
         self.vectors = ShelfVectors(store, "archival", embedder)
         self._store = store
         self._agent = agent

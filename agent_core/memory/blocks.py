@@ -8,19 +8,16 @@ import asyncio
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
-from agent_core.registry.function import Function
 from agent_core.storage import AGENT, AttachBlock, BlockChange, BlockRow, DetachBlock, LimitBlock, MemoryStore
 
 from .block import Block, from_row, value_lines
 from .classes import Memory, UnknownBlock, methods_of
 from .edits import beginning, shown
-from .embedding import Embedder
 from .planned_edit import (
     BlockDifference,
     Deed,
@@ -38,6 +35,12 @@ from .planned_edit import (
     undo_of,
 )
 
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
+    from agent_core.registry.function import Function
+
+    from .embedding import Embedder
+
 NEAREST = "Nearest to what was written: "
 """The words before the lines that stand nearest to an edit."""
 _MOST_COMPARED = 400  # lines of a block, the newest
@@ -52,7 +55,7 @@ class Blocks:
     """The blocks of one agent; call `load` first."""
 
     def __init__(
-        self, store: MemoryStore, agent: str, memory: Memory, clock: Clock, embedder: Embedder | None = None
+        self, store: MemoryStore, agent: str, memory: Memory, clock: "Clock", embedder: "Embedder | None" = None
     ) -> None:
         """Make the blocks of an agent; without an embedder, lines are near each other by their words alone."""
         self._store = store
@@ -87,7 +90,7 @@ class Blocks:
         """Read the blocks anew."""
         self._now = opened(self._first, await self._store.blocks(self._agent))
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list["Function"]:
         """Return the functions shown to the model: the methods of the class."""
         return [*methods_of(type(self.memory))]
 

@@ -7,17 +7,19 @@ A class's public methods become functions by the same loader as all others; they
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent_core.base.errors import SettingsError, UsageError
-from agent_core.registry.function import Function
 from agent_core.registry.methods import read_methods
 
 from . import edits
 from .block import Block, too_large
 from .edits import Edited, EditRefused
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
 
 
 class UnknownBlock(UsageError, AttributeError, LookupError):
@@ -181,7 +183,7 @@ def named(name: str) -> type[Memory]:
 
 
 @lru_cache(maxsize=16)
-def methods_of(memory_class: type[Memory]) -> tuple[Function, ...]:
+def methods_of(memory_class: type[Memory]) -> tuple["Function", ...]:
     """Return the functions of a class. One that no model could call is an error, since its author can fix it."""
     functions, problems = read_methods(memory_class, BaseModel)
     refused = [problem for problem in problems if problem.severity == "refuses"]

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import edits
-from .blocks import Blocks
 from .classes import Memory, check_given
 from .planned_edit import EditRequest, NamedAuthor, PlannedEdit
+
+if TYPE_CHECKING:
+    from .blocks import Blocks
 
 _MOST_EDITS = 100
 _MOST_CHARS = 1_000_000  # of all blocks that the edits of one call leave
@@ -25,7 +27,7 @@ class FunctionMemoryApi:
     Its edits are held, and read back by the call, until its answer is stored: both come on disk in one transaction.
     """
 
-    def __init__(self, blocks: Blocks, agent: str, turn: str) -> None:
+    def __init__(self, blocks: "Blocks", agent: str, turn: str) -> None:
         self._blocks = blocks
         self._author = NamedAuthor(agent, turn, "function")
         self._requests: list[tuple[str, EditRequest]] = []  # with the label of the block

@@ -10,11 +10,10 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from pydantic import ValidationError
 
-from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError
 from agent_core.base.matching.differences import diff_lines
 from agent_core.storage import BlockChange, BlockRow, DetachBlock, ManifestConflict, SaveBlock, Write
@@ -22,6 +21,9 @@ from agent_core.storage import BlockChange, BlockRow, DetachBlock, ManifestConfl
 from .block import Block, from_row, kept_value, reasons, value_lines
 from .classes import Memory
 from .edits import EditRefused, difference, listed
+
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
 
 _UNDO = "undo: as in version {}"
 _UNDONE = re.compile(r"undo: as in version (\d+)$")
@@ -167,7 +169,7 @@ class PlannedEdit:
     excluded: frozenset[str] = frozenset()
 
 
-async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[None]], clock: Clock) -> PlannedEdit:
+async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[None]], clock: "Clock") -> PlannedEdit:
     """Commit an edit in the transaction of `record`; return its final form, which is on disk.
 
     A block that somebody else changed meanwhile is read again, and the same is done on what it has become.
@@ -214,7 +216,7 @@ def refused(text: str, by: str = "agent") -> PlannedEdit:
     return PlannedEdit(text, outcome="refused", by=by)
 
 
-async def plan(request: EditRequest, memory: StoredMemory, agent: str, clock: Clock) -> PlannedEdit:
+async def plan(request: EditRequest, memory: StoredMemory, agent: str, clock: "Clock") -> PlannedEdit:
     """Return the edit applied to what is stored now."""
     after = memory.memory.model_copy(deep=True)
     try:
@@ -250,7 +252,7 @@ def adding(blocks: Sequence[Block]) -> Deed:
     return add
 
 
-def _stamped(difference: BlockDifference, clock: Clock) -> BlockDifference:
+def _stamped(difference: BlockDifference, clock: "Clock") -> BlockDifference:
     if difference.after is None:
         return difference
     row = replace(difference.after, id=difference.after.id or clock.new_id(), edited=clock.now())

@@ -13,18 +13,19 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base.clock import Clock
 from agent_core.base.offload import aside, one_at_a_time
 from agent_core.storage import Entry, RecallMessage, SaveSaid, Store
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from . import dates, search_query, words
-from .embedding import Embedder
 from .results import FoundItem, ResultPage, bounded, page_of, remarks
 from .search_query import CountedMessage, RecallEvidence, pool, row, weights
 from .vectors import BATCH, ShelfVectors
 
 if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
+
+    from .embedding import Embedder
     from .lexicon import Lexicon
 
 
@@ -131,8 +132,8 @@ class Recall:
         self,
         store: Store,
         agent: str,
-        embedder: Embedder | None,
-        clock: Clock,
+        embedder: "Embedder | None",
+        clock: "Clock",
         *,
         gap_minutes: float = 60,
     ) -> None:

@@ -7,14 +7,16 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent_core.base.clock import shown_time
 from agent_core.base.language import stem
 from agent_core.base.untrusted import visible
 
-from .search_query import ParsedQuery
 from .words import split, stems
+
+if TYPE_CHECKING:
+    from .search_query import ParsedQuery
 
 T = TypeVar("T")
 
@@ -111,7 +113,7 @@ _READ_FOR_HINTS: Final = 20_000  # characters of each result
 _SHOWN: Final = 4
 
 
-def remarks(query: ParsedQuery, texts: Sequence[str], trouble: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+def remarks(query: "ParsedQuery", texts: Sequence[str], trouble: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """Return what a page says of its search: `notes`, `missing` and `trouble`.
 
     The notes go under the results; there are none if these contain everything that was asked for.
@@ -130,7 +132,7 @@ def coverage(text: str, terms: Collection[str]) -> int:
     return len({*stems(split(text[:_READ_FOR_HINTS]))} & {*terms})
 
 
-def _lacking(query: ParsedQuery, texts: Iterable[str]) -> list[str]:
+def _lacking(query: "ParsedQuery", texts: Iterable[str]) -> list[str]:
     result_terms = {term for text in texts for term in stems(split(text[:_READ_FOR_HINTS]))}
     named = {name.lower() for name in query.named} | {name.lower() for time in query.times for name in split(time.text)}
     return [word for word in query.words if stem(word) not in result_terms and word not in named][:_SHOWN]

@@ -8,15 +8,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base.language import stem
 from agent_core.base.offload import one_at_a_time
-from agent_core.storage import RecallMessage
 from sandbox.wire.foreign import read_toml
 
 from . import dates
 from .words import STOP, content, counted_stems, forms, split
+
+if TYPE_CHECKING:
+    from agent_core.storage import RecallMessage
 
 _WHEN: Final = re.compile(
     r"\s*(when\b|what (date|year|month|day|time)\b|how long\b|which (year|month|day|date)\b|since when|how many "
@@ -91,7 +93,7 @@ def _without(text: str, names: Collection[str]) -> str:
 class CountedMessage:
     """A message with its words and counted stems."""
 
-    utterance: RecallMessage
+    utterance: "RecallMessage"
     words: tuple[str, ...]
     counts: Mapping[str, int]
     size: int
@@ -110,7 +112,7 @@ class RecallEvidence:
     total: int
 
 
-def row(message: RecallMessage) -> CountedMessage:
+def row(message: "RecallMessage") -> CountedMessage:
     """Return a message prepared for scoring."""
     words = message.words.split()
     counts = counted_stems(message.words)

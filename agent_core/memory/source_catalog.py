@@ -8,9 +8,8 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from agent_core.base.clock import Clock
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
@@ -18,6 +17,9 @@ from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemorySt
 
 from .archival import Archival, Piece
 from .sources import Cut, SourcePlace, SourceReader, Unreadable, not_prose, of_program, places
+
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
 
 OnProgress: TypeAlias = Callable[[int, int, str], None]
 """Hears how many passages of a source are kept, of how many, and its name."""
@@ -57,7 +59,7 @@ class SourceReport:
 class Sources:
     """The sources that the user gave one agent."""
 
-    def __init__(self, store: MemoryStore, archival: Archival, agent: str, clock: Clock) -> None:
+    def __init__(self, store: MemoryStore, archival: Archival, agent: str, clock: "Clock") -> None:
         self._store = store
         self._archival = archival
         self._agent = agent

@@ -4,12 +4,13 @@ Where the model cannot be had, search goes on with words alone, and `trouble` sa
 """
 
 from collections.abc import Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.storage import DropVectors, Hit, MemoryStore, SaveVectors, Shelf
 
-from .embedding import Embedder
+if TYPE_CHECKING:
+    from .embedding import Embedder
 
 BATCH: Final = 256
 
@@ -17,7 +18,7 @@ BATCH: Final = 256
 class ShelfVectors:
     """The use of an embedding model for a shelf."""
 
-    def __init__(self, store: MemoryStore, shelf: Shelf, embedder: Embedder | None) -> None:
+    def __init__(self, store: MemoryStore, shelf: Shelf, embedder: "Embedder | None") -> None:
         self.trouble = ""
         self._store = store
         self._shelf: Shelf = shelf

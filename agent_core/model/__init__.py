@@ -5,17 +5,12 @@ nothing of agents, functions' code or storage. `client` and `endpoint` import an
 only when a model is really opened.
 """
 
-from .reply import Model, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from .request import FunctionShown, Request
+from agent_core.base.late import late_names
 
-__all__ = [
-    "FunctionShown",
-    "Model",
-    "Piece",
-    "Reply",
-    "Request",
-    "RetryPiece",
-    "TextPiece",
-    "ThoughtPiece",
-    "TokenUsage",
-]
+__getattr__ = late_names(
+    __name__,
+    {
+        "reply": "Model Piece Reply RetryPiece TextPiece ThoughtPiece TokenUsage",
+        "request": "FunctionShown Request",
+    },
+)

@@ -9,14 +9,16 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base import syntax
 
 from . import classes, fields, typenames
 from .literals import enum_members, enumeration, literal_value
-from .tree import Scope
 from .typenames import Impossible, Schema, Unresolved
+
+if TYPE_CHECKING:
+    from .tree import Scope
 
 _BUDGET = 1_000
 _MODULE_BUDGET = 30_000
@@ -33,7 +35,7 @@ class TypeBudget:
 class Converter:
     """A converter for the annotations of one function; it collects the definitions of its recursive types."""
 
-    def __init__(self, scope: Scope, budget: TypeBudget | None = None) -> None:
+    def __init__(self, scope: "Scope", budget: TypeBudget | None = None) -> None:
         self.scope = scope
         self._budget = budget or TypeBudget()
         self.definitions: dict[str, Schema] = {}
@@ -63,7 +65,7 @@ class Converter:
             self._depth -= 1
 
     @contextmanager
-    def within(self, scope: Scope) -> Iterator[None]:
+    def within(self, scope: "Scope") -> Iterator[None]:
         """Read what is converted meanwhile as it is meant in the module of a scope."""
         outer, self.scope = self.scope, scope
         try:
@@ -98,7 +100,7 @@ class Converter:
             raise Impossible(f"`{ast.unparse(node)}` cannot be written as JSON")
         raise Unresolved(f"`{ast.unparse(node)}` is known only after an import")
 
-    def _defined(self, scope: Scope, name: str) -> Schema:
+    def _defined(self, scope: "Scope", name: str) -> Schema:
         """Return the schema of a class or alias of the workspace; one that contains itself becomes a definition."""
         key = self._names.setdefault((scope.module, name), self._free(name))
         reference = {"$ref": f"#/$defs/{key}"}

@@ -7,7 +7,7 @@ one), and the rest is reported as `path: expected …, got …`. Coercing twice 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jsonschema.protocols import Validator
 
@@ -15,7 +15,6 @@ from agent_core.base.problem import Problem
 
 from .explanation import WHERE, problems_of
 from .repair import SCALARS, by_position, is_null_word, listed, pieces, placed, unwrapped
-from .typenames import Schema
 from .validation import (
     LIMIT_CHARS,
     NotJson,
@@ -28,6 +27,9 @@ from .validation import (
     without_prose,
 )
 
+if TYPE_CHECKING:
+    from .typenames import Schema
+
 _MOST_HOPS = 50
 _SINGLE = frozenset({*SCALARS, "object"})  # types of which a list of one may mean the one
 
@@ -35,7 +37,7 @@ _SINGLE = frozenset({*SCALARS, "object"})  # types of which a list of one may me
 class Coercion:
     """One coercion under one root schema, within `checker.counted`."""
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: "Schema") -> None:
         self.root = root
         self.validator = validator_for(root)
         self._parts: dict[int, tuple[Any, Validator]] = {}  # by identity, each with what it must stay identical to
@@ -64,7 +66,7 @@ class Coercion:
             return self._union(value, entry[1])
         return self._chosen(self._typed(value, schema, kind), schema)
 
-    def _only(self, value: list[Any], schema: Schema) -> Any:
+    def _only(self, value: list[Any], schema: "Schema") -> Any:
         """Return the only item of a list, where the item fits and the list does not."""
         before = len(self.notes)
         item = self.coerce(value[0], schema)
@@ -74,7 +76,7 @@ class Coercion:
         self._note("a list of one was read as its item")
         return item
 
-    def _chosen(self, value: Any, schema: Schema) -> Any:
+    def _chosen(self, value: Any, schema: "Schema") -> Any:
         if "enum" not in schema and "const" not in schema:
             return value
         choice = listed(value, schema.get("enum", [schema.get("const")]))
@@ -133,7 +135,7 @@ class Coercion:
         self.notes += repaired[0][1]
         return repaired[0][0]
 
-    def _typed(self, value: Any, schema: Schema, kind: Any) -> Any:
+    def _typed(self, value: Any, schema: "Schema", kind: Any) -> Any:
         if kind == "array":
             return self._array(value, schema)
         if kind == "object":
@@ -143,7 +145,7 @@ class Coercion:
             return value
         return SCALARS[kind](value)
 
-    def _array(self, value: Any, schema: Schema) -> Any:
+    def _array(self, value: Any, schema: "Schema") -> Any:
         if isinstance(value, str):
             value = read_nested(value, list)
         if isinstance(value, list):
@@ -161,7 +163,7 @@ class Coercion:
         del self.notes[before:]
         return self._several(value, several, schema, wrapped if is_one else None)
 
-    def _several(self, value: str, several: list[str], schema: Schema, wrapped: list[Any] | None) -> Any:
+    def _several(self, value: str, several: list[str], schema: "Schema", wrapped: list[Any] | None) -> Any:
         """Return the items of a text if they are its only reading; both readings leave it as it is."""
         parts = self._items(several, schema)
         if not several or self.fits(parts, schema) == (wrapped is not None):
@@ -171,13 +173,13 @@ class Coercion:
         self._note(f"{json.dumps(value, ensure_ascii=False)} was read as a list of {len(parts)}")
         return parts
 
-    def _items(self, value: list[Any], schema: Schema) -> list[Any]:
+    def _items(self, value: list[Any], schema: "Schema") -> list[Any]:
         first = schema.get("prefixItems", [])
         extra = schema.get("items", {})
         items = [self.coerce(item, first[n] if n < len(first) else extra) for n, item in enumerate(value)]
         return _distinct(items) if schema.get("uniqueItems") is True else items
 
-    def _object(self, value: Any, schema: Schema) -> Any:
+    def _object(self, value: Any, schema: "Schema") -> Any:
         if isinstance(value, str):
             value = read_nested(value, dict)
         if isinstance(value, list) and schema is not self.root:
@@ -200,7 +202,7 @@ class Coercion:
             self._path.pop()
         return coerced
 
-    def _placed(self, value: list[Any], schema: Schema) -> Any:
+    def _placed(self, value: list[Any], schema: "Schema") -> Any:
         """Return the object whose properties a list has in their order; the list if that does not fit."""
         for meant in by_position(value, schema)[:1]:
             before = len(self.notes)
@@ -224,7 +226,7 @@ class Coercion:
         del self.notes[before:]
         return isinstance(coerced, list) or not self.fits(coerced, own)
 
-    def _repaired(self, value: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    def _repaired(self, value: dict[str, Any], schema: "Schema") -> dict[str, Any]:
         if schema is self.root:
             value, wrapper = unwrapped(value, schema, self.resolved)
             if wrapper:
@@ -241,7 +243,7 @@ def _distinct(items: list[Any]) -> list[Any]:
 
 
 def read(
-    raw: str, schema: Schema, *, limit_chars: int = LIMIT_CHARS, notes: list[str] | None = None
+    raw: str, schema: "Schema", *, limit_chars: int = LIMIT_CHARS, notes: list[str] | None = None
 ) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
     """Return the arguments in a model's text, coerced and valid; or all problems with them.
 
@@ -265,7 +267,7 @@ def read(
     return result.value
 
 
-def read_exactly(raw: str, schema: Schema) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
+def read_exactly(raw: str, schema: "Schema") -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
     """Return the object in a model's text if it fits as it is; or all problems with it. Nothing is coerced."""
     try:
         value, _ = _object_in(raw, LIMIT_CHARS)
@@ -276,7 +278,7 @@ def read_exactly(raw: str, schema: Schema) -> dict[str, Any] | tuple[Problem, ..
     return misfits(value, schema, len(raw)) or value
 
 
-def _without_keys(value: Any, schema: Schema, characters: int) -> "_Read | None":  # Any: JSON
+def _without_keys(value: Any, schema: "Schema", characters: int) -> "_Read | None":  # Any: JSON
     """Return the arguments that a value without the parameters' names can only mean; None if none or several."""
     if value is None or (isinstance(value, str) and value.lstrip().startswith(("{", "["))):  # JSON, and not readable
         return None
@@ -324,7 +326,7 @@ class _Read:
     notes: list[str]
 
 
-def misfits(value: dict[str, Any], schema: Schema, characters: int) -> tuple[Problem, ...]:  # Any: JSON
+def misfits(value: dict[str, Any], schema: "Schema", characters: int) -> tuple[Problem, ...]:  # Any: JSON
     """Return every problem of arguments that are taken as they are, from a text of so many characters."""
     try:
         with counted(characters):
@@ -333,7 +335,7 @@ def misfits(value: dict[str, Any], schema: Schema, characters: int) -> tuple[Pro
         return (_TOO_NESTED,)
 
 
-def _fitted(value: dict[str, Any], schema: Schema, characters: int) -> _Read | tuple[Problem, ...]:
+def _fitted(value: dict[str, Any], schema: "Schema", characters: int) -> _Read | tuple[Problem, ...]:
     coercion = Coercion(schema)
     try:
         with counted(characters):

@@ -2,21 +2,23 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jsonschema.exceptions import ValidationError
 
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 
-from .typenames import Schema
 from .validation import shown, validator_for
+
+if TYPE_CHECKING:
+    from .typenames import Schema
 
 WHERE = Place("arguments")
 _MOST = 20
 
 
-def problems_of(value: dict[str, Any], schema: Schema) -> tuple[Problem, ...]:  # Any: JSON
+def problems_of(value: dict[str, Any], schema: "Schema") -> tuple[Problem, ...]:  # Any: JSON
     """Return every problem of a value under its schema, each once; none if it is valid."""
     validator = validator_for(schema)
     if validator.is_valid(value):
@@ -32,7 +34,7 @@ def problems_of(value: dict[str, Any], schema: Schema) -> tuple[Problem, ...]:  
     return tuple(problems)
 
 
-def _explain(error: ValidationError, root: Schema, base: tuple[Any, ...]) -> Iterator[Problem]:
+def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> Iterator[Problem]:
     path = (*base, *error.relative_path)
     match error.validator:
         case "required":
@@ -91,7 +93,7 @@ def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
     return _problem(path, "no such key", shown(error.instance), fix)
 
 
-def _no_branch(error: ValidationError, root: Schema, path: tuple[Any, ...]) -> Iterator[Problem]:
+def _no_branch(error: ValidationError, root: "Schema", path: tuple[Any, ...]) -> Iterator[Problem]:
     """Yield the problems within the only branch of the value's type, or else a problem that lists the branches."""
     branches: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
@@ -123,7 +125,7 @@ _BOUNDS = {
 }
 
 
-def _expected(error: ValidationError, root: Schema) -> str:
+def _expected(error: ValidationError, root: "Schema") -> str:
     bound = _BOUNDS.get(str(error.validator))
     if bound is None:
         return describe(error.schema, root)
@@ -132,7 +134,7 @@ def _expected(error: ValidationError, root: Schema) -> str:
     return f"{kind} with {text}" if text.startswith("at ") and kind else f"{kind} {text}".strip()
 
 
-def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema may be a boolean
+def describe(schema: Any, root: "Schema | None" = None) -> str:  # Any: a schema may be a boolean
     """Return a schema in a few words, as messages describe what is expected."""
     if not isinstance(schema, dict):
         return "nothing" if schema is False else "any value"
@@ -151,7 +153,7 @@ def describe(schema: Any, root: Schema | None = None) -> str:  # Any: a schema m
     return _described_type(schema, root)
 
 
-def _described_type(schema: Schema, root: Schema | None) -> str:
+def _described_type(schema: "Schema", root: "Schema | None") -> str:
     kind = schema.get("type")
     if isinstance(kind, list):
         return " or ".join(kind)

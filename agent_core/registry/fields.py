@@ -3,12 +3,14 @@
 import ast
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import typenames
 from .literals import written_value
-from .tree import Scope
 from .typenames import Schema, Unresolved
+
+if TYPE_CHECKING:
+    from .tree import Scope
 
 _TEXTS = frozenset({"description", "title", "examples", "default", "deprecated"})
 
@@ -16,13 +18,13 @@ _TEXTS = frozenset({"description", "title", "examples", "default", "deprecated"}
 class Types(Protocol):
     """A converter for the annotations of fields."""
 
-    scope: Scope
+    scope: "Scope"
 
     def convert(self, node: ast.expr) -> Schema:
         """Return the schema of an annotation."""
         ...
 
-    def within(self, scope: Scope) -> AbstractContextManager[None]:
+    def within(self, scope: "Scope") -> AbstractContextManager[None]:
         """Read what is converted meanwhile as it is meant in the module of a scope."""
         ...
 
@@ -41,7 +43,7 @@ def annotated(arguments: list[ast.expr], types: Types) -> Schema:
     return schema
 
 
-def limited(schema: Schema, call: ast.Call, scope: Scope) -> Schema:
+def limited(schema: Schema, call: ast.Call, scope: "Scope") -> Schema:
     """Return a schema with what a `Field(…)` says of it; of an optional type, the limits are those of its value."""
     extras = _constraints(call, scope, schema)
     declared = field_default(call, scope)
@@ -63,7 +65,7 @@ class Default:
     shown: Schema
 
 
-def default_of(value: ast.expr | None, scope: Scope) -> Default:
+def default_of(value: ast.expr | None, scope: "Scope") -> Default:
     """Return the default that an assignment or a parameter has, also as `Field(…)`."""
     if value is None:
         return Default(is_required=True, shown={})
@@ -71,7 +73,7 @@ def default_of(value: ast.expr | None, scope: Scope) -> Default:
     return declared or Default(is_required=False, shown=_shown(value, scope))
 
 
-def field_default(node: ast.expr | None, scope: Scope) -> Default | None:
+def field_default(node: ast.expr | None, scope: "Scope") -> Default | None:
     """Return the default within `Field(…)`; None for any other expression."""
     if not isinstance(node, ast.Call) or scope.origin(node.func) not in typenames.FIELD:
         return None
@@ -82,7 +84,7 @@ def field_default(node: ast.expr | None, scope: Scope) -> Default | None:
     return Default(is_required="default_factory" not in named, shown={})
 
 
-def annotated_default(annotation: ast.expr | None, scope: Scope) -> Default | None:
+def annotated_default(annotation: ast.expr | None, scope: "Scope") -> Default | None:
     """Return the default that `Annotated[…, Field(default=…)]` gives; None if it gives none."""
     if not isinstance(annotation, ast.Subscript) or not scope.origin(annotation.value).endswith(".Annotated"):
         return None
@@ -91,13 +93,13 @@ def annotated_default(annotation: ast.expr | None, scope: Scope) -> Default | No
     return defaults[-1] if defaults else None
 
 
-def _shown(value: ast.expr, scope: Scope) -> Schema:
+def _shown(value: ast.expr, scope: "Scope") -> Schema:
     """Return a default as a schema shows it, if the text decides it."""
     written = written_value(value, scope)
     return {"default": written.value} if written else {}
 
 
-def _constraints(call: ast.Call, scope: Scope, schema: Schema) -> Schema:
+def _constraints(call: ast.Call, scope: "Scope", schema: Schema) -> Schema:
     origin = scope.origin(call.func)
     arguments = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     arguments |= dict(zip(typenames.CONSTRAINT_CLASSES.get(origin, ()), call.args, strict=False))

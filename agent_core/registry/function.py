@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.problem import Place, Problem
 
 from .examples import Example, example_from_json, example_to_json
-from .source import ModuleSource
+
+if TYPE_CHECKING:
+    from .source import ModuleSource
 
 # Goes up whenever reading changes, so that no cache outlives the reader that wrote it. The running
 # Python belongs to it: what parses on one version may not on another.
@@ -89,14 +91,14 @@ class ModuleReading:
     modules whose text decided a schema, with their versions.
     """
 
-    source: ModuleSource
+    source: "ModuleSource"
     functions: tuple[Function, ...]
     problems: tuple[Problem, ...]
     imports: tuple[str, ...]
     parsed: bool = True
     leans: tuple[tuple[str, str], ...] = ()
 
-    def is_outdated(self, modules: Mapping[str, ModuleSource]) -> bool:
+    def is_outdated(self, modules: Mapping[str, "ModuleSource"]) -> bool:
         """Check whether a module that decided a schema has another text among these modules."""
         return any(module in modules and modules[module].version != version for module, version in self.leans)
 
@@ -127,7 +129,7 @@ class ModuleReading:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], source: ModuleSource) -> "ModuleReading | None":
+    def from_json(cls, data: Mapping[str, Any], source: "ModuleSource") -> "ModuleReading | None":
         """Return the cached reading of exactly this source; None if it comes from another text or another reader."""
         if data.get("format") != CACHE_FORMAT or data.get("version") != source.version:
             return None
@@ -144,7 +146,7 @@ class ModuleReading:
         )
 
 
-def _function(row: list[Any], source: ModuleSource) -> Function:  # Any: what `to_json` wrote, or a stranger
+def _function(row: list[Any], source: "ModuleSource") -> Function:  # Any: what `to_json` wrote, or a stranger
     name, line, end_line, description, parameters, is_async, takes_self, returns, unresolved, body_hash, *tail = row
     rest, extra, examples = tail
     # A cache may come along with somebody's folder: what would break every request is not taken from it.

@@ -9,11 +9,13 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from . import typenames
-from .tree import Scope
 from .typenames import Unresolved
+
+if TYPE_CHECKING:
+    from .tree import Scope
 
 _LONGEST = 4_000
 _MOST_KEYS = 1_000
@@ -106,7 +108,7 @@ def _as_json(value: Any) -> Any:  # Any: a literal in, JSON out
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def written_value(node: ast.expr, scope: Scope, depth: int = _DEEPEST) -> Literal | None:
+def written_value(node: ast.expr, scope: "Scope", depth: int = _DEEPEST) -> Literal | None:
     """Return the JSON value of an expression, if what the text of the workspace says decides it; else None."""
     literal = json_literal(node)
     if literal is not None or depth <= 0:
@@ -123,7 +125,7 @@ def written_value(node: ast.expr, scope: Scope, depth: int = _DEEPEST) -> Litera
     return None
 
 
-def _named_value(node: ast.Name | ast.Attribute, scope: Scope, depth: int) -> Literal | None:
+def _named_value(node: ast.Name | ast.Attribute, scope: "Scope", depth: int) -> Literal | None:
     """Return the value of a member of an enumeration, or of a constant that the module does not assign again."""
     if isinstance(node, ast.Attribute):
         home, origin = scope.resolve(node.value)
@@ -142,7 +144,7 @@ def _named_value(node: ast.Name | ast.Attribute, scope: Scope, depth: int) -> Li
     return written_value(value, home, depth - _HOP)
 
 
-def _result(node: ast.BinOp, scope: Scope, depth: int) -> Literal | None:
+def _result(node: ast.BinOp, scope: "Scope", depth: int) -> Literal | None:
     sides = [written_value(side, scope, depth - 1) for side in (node.left, node.right)]
     numbers = [side.value for side in sides if side is not None and type(side.value) in (int, float)]
     if len(numbers) < len(sides) or any(abs(number) > _LARGEST for number in numbers):
@@ -154,7 +156,7 @@ def _result(node: ast.BinOp, scope: Scope, depth: int) -> Literal | None:
     return Literal(value) if type(value) in (int, float) and abs(value) <= _LARGEST else None
 
 
-def _list_of(parts: list[ast.expr], scope: Scope, depth: int) -> Literal | None:
+def _list_of(parts: list[ast.expr], scope: "Scope", depth: int) -> Literal | None:
     if len(parts) > _MOST_KEYS:
         return None
     values = [written_value(part, scope, depth - 1) for part in parts]
@@ -162,7 +164,7 @@ def _list_of(parts: list[ast.expr], scope: Scope, depth: int) -> Literal | None:
     return Literal(known) if len(known) == len(values) else None
 
 
-def _made(node: ast.Call, scope: Scope, depth: int) -> Literal | None:
+def _made(node: ast.Call, scope: "Scope", depth: int) -> Literal | None:
     """Return the value of `Path("a")`, `date(2026, 1, 2)`, `frozenset({1})`, as JSON has it."""
     origin = scope.origin(node.func)
     if node.keywords or len(node.args) > _MOST_KEYS:
@@ -198,7 +200,7 @@ def enumeration(values: list[Any]) -> dict[str, Any]:  # Any: scalars of JSON in
     return {**kind, "const": distinct[0]} if len(distinct) == 1 else {**kind, "enum": distinct}
 
 
-def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, Any] | None:  # Any: scalars of JSON
+def enum_members(node: ast.ClassDef, scope: "Scope") -> dict[str, Any] | None:  # Any: scalars of JSON
     """Return the members of an enumeration with their values; None for a class that is no enumeration.
 
     Raises:
@@ -219,7 +221,7 @@ def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, Any] | None:  # 
     return members
 
 
-def _member_value(name: str, value: ast.expr, before: list[Any], scope: Scope, bases: set[str]) -> Any:
+def _member_value(name: str, value: ast.expr, before: list[Any], scope: "Scope", bases: set[str]) -> Any:
     if isinstance(value, ast.Call) and scope.origin(value.func) == "enum.auto":
         if bases & {"enum.StrEnum", "builtins.str"}:
             return name.lower() if "enum.StrEnum" in bases else _computed(name)

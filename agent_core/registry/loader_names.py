@@ -1,4 +1,5 @@
-"""Names by which tools load modules of a folder or call functions in it unasked: outside of the sandbox, as their user.
+"""Names that nothing in a folder can have: those of this program's own functions, and those by which tools load modules
+of a folder or call functions in it unasked, outside of the sandbox, as their user.
 
 Names of the standard library are none of these: workers import a function's module as `functions.NAME`, and no folder
 of functions is ever on an import path, so that `functions/json.py` takes nobody's place.
@@ -15,6 +16,52 @@ _MODULES: Final = {
     "setup": "pip",
     "noxfile": "nox",
 }
+OF_THE_PROGRAM: Final = frozenset(
+    [
+        "add_example",
+        "add_function",
+        "archival_memory_delete",
+        "archival_memory_insert",
+        "archival_memory_search",
+        "ask_agent",
+        "ask_agents",
+        "call_function",
+        "clear_debugger",
+        "confirm_function",
+        "conversation_search",
+        "conversation_search_date",
+        "core_memory_append",
+        "core_memory_remove",
+        "core_memory_replace",
+        "core_memory_rewrite",
+        "create_function",
+        "create_helper",
+        "debugger",
+        "delete_function",
+        "delete_helper",
+        "edit_function",
+        "edit_helper",
+        "function_history",
+        "hand_off",
+        "introspect_function",
+        "list_agents",
+        "list_functions",
+        "message_agent",
+        "message_llm",
+        "pause_heartbeats",
+        "read_on",
+        "reload_functions",
+        "remove_function",
+        "replace_function",
+        "rollback_function",
+        "run_program",
+        "search_functions",
+        "send_message",
+        "test_function",
+        "trace_function",
+    ]
+)
+"""The functions that run in the host. They are named here because a look at a folder must not load them."""
 _OF_TESTS: Final = re.compile(r"test_.*|.*_test|tests?")
 _FUNCTIONS: Final = {
     "load_tests": "unittest",

@@ -6,19 +6,22 @@ For classes of trusted humans, which are loaded already: only their text is need
 import ast
 import inspect
 import sys
+from typing import TYPE_CHECKING
 
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
 
-from .function import Function
 from .schema import read_module
 from .source import ModuleSource, parse
 from .tree import Definition, survey
 
+if TYPE_CHECKING:
+    from .function import Function
+
 _LIMIT = 1 << 20
 
 
-def read_methods(of: type, beyond: type = object) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
+def read_methods(of: type, beyond: type = object) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
     """Return the functions from the public methods of a class, inherited ones first, and the problems found.
 
     Classes that `beyond` derives from are not looked at.
@@ -37,7 +40,7 @@ def read_methods(of: type, beyond: type = object) -> tuple[tuple[Function, ...],
     return tuple(methods), tuple(problems)
 
 
-def _own(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
+def _own(of: type) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
     source = _source(of)
     tree = parse(source, _LIMIT)
     if isinstance(tree, Problem):
@@ -50,7 +53,7 @@ def _own(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
     return reading.functions, (*reading.problems, *open_ended)
 
 
-def _open_ended(function: Function) -> Problem:
+def _open_ended(function: "Function") -> Problem:
     """Return the problem of `*args` or `**kwargs`: no worker stands between a model and a method, to spread them."""
     name = f"*{function.rest}" if function.rest else f"**{function.extra}"
     message = f"the method `{function.name}` takes `{name}`, which a model cannot pass"

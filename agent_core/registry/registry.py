@@ -6,11 +6,12 @@ listeners what became different.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
-
-from agent_core.base.problem import Problem
+from typing import TYPE_CHECKING, Literal
 
 from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
 
 Hand = Literal["human", "agent", "user"]
 """Who changed functions: somebody in the files, an agent, or the user by a command here."""
@@ -27,7 +28,7 @@ class RegistryChange:
     loaded: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    rejected: tuple[Problem, ...] = ()
+    rejected: tuple["Problem", ...] = ()
     by: Hand = "human"
     fixed: tuple[str, ...] = ()
     standings: Mapping[str, str] = field(default_factory=dict)

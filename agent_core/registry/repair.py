@@ -10,10 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .typenames import Schema
 from .validation import read_nested
+
+if TYPE_CHECKING:
+    from .typenames import Schema
 
 Path = tuple[str, ...]
 Resolve = Callable[[Any], Any]  # a schema → the one that its `$ref` means
@@ -47,7 +49,7 @@ def plain(name: str) -> str:
     return _SIGNS.sub("", name).casefold()
 
 
-def unwrapped(value: dict[str, Any], schema: Schema, resolve: Resolve) -> tuple[dict[str, Any], str]:  # Any: JSON
+def unwrapped(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tuple[dict[str, Any], str]:  # Any: JSON
     """Return the object within `{"arguments": {…}}`, and the key that wrapped it; the value itself without one."""
     properties = schema.get("properties", {})
     unknown = [key for key in value if key not in properties]
@@ -65,7 +67,7 @@ def unwrapped(value: dict[str, Any], schema: Schema, resolve: Resolve) -> tuple[
     return {**inner, **outer}, wrappers[0]
 
 
-def placed(value: dict[str, Any], schema: Schema, resolve: Resolve) -> tuple[dict[str, Any], dict[str, Path]]:
+def placed(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tuple[dict[str, Any], dict[str, Path]]:
     """Return an object with each unknown key at the one place that it can mean, and where those went."""
     properties = schema.get("properties")
     if not properties or not _is_closed(schema) or value.keys() <= properties.keys():
@@ -82,11 +84,11 @@ def placed(value: dict[str, Any], schema: Schema, resolve: Resolve) -> tuple[dic
     return result, moves
 
 
-def _is_closed(schema: Schema) -> bool:
+def _is_closed(schema: "Schema") -> bool:
     return schema.get("additionalProperties", False) is False and "patternProperties" not in schema
 
 
-def _free(value: Any, schema: Schema, resolve: Resolve, path: Path) -> Iterator[Path]:
+def _free(value: Any, schema: "Schema", resolve: Resolve, path: Path) -> Iterator[Path]:
     """Yield the place of each property without a value, within nested objects too."""
     for name, inner in schema.get("properties", {}).items():
         place = (*path, name)
@@ -98,7 +100,7 @@ def _free(value: Any, schema: Schema, resolve: Resolve, path: Path) -> Iterator[
             yield from _free(item, nested, resolve, place)
 
 
-def _object_of(schema: Any, resolve: Resolve) -> Schema | None:
+def _object_of(schema: Any, resolve: Resolve) -> "Schema | None":
     """Return the schema of the only object that a value can be, if it has properties."""
     schema = resolve(schema)
     if not isinstance(schema, dict):
@@ -224,7 +226,7 @@ def _spaced(text: str) -> list[str] | None:
     return [] if _GROUPED_BY_SPACES.fullmatch(text) else items
 
 
-def by_position(value: Any, schema: Schema) -> list[dict[str, Any]]:  # Any: JSON
+def by_position(value: Any, schema: "Schema") -> list[dict[str, Any]]:  # Any: JSON
     """Return the objects that a value without keys can mean: its items as the properties in order, or as the only one.
 
     Only properties with a type take part: any value fits the others.

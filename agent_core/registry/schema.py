@@ -5,13 +5,13 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
 from .annotation import Converter, TypeBudget
-from .docstring import Described
 from .fields import annotated_default, default_of, field_default, limited
 from .function import Function, ModuleReading
 from .literals import json_literal
@@ -19,6 +19,9 @@ from .loader_names import caller_of
 from .source import MODULE_LIMIT, ModuleSource, is_helper, parse
 from .tree import Definition, Neighbors, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
+
+if TYPE_CHECKING:
+    from .docstring import Described
 
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
 _PLAIN = frozenset({"bool", "int", "float", "str"})
@@ -116,7 +119,7 @@ class _Reader:
         return result
 
     def parameters(
-        self, node: Definition, arguments: list[tuple[ast.arg, ast.expr | None]], described: Described
+        self, node: Definition, arguments: list[tuple[ast.arg, ast.expr | None]], described: "Described"
     ) -> tuple[Schema, tuple[str, ...]]:
         """Return the schema of the arguments' object, and the parameters with a type that only an import can
         resolve.
@@ -152,7 +155,7 @@ class _Reader:
             parameters["$defs"] = converter.definitions
         return parameters, tuple(unresolved)
 
-    def variadic(self, node: Definition, properties: Schema, described: Described, converter: Converter) -> Schema:
+    def variadic(self, node: Definition, properties: Schema, described: "Described", converter: Converter) -> Schema:
         """Return the properties with those of `*args`, before the keyword-only ones, and of `**kwargs`, at the end."""
         schemas: Schema = {}
         for argument, schema, part in (
@@ -189,7 +192,7 @@ class _Reader:
             self.refuse("inexpressible-type", message, argument, "take text, numbers, lists or dictionaries")
             return {}
 
-    def described(self, name: str, argument: ast.arg, schema: Schema, described: Described) -> Schema:
+    def described(self, name: str, argument: ast.arg, schema: Schema, described: "Described") -> Schema:
         text = described.parameters.get(argument.arg) or schema.get("description")
         if text:
             return {**schema, "description": text}
@@ -199,7 +202,7 @@ class _Reader:
         return schema
 
     def check_documented(
-        self, name: str, properties: Schema, described: Described, arguments: list[tuple[ast.arg, ast.expr | None]]
+        self, name: str, properties: Schema, described: "Described", arguments: list[tuple[ast.arg, ast.expr | None]]
     ) -> None:
         known = {"self", *properties, *(argument.arg for argument, _ in arguments)}
         for documented in described.parameters:

@@ -9,16 +9,18 @@ import keyword
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
 
-from .function import Function
 from .schema import read_module
 from .source import ModuleSource
 from .spans import is_literal
+
+if TYPE_CHECKING:
+    from .function import Function
 
 _IMPORTS: Final = (
     "import datetime\nfrom collections.abc import Iterable, Mapping, Sequence\n"
@@ -42,7 +44,7 @@ class Signature:
     result: str
 
 
-def read_signature(signature: Signature, module: str, path: str, place: PlaceOf) -> Function | tuple[Problem, ...]:
+def read_signature(signature: Signature, module: str, path: str, place: PlaceOf) -> "Function | tuple[Problem, ...]":
     """Return the function that a signature describes, or every problem with it."""
     parameters: list[str] = []
     problems: list[Problem] = []

@@ -8,12 +8,13 @@ A name is unique across the workspace: the one already there stays, and the othe
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from agent_core.base.problem import Place, Problem
 
-from .function import Function, ModuleReading
-from .source import ModuleSource
+if TYPE_CHECKING:
+    from .function import Function, ModuleReading
+    from .source import ModuleSource
 
 _T = TypeVar("_T")
 
@@ -30,9 +31,9 @@ class Snapshot:
     its `whole`: functions call each other there.
     """
 
-    functions: Mapping[str, Function]
-    modules: Mapping[str, ModuleSource]
-    readings: Mapping[str, ModuleReading]  # by module
+    functions: Mapping[str, "Function"]
+    modules: Mapping[str, "ModuleSource"]
+    readings: Mapping[str, "ModuleReading"]  # by module
     rejections: Mapping[str, tuple[Problem, ...]]  # by path
     waiting: Mapping[str, tuple[str, ...]]  # function name → modules that would offer it too
     reserved: frozenset[str] = frozenset()
@@ -51,7 +52,7 @@ class Snapshot:
         """Every problem that excludes a file or a function, in the order of their paths."""
         return tuple(problem for path in sorted(self.rejections) for problem in self.rejections[path])
 
-    def seen(self, sees: Callable[[Function], bool]) -> "Snapshot":
+    def seen(self, sees: Callable[["Function"], bool]) -> "Snapshot":
         """Return the part of the snapshot that is seen: its functions are those that pass."""
         functions = {name: function for name, function in self.functions.items() if sees(function)}
         return replace(self, functions=functions, whole=self)
@@ -70,7 +71,7 @@ class Snapshot:
         """Return a draft as a snapshot that no longer changes."""
         return replace(self, is_draft=False)
 
-    def with_module(self, reading: ModuleReading) -> "Snapshot":
+    def with_module(self, reading: "ModuleReading") -> "Snapshot":
         """Return the snapshot with one module as it was read; a fully rejected module changes only the rejections."""
         source = reading.source
         holder = self.modules.get(source.module)
@@ -108,13 +109,13 @@ class Snapshot:
         taken = replace(self, functions={**self.functions, name: function})
         return taken._place(self.readings[self.functions[name].module])._place(self.readings[module])
 
-    def kept_out(self, reading: ModuleReading) -> frozenset[str]:
+    def kept_out(self, reading: "ModuleReading") -> frozenset[str]:
         """Return the functions of a file that are not in force, as another has the name, or it is reserved."""
         held = (self.functions.get(function.name) for function in reading.functions)
         own = {function.name for function in held if function is not None and function.path == reading.source.path}
         return frozenset(function.name for function in reading.functions if function.name not in own)
 
-    def _place(self, reading: ModuleReading) -> "Snapshot":
+    def _place(self, reading: "ModuleReading") -> "Snapshot":
         module, path = reading.source.module, reading.source.path
         old = self.readings.get(module)
         had = {function.name for function in old.functions if self._holds(function.name, module)} if old else set()
@@ -154,7 +155,7 @@ class Snapshot:
         """Return what keeps a function of another module out: its name is taken."""
         return _name_clash(self.functions.get(name), name, module, place)
 
-    def _refusal(self, function: Function, functions: Mapping[str, Function]) -> Problem | None:
+    def _refusal(self, function: "Function", functions: Mapping[str, "Function"]) -> Problem | None:
         where = Place(function.path, function.line)
         if function.name in self.reserved:
             message = f"`{function.name}` is the name of a function that is built in"
@@ -170,7 +171,7 @@ class Snapshot:
         return snapshot
 
 
-def _name_clash(holder: Function | None, name: str, module: str, place: Place) -> Problem | None:
+def _name_clash(holder: "Function | None", name: str, module: str, place: Place) -> Problem | None:
     if holder is None or holder.module == module:
         return None
     message = f"`{name}` is already the function at {holder.path}:{holder.line}, which stays"
@@ -184,6 +185,6 @@ def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping
     return {name: modules for name, modules in remaining.items() if modules}
 
 
-def _module_clash(source: ModuleSource, holder_source: ModuleSource) -> Problem:
+def _module_clash(source: "ModuleSource", holder_source: "ModuleSource") -> Problem:
     message = f"the module `{source.module}` is already {holder_source.path}, which stays"
     return Problem("module-clash", message, Place(source.path), "rename or remove one of the two")

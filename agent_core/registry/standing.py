@@ -4,10 +4,12 @@
 another version takes its place.
 """
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent_core.base.settings import StandingSettings
 from agent_core.storage import Stats
+
+if TYPE_CHECKING:
+    from agent_core.base.settings import StandingSettings
 
 Standing: TypeAlias = Literal["foreign", "draft", "trial", "trusted", "quarantined"]
 STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
@@ -17,7 +19,7 @@ _DOUBTED = 2
 
 
 def standing(
-    current: Standing, stats: Stats | None, standing_settings: StandingSettings, *, is_doubted: bool = False
+    current: Standing, stats: Stats | None, standing_settings: "StandingSettings", *, is_doubted: bool = False
 ) -> Standing:
     """Return the standing now; `current` is the gate's, `stats` are the calls of the present version.
 
@@ -38,12 +40,12 @@ def standing(
     return current
 
 
-def is_quarantined(stats: Stats, standing: StandingSettings) -> bool:
+def is_quarantined(stats: Stats, standing: "StandingSettings") -> bool:
     """Check whether this version failed so often in a row that the model no longer sees it."""
     return 0 < standing.quarantine_failures <= stats.worst
 
 
-def is_unused(joined: float, called: float | None, now: float, standing: StandingSettings) -> bool:
+def is_unused(joined: float, called: float | None, now: float, standing: "StandingSettings") -> bool:
     """Check whether a function has been unused for so long, counted from its joining, that it may be retired."""
     since = max(joined, called or joined)
     return standing.retire_days > 0 and now - since >= standing.retire_days * _DAY

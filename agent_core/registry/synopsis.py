@@ -1,12 +1,13 @@
 """A function as one line of Python: its signature by its schema, and what it is for."""
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines
 
-from .function import Function
+if TYPE_CHECKING:
+    from .function import Function
 
 _NAMES: Final = {
     "string": "str",
@@ -24,7 +25,7 @@ _SIGNATURE_CHARS: Final = 400
 _LINE_CHARS: Final = 36
 
 
-def signature(function: Function, seen: str = "") -> str:
+def signature(function: "Function", seen: str = "") -> str:
     """Return the signature as Python writes it; a parameter without a type is a `str`. `seen` is a result's type."""
     required = frozenset(function.parameters.get("required", ()))
     parts = function.parameters.get("properties", {}).items()
@@ -34,7 +35,7 @@ def signature(function: Function, seen: str = "") -> str:
     return one_line(line, _SIGNATURE_CHARS)
 
 
-def line_of(function: Function, seen: str = "") -> str:
+def line_of(function: "Function", seen: str = "") -> str:
     """Return the signature, with the type of a result that was `seen`, and the beginning of the description."""
     about = next(iter(bare_lines(function.description)), "")
     first = about.split(". ", 1)[0].split("; ", 1)[0].rstrip(". ")

@@ -9,19 +9,22 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
 from sandbox.wire.lines import lines_of
 
-from .function import Function
-from .snapshot import Snapshot
 from .spans import bound_names, last_line
 from .tree import survey
+
+if TYPE_CHECKING:
+    from .function import Function
+    from .snapshot import Snapshot
 
 _GROUND = ""  # the name of what a module does besides binding names
 
 
-def callers(name: str, snapshot: Snapshot) -> list[str]:
+def callers(name: str, snapshot: "Snapshot") -> list[str]:
     """Return the functions that mention another function by name, sorted."""
     modules = {module for module, source in snapshot.modules.items() if name in source.text}
     return sorted(
@@ -31,7 +34,7 @@ def callers(name: str, snapshot: Snapshot) -> list[str]:
     )
 
 
-def dependents(names: Iterable[str], snapshot: Snapshot) -> list[str]:
+def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
     """Return the functions that use some functions, directly or through others; the nearest first."""
     start = list(names)
     reached = dict.fromkeys(start)
@@ -43,7 +46,7 @@ def dependents(names: Iterable[str], snapshot: Snapshot) -> list[str]:
     return [name for name in reached if name not in start]
 
 
-def private_users(name: str, snapshot: Snapshot) -> list[str]:
+def private_users(name: str, snapshot: "Snapshot") -> list[str]:
     """Return the modules with code besides their functions that mentions a function by name, sorted."""
     own = snapshot.functions[name].module
     near = [own, *(module for module, reading in snapshot.readings.items() if own in reading.imports)]
@@ -56,12 +59,12 @@ def private_users(name: str, snapshot: Snapshot) -> list[str]:
     )
 
 
-def callees(name: str, snapshot: Snapshot) -> list[str]:
+def callees(name: str, snapshot: "Snapshot") -> list[str]:
     """Return the functions that a function mentions, sorted."""
     return sorted(uses(snapshot.functions[name], snapshot) & snapshot.functions.keys() - {name})
 
 
-def uses(function: Function, snapshot: Snapshot) -> frozenset[str]:
+def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
     """Return every name that the source of a function mentions, including its module's private helpers."""
     return _mentioned(snapshot.modules[function.module].text, function.name)
 
@@ -81,7 +84,7 @@ def _mentioned(text: str, name: str) -> frozenset[str]:
     return frozenset(seen)
 
 
-def code_hash(function: Function, snapshot: Snapshot) -> str:
+def code_hash(function: "Function", snapshot: "Snapshot") -> str:
     """Return the hash of a function's own text and of all the workspace code that it may use.
 
     Helpers, constants and classes of its module, and functions of other modules, down to the last.
@@ -98,7 +101,7 @@ def code_hash(function: Function, snapshot: Snapshot) -> str:
     return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def using_modules(module: str, snapshot: Snapshot) -> list[str]:
+def using_modules(module: str, snapshot: "Snapshot") -> list[str]:
     """Return the modules that import a module or call its functions by name, directly or through others."""
     calling = {
         name: source.text.replace("'", '"') for name, source in snapshot.modules.items() if ".call(" in source.text
@@ -126,7 +129,7 @@ class _Piece:
     called: frozenset[str]  # by `self.call`
 
 
-def _behind(module: str, piece: _Piece, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _behind(module: str, piece: _Piece, snapshot: "Snapshot") -> Iterator[tuple[str, str]]:
     """Yield the places that a piece may use."""
     reading = snapshot.readings.get(module)
     for related in (module, *(reading.imports if reading else ())):

@@ -9,9 +9,8 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,12 +18,13 @@ from typing import Any
 from watchdog import events
 from watchdog.observers import Observer
 
+from .scan import SUFFIX, Stamp, folders_of, is_source, scan
+
 _RESCAN_S = 5.0
 _RESCAN_BLIND_S = 1.0
 # The kernel holds 16,384 events; a batch of this size says that some may have been dropped.
 _FLOOD = 2_000
 _DEEPEST = 200
-_SUFFIX = ".py"
 _WANTED: list[type[events.FileSystemEvent]] = [
     events.FileClosedEvent,
     events.FileMovedEvent,
@@ -35,106 +35,6 @@ _WANTED: list[type[events.FileSystemEvent]] = [
     events.DirCreatedEvent,
     *([] if sys.platform == "linux" else [events.FileModifiedEvent]),  # only Linux tells that a file was closed
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """The properties of a file that change when the file does."""
-
-    mtime_ns: int
-    size: int
-    inode: int
-
-
-@dataclass(frozen=True, slots=True)
-class Scanned:
-    """The result of a scan: the current stamps, and how they differ from the known ones. Paths are absolute.
-
-    `closed` are folders that could not be looked at, and why: what is in them is neither changed nor removed.
-    """
-
-    stamps: Mapping[Path, Stamp]
-    changed: frozenset[Path]
-    removed: frozenset[Path]
-    closed: Mapping[Path, str]
-
-
-def is_source(path: Path, root: Path, suffix: str = _SUFFIX) -> bool:
-    """Check whether a path below the folder may hold functions: no hidden part, no cache."""
-    if not path.is_relative_to(root):
-        return False
-    parts = path.relative_to(root).parts
-    return path.suffix == suffix and not any(part.startswith(".") or part == "__pycache__" for part in parts)
-
-
-def scan(root: Path, stamps_before: Mapping[Path, Stamp], suffix: str = _SUFFIX) -> Scanned:
-    """Return the source files below `root`, and which of them are new, changed or gone since `stamps_before`."""
-    stamps: dict[Path, Stamp] = {}
-    closed: dict[Path, str] = {}
-    for folder, entries in _folders(root, closed):
-        try:
-            stamps |= _stamps(folder, entries, suffix)
-        except OSError as error:
-            closed[folder] = error.strerror or str(error)
-    stamps |= {path: stamp for path, stamp in stamps_before.items() if is_below(path, closed)}
-    changed = frozenset(path for path, stamp in stamps.items() if stamps_before.get(path) != stamp)
-    return Scanned(stamps, changed, frozenset(stamps_before.keys() - stamps.keys()), closed)
-
-
-def is_below(path: Path, folders: Collection[Path]) -> bool:
-    """Check whether a path is in one of the folders, or below one."""
-    return bool(folders) and any(parent in folders for parent in path.parents)
-
-
-def _folders(root: Path, closed: dict[Path, str]) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
-    """Yield every folder from `root` down with its entries, without recursion: they may be deeper than the stack.
-
-    Those that cannot be listed are added to `closed`, with the reason.
-    """
-    folders = [root]
-    while folders:
-        folder = folders.pop()
-        try:
-            entries = _entries(folder)
-        except OSError as error:
-            is_file = isinstance(error, NotADirectoryError) and folder != root
-            if not is_file and not isinstance(error, FileNotFoundError):  # else it went between two looks
-                closed[folder] = error.strerror or str(error)
-            continue
-        folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        yield folder, entries
-
-
-def _stamps(folder: Path, entries: "list[os.DirEntry[str]]", suffix: str) -> Iterator[tuple[Path, Stamp]]:
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            continue
-        if entry.name.endswith(suffix) or (entry.is_symlink() and os.path.isdir(folder / entry.name)):  # noqa: PTH112 - false where it cannot be seen
-            # A link to a folder is listed, so that reading it says why it is not followed.
-            stamp = _stamp(entry)
-            if stamp is not None:
-                yield folder / entry.name, stamp
-
-
-def _entries(folder: Path) -> "list[os.DirEntry[str]]":
-    with os.scandir(folder) as entries:
-        return [entry for entry in entries if not entry.name.startswith(".") and entry.name != "__pycache__"]
-
-
-def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:
-    """Return the stamp of a file, or of a link that leads nowhere; None if it went.
-
-    Raises:
-        OSError: its folder does not let it be looked at.
-    """
-    try:
-        status = entry.stat()
-    except OSError:
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-    return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 class _Handler(events.FileSystemEventHandler):
@@ -175,7 +75,7 @@ class Watcher:
     limit is reached), and changes are found by scans alone.
     """
 
-    def __init__(self, root: Path, *, suffix: str = _SUFFIX, rescan_s: float = _RESCAN_S) -> None:
+    def __init__(self, root: Path, *, suffix: str = SUFFIX, rescan_s: float = _RESCAN_S) -> None:
         """Create the watcher of files with this suffix. A folder that is not there yet is waited for."""
         self.root = root
         self._suffix = suffix
@@ -210,7 +110,7 @@ class Watcher:
         return self
 
     def _start(self) -> bool:
-        if any(len(folder.parts) - len(self.root.parts) > _DEEPEST for folder, _ in _folders(self.root, {})):
+        if any(len(folder.parts) - len(self.root.parts) > _DEEPEST for folder, _ in folders_of(self.root, {})):
             return False  # watchdog walks by recursion
         try:
             self._follow()

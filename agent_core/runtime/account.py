@@ -1,11 +1,13 @@
 """What a turn may spend: the limits of its agent within what is left of its thread, which other agents spend, too."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent_core.base.clock import Clock
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.storage import Amounts, SpendInThread, Store, ThreadRow, Write
+
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
 
 _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # these are no sums
 
@@ -19,7 +21,7 @@ class Account:
         thread: str,
         store: Store,
         own: Callable[[], SpendingLimits],
-        clock: Clock,
+        clock: "Clock",
         parent: Allowance | SpendingLimits,
     ) -> None:
         """Open the account; `own` are the limits in the agent's file now.

@@ -10,38 +10,41 @@ from contextlib import AsyncExitStack, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_core.access.grants import Approver
 from agent_core.base import events
 from agent_core.base.errors import UsageError, WorkspaceError
-from agent_core.base.limits import Allowance, SpendingLimits
-from agent_core.base.messages import Message
-from agent_core.base.receipt import Receipt
 from agent_core.base.settings import RunnerSettings
 from agent_core.base.untrusted import one_line, whole_characters
 from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
-from agent_core.functions.debug import Debugger
 from agent_core.functions.kept_program import source_of_program
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.functions.service.function_facts import matches
-from agent_core.memory.agent_memory import AgentMemory
-from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
-from agent_core.model.request import Tell
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FROM_USER, SUMMARY, Post, Store
 
 from .colleagues import Alone, Colleagues, fits
-from .helper_calls import MakesHelpers
 from .identity import OwnName
 from .message_protocol import is_readable
-from .model_session import ShowsWait
 from .programs import programs_like_the_last
 from .session import GO_ON, SENT, AgentSession, settle
 from .turn import AFTER, Company, Turn, messages_of, receipt_in
 from .turn_runner import TurnLoop, TurnRunner, TurnTerms
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import Approver
+    from agent_core.base.limits import Allowance, SpendingLimits
+    from agent_core.base.messages import Message
+    from agent_core.base.receipt import Receipt
+    from agent_core.functions.debug import Debugger
+    from agent_core.memory.agent_memory import AgentMemory
+    from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
+    from agent_core.model.request import Tell
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from .helper_calls import MakesHelpers
+    from .model_session import ShowsWait
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
 """Writes the agent of a name to a file."""
@@ -83,7 +86,7 @@ class Agent:
         owner: str,
         *,
         session: AgentSession,
-        memory: AgentMemory,
+        memory: "AgentMemory",
         save: SaveAgentFile,
         colleagues: Colleagues | None = None,
         resources: AsyncExitStack | None = None,
@@ -117,7 +120,7 @@ class Agent:
         return f"<Agent {self.name}: {one_line(', '.join(filter(None, facts)), 200)}>"
 
     @property
-    def receipt(self) -> Receipt:
+    def receipt(self) -> "Receipt":
         """What the last turn did, as its `turn_ended` says: `text` for people, `to_json()` for programs.
 
         After a turn that was cut off, and settled when the agent was opened, it is what that one had done.
@@ -156,8 +159,8 @@ class Agent:
         self,
         message: str | None,
         *,
-        approver: Approver | None = None,
-        debugger: Debugger | None = None,
+        approver: "Approver | None" = None,
+        debugger: "Debugger | None" = None,
         heard: Sequence[Post] = (),
         company: Company | None = None,
     ) -> AsyncGenerator[events.Event, None]:
@@ -231,7 +234,7 @@ class Agent:
         return SENT
 
     @property
-    def helper_desk(self) -> MakesHelpers:
+    def helper_desk(self) -> "MakesHelpers":
         """The verbs on helpers, as this agent proposes them."""
         assert self.desk is not None, "only agents with a desk are offered them"
         return self.desk
@@ -247,7 +250,7 @@ class Agent:
             raise UsageError("No turn is running.")
         return self._turns.turn
 
-    def left(self) -> SpendingLimits:
+    def left(self) -> "SpendingLimits":
         """Return what the running turn has left of its limits."""
         account = self._turns.turn.origin.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.colleagues.profile.limits
@@ -327,7 +330,7 @@ class Agent:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
         await self._loop.model_session.estimate(self._history, self._snapshot())
 
-    async def prepare(self, tell: Tell = lambda *_: None) -> None:
+    async def prepare(self, tell: "Tell" = lambda *_: None) -> None:
         """Prefill a slow local model's prompt cache with the prefix of every request; `tell` gets (tokens done, total).
 
         Raises:
@@ -371,7 +374,7 @@ class Agent:
         self._loop.model_session.meter.context_tokens = 0
         return hidden
 
-    async def keep_unsaved(self, waiting: ShowsWait = nullcontext) -> tuple[str, ...]:
+    async def keep_unsaved(self, waiting: "ShowsWait" = nullcontext) -> tuple[str, ...]:
         """Ask the model which of the user's sentences to keep, if `memory.keep_unsaved` says so, and return these.
 
         They are an edit of the block `human`, which can be undone. A model that fails keeps nothing. `waiting` shows
@@ -381,7 +384,7 @@ class Agent:
             return ()
         return await self._loop.model_session.keep_unsaved(self._history, None, waiting)
 
-    async def tidy(self, label: str, author: EditAuthor) -> PlannedEdit:
+    async def tidy(self, label: str, author: "EditAuthor") -> "PlannedEdit":
         """Ask the model to tidy a block of memory, outside of a turn, and do what loses nothing.
 
         Raises:
@@ -437,11 +440,11 @@ class Agent:
         """The functions that are always shown to this agent."""
         return self.session.own_set.names
 
-    def own_functions(self, pattern: str = "", module: str = "") -> list[Function]:
+    def own_functions(self, pattern: str = "", module: str = "") -> list["Function"]:
         """Return the functions of the program that this agent has, those of its memory included, as in `list`."""
         return matches(self._loop.model_session.shown.pinned, pattern, module)
 
-    def schema_of(self, function: Function) -> dict[str, Any]:  # Any: JSON Schema
+    def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as this agent's model gets it."""
         return self._loop.model_session.schema_of(function)
 
@@ -470,7 +473,7 @@ class Agent:
         """
         return await self._loop.model_session.prompt(self._history, self._snapshot())
 
-    async def history(self) -> list[Message]:
+    async def history(self) -> list["Message"]:
         """Return the conversation as it is in the context."""
         return list(self._history)
 
@@ -515,7 +518,7 @@ class Agent:
     ) -> None:
         await self.aclose()
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> "Snapshot":
         """Return the functions that this agent may call now."""
         turn = self._turns.turn
         made = turn.made if turn is not None else frozenset[str]()

@@ -2,9 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from agent_core.base.settings import ProgramsOffer
 from agent_core.model.reply import Mode, Model
+
+if TYPE_CHECKING:
+    from agent_core.base.settings import ProgramsOffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,7 @@ class OpenedModel:
     table: str = ""
     endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
     """Asks its endpoint for the names of its models."""
-    programs: ProgramsOffer = "auto"
+    programs: "ProgramsOffer" = "auto"
 
 
 OpenModel = Callable[[str | None], Awaitable[OpenedModel]]

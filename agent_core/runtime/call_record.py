@@ -4,30 +4,32 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.access.grants import Approvals
 from agent_core.base import events
-from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
-from agent_core.base.messages import Call
 from agent_core.base.offload import aside
-from agent_core.base.problem import Problem
 from agent_core.base.receipt import Receipt
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, Skipped
-from agent_core.functions.service import PlannedChange
 from agent_core.memory.block import value_lines
-from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.function import Function
 from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SavePassages, SendMessage, SetThread, Write
 from sandbox import Refused
 
 from .turn import REACH, Turn, call_started, facts_entry, result
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import Approvals
+    from agent_core.base.clock import Clock
+    from agent_core.base.messages import Call
+    from agent_core.base.problem import Problem
+    from agent_core.functions.service import PlannedChange
+    from agent_core.memory.function_api import FunctionMemoryApi
+    from agent_core.registry.function import Function
 
 MOST_CHARS = 4 << 20
 """Of an answer are kept at all."""
@@ -61,7 +63,7 @@ class Done:
     `heartbeat`: the call asked for another step.
     """
 
-    call: Call
+    call: "Call"
     text: str
     outcome: str
     excluded: frozenset[str] = frozenset()
@@ -78,7 +80,7 @@ class CallRecord:
 
     number = 0
 
-    def __init__(self, call: Call, turn: Turn, clock: Clock, answer_chars: int) -> None:
+    def __init__(self, call: "Call", turn: Turn, clock: "Clock", answer_chars: int) -> None:
         self._answer_chars = answer_chars
         self.call = call
         self.turn = turn
@@ -98,11 +100,11 @@ class CallRecord:
         return hashlib.sha256(f"{self.turn.id}:{self.call.id}".encode()).hexdigest()[:32]
 
     @property
-    def approvals(self) -> Approvals:
+    def approvals(self) -> "Approvals":
         """The questions about grants that come up in this call."""
         return self.turn.approvals
 
-    def read(self, function: Function) -> dict[str, Any] | tuple[Problem, ...]:
+    def read(self, function: "Function") -> dict[str, Any] | tuple["Problem", ...]:
         """Return the arguments without the request for another step, which is kept; or the problems with them."""
         style, parameters = self.turn.style, function.parameters
         arguments = read_arguments(self.call.arguments, style.reading(parameters), notes=self.repairs)
@@ -171,7 +173,7 @@ class CallRecord:
         self._tell_remembered(edit.writes)
         return Done(self.call, shown, word, heartbeat=self.heartbeat)
 
-    def close_with(self, plan: PlannedChange) -> Done:
+    def close_with(self, plan: "PlannedChange") -> Done:
         """Report a change that was carried out, whose answer is stored already."""
         text = beginning(plan.text, self._answer_chars)
         self._note_plan(replace(plan, text=text))
@@ -266,7 +268,7 @@ class CallRecord:
         call = self.call
         self.turn.emit(events.Printed(turn=self.turn.id, step=self.step, call_id=call.id, name=call.name, text=text))
 
-    def _note_plan(self, plan: PlannedChange) -> None:
+    def _note_plan(self, plan: "PlannedChange") -> None:
         """Keep which candidates are rejected for the turn's end."""
         if plan.completed_change is not None:
             self.turn.work.refused.pop(plan.completed_change[1], None)

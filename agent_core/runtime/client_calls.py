@@ -8,15 +8,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import ModelError
-from agent_core.base.messages import Call
-from agent_core.base.problem import Problem
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
+
+if TYPE_CHECKING:
+    from agent_core.base.messages import Call
+    from agent_core.base.problem import Problem
 
 CLIENT: Final = "client"
 """The kind of the entry that begins a turn in which calls are answered that were open for a client."""
@@ -70,7 +72,7 @@ class ClientFunctions:
         cap = min(caps, default=None)
         return replace(request, max_tokens=cap, parameters=self.parameters, shape=self.shape)
 
-    def shaped(self, text: str) -> str | tuple[Problem, ...]:
+    def shaped(self, text: str) -> str | tuple["Problem", ...]:
         """Return a reply in the shape that the client wants, as JSON text; or what keeps it from that."""
         if self.shape is None:
             return text
@@ -105,7 +107,7 @@ class ClientFunctions:
             what = f"The functions of the client take {size:,} bytes; next to all else in this model's window"
             raise ModelError(f"{what} {max(room, 0):,} are left for them.", fix="Send fewer, or shorter descriptions.")
 
-    def split(self, calls: Sequence[Call], most: int) -> "SplitCalls":
+    def split(self, calls: Sequence["Call"], most: int) -> "SplitCalls":
         """Return whose the calls of a reply are; `most` is how many a reply may ask for."""
         theirs = [call for call in calls if call.name in self.names]
         if not theirs:
@@ -125,19 +127,19 @@ NO_CLIENT: Final = ClientFunctions()
 class SplitCalls:
     """The calls of a reply: those that run here, those that are handed to the client, and answers to others."""
 
-    ours: Sequence[Call]
-    handed: tuple[Call, ...] = ()
+    ours: Sequence["Call"]
+    handed: tuple["Call", ...] = ()
     refused: Sequence[Entry] = field(default_factory=tuple)
 
 
-def handed_over(calls: Sequence[Call]) -> list[Entry]:
+def handed_over(calls: Sequence["Call"]) -> list[Entry]:
     """Return the entries that keep calls as open for a client; they are the last ones of their turn."""
     rows = [{"id": call.id, "name": call.name} for call in calls]
     opened = [Entry("call", {**row, "version": None, "client": True}) for row in rows]
     return [*opened, Entry("parked", {"calls": rows})]
 
 
-def beginning(inbound: Inbound, open_calls: Sequence[Call], opening: Sequence[Entry]) -> list[Entry]:
+def beginning(inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]) -> list[Entry]:
     """Return the first entries of a turn: answers to the calls that were open, then what else `opening` says."""
     given, shape = _given(inbound), _shape_notice(ClientFunctions.of(inbound))
     if not open_calls and not given:
@@ -164,19 +166,19 @@ def _given(inbound: Inbound) -> dict[str, str]:
     return {str(row["id"]): str(row["text"]) for row in rows if isinstance(row, dict) and {"id", "text"} <= row.keys()}
 
 
-def answered(call: Call, text: str | None) -> Entry:
+def answered(call: "Call", text: str | None) -> Entry:
     """Return the entry of a client's answer to a call; None says that there is none."""
     outcome = "returned" if text is not None else word(Unknown())
     shown = text if text is not None else _UNANSWERED
     return _entry(call, shown, outcome)
 
 
-def _skipped(call: Call, why: str) -> Entry:
+def _skipped(call: "Call", why: str) -> Entry:
     outcome = Skipped(why)
     return _entry(call, answer(outcome, _MOST_CHARS), word(outcome))
 
 
-def _entry(call: Call, text: str, outcome: str) -> Entry:
+def _entry(call: "Call", text: str, outcome: str) -> Entry:
     payload = {"call_id": call.id, "name": call.name, "text": text, "outcome": outcome}
     return Entry("result", {**payload, "seconds": 0.0, "detail": {"client": True}})
 

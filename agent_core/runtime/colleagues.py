@@ -7,21 +7,24 @@ event that begins the turn that goes on. What others say reaches a model as thei
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import NAMES, SpendingLimits
 from agent_core.base.matching import did_you_mean
 from agent_core.base.matching.wildcard import Wildcard
-from agent_core.base.settings import RunnerSettings
 from agent_core.base.untrusted import one_line
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Amounts, SendMessage, Store
 
 from .call_record import PlannedMessage
-from .turn import Turn
+
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
+    from agent_core.base.settings import RunnerSettings
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from .turn import Turn
 
 FUNCTIONS: Final = frozenset({"list_agents", "message_agent", "ask_agent", "ask_agents", "hand_off"})
 """The functions that only an agent is shown that may talk to another."""
@@ -72,7 +75,9 @@ class Alone:
 class Colleagues:
     """The other agents, as one agent reaches them."""
 
-    def __init__(self, agent: str, store: Store, directory: Directory, settings: RunnerSettings, clock: Clock) -> None:
+    def __init__(
+        self, agent: str, store: Store, directory: Directory, settings: "RunnerSettings", clock: "Clock"
+    ) -> None:
         self.agent = agent
         self._store = store
         self._directory = directory
@@ -131,7 +136,7 @@ class Colleagues:
             lines.append(f"- {name}: {purpose or 'no purpose is given'}{state}")
         return "\n".join(lines)
 
-    def note(self, turn: Turn, name: str, text: str, key: str = "", *, stop: bool = False) -> PlannedMessage:
+    def note(self, turn: "Turn", name: str, text: str, key: str = "", *, stop: bool = False) -> PlannedMessage:
         """Return a message that nobody has to answer; with `stop`, it asks the other agent to stop.
 
         Raises:
@@ -140,7 +145,7 @@ class Colleagues:
         send = self._send(turn, "stop" if stop else "note", name, text, key=key)
         return PlannedMessage(f"`{name}` gets the message. You need not wait for anything.", (send,))
 
-    def ask(self, turn: Turn, names: Sequence[str], text: str, minutes: float | None = None) -> PlannedMessage:
+    def ask(self, turn: "Turn", names: Sequence[str], text: str, minutes: float | None = None) -> PlannedMessage:
         """Return a question to agents, whose answers come together; the turn ends until they are there.
 
         Raises:
@@ -158,7 +163,7 @@ class Colleagues:
         come = "answer comes" if len(names) == 1 else "answers come together"
         return PlannedMessage(f"Asked {whom}. Your turn ends here; the {come} as your next message.", sends, True)
 
-    def hand_off(self, turn: Turn, name: str, brief: Mapping[str, str | Sequence[str]]) -> PlannedMessage:
+    def hand_off(self, turn: "Turn", name: str, brief: Mapping[str, str | Sequence[str]]) -> PlannedMessage:
         """Return a handoff with its brief: the other agent goes on in this one's place, and the turn ends.
 
         Raises:
@@ -175,7 +180,7 @@ class Colleagues:
         return PlannedMessage(text, (send,), brief={"to": name, **brief})
 
     def _send(
-        self, turn: Turn, kind: str, name: str, text: str, *, due: float | None = None, key: str = ""
+        self, turn: "Turn", kind: str, name: str, text: str, *, due: float | None = None, key: str = ""
     ) -> SendMessage:
         self._check(name, text)
         id, hops = self._clock.new_id(), turn.origin.hops + 1
@@ -218,7 +223,7 @@ class FunctionSight:
         self._grows = grows
         self._last: tuple[object, object, Snapshot | None] = (None, None, None)
 
-    def of(self, snapshot: Snapshot, made: frozenset[str] = frozenset()) -> Snapshot:
+    def of(self, snapshot: "Snapshot", made: frozenset[str] = frozenset()) -> "Snapshot":
         """Return what is seen of a snapshot; `made` is what the agent made in this turn.
 
         The same snapshot gives the same object.
@@ -234,7 +239,7 @@ class FunctionSight:
         return self._last[2]
 
 
-def fits(patterns: Iterable[str], function: Function) -> bool:
+def fits(patterns: Iterable[str], function: "Function") -> bool:
     """Check whether one of the patterns names a function: `slug`, `text.slug`, `text.*`, `count_*`."""
     names = (function.name, f"{function.module}.{function.name}")
     return any(_wildcard(pattern).fits(name) for pattern in patterns for name in names)

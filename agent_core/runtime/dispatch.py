@@ -8,42 +8,44 @@ its watch and its record. Those that are parallel run at the same time, the othe
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_core.access.grants import Denied, Permit
-from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
-from agent_core.base.settings import TurnSettings
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
-from agent_core.functions.debug import Watch
 from agent_core.functions.gate.capability import KEEPS_STATE
-from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.function_facts import reach_of_function
 from agent_core.functions.state import TRIES, FunctionStates
 from agent_core.functions.worker_api import WorkerApi
-from agent_core.memory.blocks import Blocks
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.registry.arguments import renamed
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, StateConflict
 from sandbox import Refused, Returned
 
 from .call_record import MOST_CHARS, CallRecord, Done
 from .turn import Turn, call_started, unwrapped
 
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
+    from agent_core.base.settings import TurnSettings
+    from agent_core.functions.debug import Watch
+    from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.memory.blocks import Blocks
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
 
 class ModelFunction(Protocol):
     """A function that the model can call."""
 
     @property
-    def function(self) -> Function:
+    def function(self) -> "Function":
         """Its name and its schema."""
 
     @property
@@ -61,13 +63,13 @@ class ModelFunction(Protocol):
 class FunctionSource(Protocol):
     """Functions of one kind."""
 
-    def names(self, snapshot: Snapshot) -> Iterable[str]:
+    def names(self, snapshot: "Snapshot") -> Iterable[str]:
         """Return the names of the functions that the model may know."""
 
-    def find(self, name: str, snapshot: Snapshot) -> ModelFunction | None:
+    def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function of this name, or None if it cannot be called."""
 
-    async def refusal(self, name: str, snapshot: Snapshot) -> str:
+    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a known function cannot be called; empty if there is none of this name."""
 
 
@@ -89,9 +91,9 @@ class Dispatcher:
     def __init__(
         self,
         sources: Sequence[FunctionSource],
-        current: Callable[[], Snapshot],
-        settings: TurnSettings,
-        clock: Clock,
+        current: Callable[[], "Snapshot"],
+        settings: "TurnSettings",
+        clock: "Clock",
         *,
         aliases: Mapping[str, HostAlias] | None = None,
     ) -> None:
@@ -107,7 +109,7 @@ class Dispatcher:
         """How many calls one reply may ask for."""
         return self._settings.max_calls
 
-    async def run(self, calls: Sequence[Call], snapshot: Snapshot, turn: Turn) -> list[Done]:
+    async def run(self, calls: Sequence[Call], snapshot: "Snapshot", turn: Turn) -> list[Done]:
         """Answer every call; a call that cannot run is answered with the reason."""
         calls = [self._meant(call, snapshot) for call in calls]
         accepted = calls[: self._settings.max_calls]
@@ -125,28 +127,28 @@ class Dispatcher:
                 done[call.id] = await self._not_run(self._record(call, turn), snapshot, is_beyond=call not in accepted)
         return [done[call.id] for call in calls]
 
-    def started_at_once(self, calls: Sequence[Call], snapshot: Snapshot) -> list[Entry]:
+    def started_at_once(self, calls: Sequence[Call], snapshot: "Snapshot") -> list[Entry]:
         """Return the entries for the calls that start as soon as the reply is on disk; they are written with it."""
         meant = [self._meant(call, snapshot) for call in calls[: self._settings.max_calls]]
         callees = [(call, self.find(call.name, snapshot)) for call in meant]
         starting = [call_started(call, callee.version) for call, callee in callees if callee and callee.is_parallel]
         return starting[: self._settings.parallel]
 
-    async def answer(self, record: CallRecord, snapshot: Snapshot) -> Done:
+    async def answer(self, record: CallRecord, snapshot: "Snapshot") -> Done:
         """Answer the call of a record, which is no part of a reply."""
         if (callee := self.find(record.call.name, snapshot)) is None:
             return await self._not_run(record, snapshot, is_beyond=False)
         return await self._call(record, callee)
 
-    def names(self, snapshot: Snapshot) -> list[str]:
+    def names(self, snapshot: "Snapshot") -> list[str]:
         """Return the names of all functions that can be called."""
         return [name for source in self._sources for name in source.names(snapshot)]
 
-    def find(self, name: str, snapshot: Snapshot) -> ModelFunction | None:
+    def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function of a name, or None if it cannot be called."""
         return next(filter(None, (source.find(name, snapshot) for source in self._sources)), None)
 
-    def _meant(self, call: Call, snapshot: Snapshot) -> Call:
+    def _meant(self, call: Call, snapshot: "Snapshot") -> Call:
         """Return the call with current names, of the function that it is to reach; a workspace function with an older
         name is meant itself.
         """
@@ -179,7 +181,7 @@ class Dispatcher:
     def _record(self, call: Call, turn: Turn) -> CallRecord:
         return CallRecord(call, turn, self._clock, self._settings.answer_chars)
 
-    async def _not_run(self, record: CallRecord, snapshot: Snapshot, *, is_beyond: bool) -> Done:
+    async def _not_run(self, record: CallRecord, snapshot: "Snapshot", *, is_beyond: bool) -> Done:
         """Answer a call beyond the limit or of an unknown name; this runs last, as other calls may have created it."""
         call = record.call
         if is_beyond:
@@ -199,10 +201,10 @@ class WorkspaceFunctions:
 
     def __init__(
         self,
-        sandbox: SandboxClient,
+        sandbox: "SandboxClient",
         functions: FunctionService,
         parallel: int,
-        blocks: Blocks | None = None,
+        blocks: "Blocks | None" = None,
         agent: str = "",
     ) -> None:
         """Create the source; what is told of failures in calls that are not of the `agent` says only their kind."""
@@ -212,11 +214,11 @@ class WorkspaceFunctions:
         self.blocks = blocks
         self.slots = asyncio.Semaphore(parallel)
 
-    def names(self, snapshot: Snapshot) -> Iterable[str]:
+    def names(self, snapshot: "Snapshot") -> Iterable[str]:
         """Return the names in the snapshot."""
         return snapshot.functions
 
-    def find(self, name: str, snapshot: Snapshot) -> "WorkspaceFunction | None":
+    def find(self, name: str, snapshot: "Snapshot") -> "WorkspaceFunction | None":
         """Return the function of this name."""
         function = snapshot.functions.get(name)
         if function is None or self.workshop.quarantine.holds(function):
@@ -225,7 +227,7 @@ class WorkspaceFunctions:
         keeps_state = KEEPS_STATE in reach_of_function(function, whole)  # then one call goes on where the other ended
         return WorkspaceFunction(function, whole, self, is_parallel=not keeps_state)
 
-    async def refusal(self, name: str, snapshot: Snapshot) -> str:
+    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a function in quarantine cannot be called."""
         function = snapshot.functions.get(name)
         return await self.workshop.quarantine.refusal(function, (self.agent,)) if function else ""
@@ -235,8 +237,8 @@ class WorkspaceFunctions:
 class WorkspaceFunction:
     """A function of the workspace in the version of one snapshot."""
 
-    function: Function
-    snapshot: Snapshot
+    function: "Function"
+    snapshot: "Snapshot"
     room: WorkspaceFunctions
     is_parallel: bool = True
 
@@ -290,7 +292,7 @@ class WorkspaceFunction:
         return await record.close(outcome, text, writes=(*writes, *kept, *seen), unproven=unproven)
 
     async def _run(
-        self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: Watch, states: FunctionStates
+        self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: "Watch", states: FunctionStates
     ) -> tuple[CallOutcome, str, bool]:
         """Return the outcome of the call, what it may have lacked, and whether it was refused something."""
         turn, room = record.turn, self.room

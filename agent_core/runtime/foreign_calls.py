@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.functions.answers import CallOutcome, InterruptedCall, answer
 from agent_core.functions.foreign.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service.seen_results import SeenResults
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 
 from .call_record import MOST_CHARS, CallRecord, Done
 from .colleagues import fits
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 
 class ForeignSelection:
@@ -42,16 +44,16 @@ class ForeignFunctions:
     seen_results: SeenResults
     agent: str
 
-    def names(self, snapshot: Snapshot) -> Iterable[str]:
+    def names(self, snapshot: "Snapshot") -> Iterable[str]:
         """Return the names of those that were approved."""
         return self.selection.functions().keys() - snapshot.functions.keys()
 
-    def find(self, name: str, snapshot: Snapshot) -> "OfferedForeignFunction | None":
+    def find(self, name: str, snapshot: "Snapshot") -> "OfferedForeignFunction | None":
         """Return the function of this name."""
         foreign = None if name in snapshot.functions else self.selection.functions().get(name)
         return OfferedForeignFunction(foreign.function, foreign, self) if foreign else None
 
-    async def refusal(self, name: str, snapshot: Snapshot) -> str:
+    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return nothing: what was approved can be called."""
         return ""
 
@@ -60,7 +62,7 @@ class ForeignFunctions:
 class OfferedForeignFunction:
     """A foreign function as the model calls it, in the form that was approved."""
 
-    function: Function
+    function: "Function"
     foreign: ForeignFunction
     source: ForeignFunctions
     is_parallel: bool = True

@@ -6,20 +6,21 @@ What a run does stays in its own transcript, which the answer names; only the re
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallOutcome, InterruptedCall
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
+from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import CallRecord, Done
 
-PREFIX: Final = "helper--"
-"""How the names of the agents begin that are runs of helpers."""
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
 ABOUT_HELPERS: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
 """The functions of the host that are offered only where agents may make helpers."""
 
@@ -44,7 +45,7 @@ class OfferedHelper(Protocol):
     """A helper that can be called."""
 
     @property
-    def function(self) -> Function:
+    def function(self) -> "Function":
         """Its name and schema, as its caller sees them."""
 
 
@@ -55,7 +56,7 @@ RunHelper = Callable[[Any, dict[str, Any], CallRecord], Awaitable[HelperRun]]
 class HelperSet(Protocol):
     """The helpers that an agent may call."""
 
-    def offered(self, snapshot: Snapshot) -> Mapping[str, OfferedHelper]:
+    def offered(self, snapshot: "Snapshot") -> Mapping[str, OfferedHelper]:
         """Return them by name; the same object as long as nothing changed."""
 
     def refusal(self, name: str) -> str:
@@ -82,16 +83,16 @@ class HelperFunctions:
     helpers: HelperSet
     run: RunHelper
 
-    def names(self, snapshot: Snapshot) -> Iterable[str]:
+    def names(self, snapshot: "Snapshot") -> Iterable[str]:
         """Return the names of those that can be called."""
         return self.helpers.offered(snapshot)
 
-    def find(self, name: str, snapshot: Snapshot) -> "HelperFunction | None":
+    def find(self, name: str, snapshot: "Snapshot") -> "HelperFunction | None":
         """Return the helper of this name."""
         helper = self.helpers.offered(snapshot).get(name)
         return HelperFunction(helper.function, helper, self.run) if helper else None
 
-    async def refusal(self, name: str, snapshot: Snapshot) -> str:
+    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a known helper cannot be called."""
         return self.helpers.refusal(name)
 
@@ -100,7 +101,7 @@ class HelperFunctions:
 class HelperFunction:
     """A helper as the model calls it, in one version of its file."""
 
-    function: Function
+    function: "Function"
     helper: OfferedHelper
     run: RunHelper
     is_parallel: bool = True
@@ -133,7 +134,7 @@ class HelperFunction:
 def run_name(helper: str, turn: str, call: str) -> str:
     """Return the name of the agent that runs a helper for a call: the same for the same call, after a crash too."""
     digest = hashlib.sha256(f"{turn}:{call}".encode()).hexdigest()
-    return f"{PREFIX}{helper[:40]}-{digest[:12]}"
+    return f"{HELPER_RUN}{helper[:40]}-{digest[:12]}"
 
 
 def _failed(name: str, run: HelperRun) -> str:
@@ -148,7 +149,7 @@ class OfferedForeign(Protocol):
     """A foreign function that can be called."""
 
     @property
-    def function(self) -> Function:
+    def function(self) -> "Function":
         """Its name and schema, as it was approved."""
 
 
@@ -168,7 +169,7 @@ class Offers:
         self._merged_from: tuple[object, object, object] = (None, None, None)
         self._merged: Mapping[str, Function] = {}
 
-    def functions(self, snapshot: Snapshot) -> Mapping[str, Function]:
+    def functions(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:
         """Return them by name; the same object as long as nothing changed."""
         functions, helpers = snapshot.functions, self._helpers.offered(snapshot)
         foreign = self._foreign.functions() if self._foreign else {}
@@ -181,6 +182,6 @@ class Offers:
             self._merged = others | {**functions} | {name: helper.function for name, helper in helpers.items()}
         return self._merged
 
-    def kept(self, snapshot: Snapshot) -> frozenset[str]:
+    def kept(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the names that are always shown."""
         return frozenset(self._helpers.offered(snapshot))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
@@ -24,9 +24,7 @@ from agent_core.memory.blocks import NEAREST, Blocks
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
 from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
-from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import content_hash
 from sandbox import Refused
@@ -34,6 +32,10 @@ from sandbox import Refused
 from .call_record import CallRecord, Done, PlannedMessage, PlannedProgram
 from .colleagues import FUNCTIONS
 from .helper_calls import ABOUT_HELPERS
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -47,14 +49,14 @@ _ABOUT, _MAKES = "function_name", "create_function"
 class HostFunction:
     """A function that runs in the host with the agent as `self`: its schema and the function itself."""
 
-    function: Function
+    function: "Function"
     run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
 
 
 class RunsPrograms(Protocol):
     """Runs what a model has written."""
 
-    async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: Snapshot) -> Done:
+    async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
         """Run a program, and close the record of its call."""
 
 
@@ -74,18 +76,18 @@ class HostFunctions:
         self._withheld = withheld
         self._programs = programs
 
-    def names(self, _: Snapshot) -> Iterable[str]:
+    def names(self, _: "Snapshot") -> Iterable[str]:
         """Return the names, which are the same in every snapshot."""
         return self._functions.keys() - self._withheld()
 
-    def find(self, name: str, snapshot: Snapshot) -> "OfferedHostFunction | None":
+    def find(self, name: str, snapshot: "Snapshot") -> "OfferedHostFunction | None":
         """Return the function of this name, for an agent that sees this snapshot."""
         host = self._functions.get(name)
         if host is None or name in self._withheld():
             return None
         return OfferedHostFunction(host.function, host.run, self._service, snapshot, self._programs)
 
-    async def refusal(self, name: str, snapshot: Snapshot) -> str:
+    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return nothing: what there is can be called."""
         return ""
 
@@ -94,10 +96,10 @@ class HostFunctions:
 class OfferedHostFunction:
     """A host function as the model calls it."""
 
-    function: Function
+    function: "Function"
     run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
     workshop: FunctionService
-    seen: Snapshot
+    seen: "Snapshot"
     programs: RunsPrograms | None = None
     is_parallel: bool = False
     version: str | None = None
@@ -160,11 +162,6 @@ def _all() -> dict[str, HostFunction]:
     return {name: host for module, reading in _readings() for name, host in _of(module, reading)}
 
 
-def reserved() -> frozenset[str]:
-    """Return the names that no workspace function can have: those of all host functions."""
-    return frozenset(parameters())
-
-
 def parameters() -> dict[str, tuple[str, ...]]:
     """Return all host functions by name, with the names of their parameters."""
     functions = [host.function for host in _all().values()]
@@ -210,17 +207,17 @@ def _settled(blocks: Blocks, name: str, edit: PlannedEdit) -> frozenset[str]:
 
 
 @cache
-def _readings() -> tuple[tuple[ModuleType, ModuleReading], ...]:
+def _readings() -> tuple[tuple[ModuleType, "ModuleReading"], ...]:
     package = import_module(META_PACKAGE)
     modules = [import_module(f"{META_PACKAGE}.{module}") for module in package.MODULES]
     return tuple((module, _read(module)) for module in modules)
 
 
-def _of(module: ModuleType, reading: ModuleReading) -> Iterator[tuple[str, HostFunction]]:
+def _of(module: ModuleType, reading: "ModuleReading") -> Iterator[tuple[str, HostFunction]]:
     for function in reading.functions:
         yield function.name, HostFunction(function, getattr(module, function.name))
 
 
-def _read(module: ModuleType) -> ModuleReading:
+def _read(module: ModuleType) -> "ModuleReading":
     text = inspect.getsource(module)
     return read_module(ModuleSource(module.__name__, module.__file__ or "", text, content_hash(text)))

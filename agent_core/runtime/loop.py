@@ -6,7 +6,7 @@ Each phase leaves the conversation valid on disk. `turn_policy.py` decides when 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import random
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
@@ -14,16 +14,19 @@ from agent_core.base.interruption import Interrupted
 from agent_core.base.messages import Assistant, Call
 from agent_core.context import EXPECTED
 from agent_core.functions.service import FunctionService, quarantine
-from agent_core.model.reply import Reply
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES, Inbound, SaveExposures
 
-from .call_record import Done
 from .client_calls import handed_over
-from .dispatch import Dispatcher
-from .model_session import ModelSession
 from .turn import HEARD, Turn, assistant, heartbeat, notice, said_by
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
+
+if TYPE_CHECKING:
+    from agent_core.model.reply import Reply
+    from agent_core.registry.snapshot import Snapshot
+
+    from .call_record import Done
+    from .dispatch import Dispatcher
+    from .model_session import ModelSession
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
 _MEASURED: Final = 8  # functions that a message probably needs, whose worth is measured
@@ -44,7 +47,7 @@ class Remembering(Protocol):
 class ResumesPrograms(Protocol):
     """Programs that may have been cut off with the turn before."""
 
-    async def go_on(self, turn: Turn, snapshot: Snapshot) -> bool:
+    async def go_on(self, turn: Turn, snapshot: "Snapshot") -> bool:
         """Run the one again that was; return whether there was one."""
 
 
@@ -55,13 +58,13 @@ class AgentLoop:
 
     def __init__(  # noqa: PLR0913 - what it is made of
         self,
-        model: ModelSession,
-        dispatcher: Dispatcher,
+        model: "ModelSession",
+        dispatcher: "Dispatcher",
         functions: FunctionService,
         max_steps: int,
         memory: Remembering | None = None,
         *,
-        sees: Callable[[Snapshot, frozenset[str]], Snapshot] = lambda snapshot, _: snapshot,
+        sees: Callable[["Snapshot", frozenset[str]], "Snapshot"] = lambda snapshot, _: snapshot,
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
         programs: ResumesPrograms | None = None,
         chance: Callable[[], float] = random,
@@ -136,7 +139,7 @@ class AgentLoop:
         if new := shown.beyond_index(names[:_MOST_TOLD]):
             await turn.append([notice(f"You also have: {'; '.join(new)}.")])
 
-    async def _mask(self, turn: Turn, snapshot: Snapshot) -> None:
+    async def _mask(self, turn: Turn, snapshot: "Snapshot") -> None:
         """Draw what this conversation is not shown, and keep which grown functions the message probably needs.
 
         What is needed is asked of all of them, so that it does not depend on what is masked.
@@ -196,7 +199,7 @@ class AgentLoop:
         turn.origin.account.spend(steps=1)
         return None
 
-    async def _ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
+    async def _ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> "Reply":
         """Return one reply; ask again for an agent's first one until it has what the style wants, a limited number of
         times.
 
@@ -219,7 +222,7 @@ class AgentLoop:
             reply = await self.model_session.ask(turn, snapshot, excluded)
         return reply
 
-    async def _act(self, turn: Turn, reply: Reply, snapshot: Snapshot) -> Sequence[Done]:
+    async def _act(self, turn: Turn, reply: "Reply", snapshot: "Snapshot") -> Sequence["Done"]:
         """Store the reply, carry out the calls that it asks for, and return their results.
 
         Raises:
@@ -258,7 +261,7 @@ class AgentLoop:
                 )
             )
 
-    async def _tell_quarantined(self, done: Sequence[Done], turn: Turn) -> None:
+    async def _tell_quarantined(self, done: Sequence["Done"], turn: Turn) -> None:
         """Hide functions that kept failing from the model: notify the user at once, and tell the model why."""
         failed = {call.call.name for call in done if call.outcome in FAILURES}
         for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
@@ -273,7 +276,7 @@ class AgentLoop:
             await turn.append(entries)
 
 
-def _without_answer(turn: Turn, reply: Reply) -> Ended | None:
+def _without_answer(turn: Turn, reply: "Reply") -> Ended | None:
     """Return the end of a turn that has no reply now: it waits, others go on with it, or a person decides."""
     if turn.ending.handed:
         return Ended("client_calls", "\n\n".join(turn.work.function_messages) or reply.text)

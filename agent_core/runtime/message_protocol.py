@@ -9,14 +9,16 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
 from agent_core.model.reading import forms
-from agent_core.model.reply import Mode, Reply
 from agent_core.model.request import FunctionShown
 from sandbox.wire.foreign import Malformed, read_json
+
+if TYPE_CHECKING:
+    from agent_core.model.reply import Mode, Reply
 
 StyleName: TypeAlias = Literal["direct", "memgpt"]
 Line: TypeAlias = tuple[FunctionShown, ...]
@@ -43,7 +45,7 @@ class _Kept:
     """A cache of converted functions, held with their originals: the same object gives the same object."""
 
     line: Line | None = None
-    mode: Mode = "native"
+    mode: "Mode" = "native"
     shown: Line = ()
     functions: dict[int, tuple[FunctionShown, FunctionShown]] = field(default_factory=dict)
     schemas: dict[int, tuple[_Schema, _Schema]] = field(default_factory=dict)
@@ -71,11 +73,11 @@ class MessageProtocol:
         """True if messages and events are packed as JSON with type and time."""
         return self.name == "memgpt"
 
-    def by_function(self, mode: Mode) -> bool:
+    def by_function(self, mode: "Mode") -> bool:
         """Return whether the user is addressed by `send_message`, text is inner, and another step must be requested."""
         return self.name == "memgpt" and mode == "native"
 
-    def first_fault(self, reply: Reply, shown: Collection[str]) -> str:
+    def first_fault(self, reply: "Reply", shown: Collection[str]) -> str:
         """Return the fault of an agent's first reply, empty if it has none; `shown` are the functions it could call."""
         messages = list(_messages(reply))
         if not messages:
@@ -91,7 +93,7 @@ class MessageProtocol:
                 return f"its {place} holds a call, written as text"
         return ""
 
-    def not_kept(self, mode: Mode) -> str:
+    def not_kept(self, mode: "Mode") -> str:
         """Return a sentence for the user if this style cannot be kept in this mode, and an empty text otherwise."""
         if not self.packs or self.by_function(mode):
             return ""
@@ -101,7 +103,7 @@ class MessageProtocol:
             " functions by itself, with a window of 8,192 tokens or more, keeps it."
         )
 
-    def shown(self, line: Line, mode: Mode = "native") -> Line:
+    def shown(self, line: Line, mode: "Mode" = "native") -> Line:
         """Return the functions as this style shows them. Unchanged functions give the same object."""
         cache = self._kept
         if not self.packs:
@@ -117,7 +119,7 @@ class MessageProtocol:
                 cache.shown = tuple(cache.functions[id(function)][1] for function in line)
         return cache.shown
 
-    def offered(self, parameters: _Schema, mode: Mode = "native") -> _Schema:
+    def offered(self, parameters: _Schema, mode: "Mode" = "native") -> _Schema:
         """Return the schema of a function's arguments as the model gets it."""
         return _with_heartbeat(parameters) if self.by_function(mode) else parameters
 
@@ -160,7 +162,7 @@ def is_readable(text: str) -> bool:
     return any(letter.isprintable() and not letter.isspace() for letter in text)
 
 
-def _messages(reply: Reply) -> Iterator[str]:
+def _messages(reply: "Reply") -> Iterator[str]:
     """Yield what the reply sends to the user."""
     for call in reply.calls:
         if call.name == SEND:

@@ -8,13 +8,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.interruption import Interrupted
 from agent_core.base.messages import System, User
-from agent_core.base.settings import Settings
 from agent_core.context import (
     BYTES_PER_TOKEN,
     Budget,
@@ -36,21 +35,25 @@ from agent_core.model.reply import (
     TextPiece,
 )
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Entry, Write
 
 from .agent_models import AgentModels, OpenModel, ReleaseModel
-from .client_calls import ClientFunctions
-from .colleagues import Colleagues
 from .fact_keeping import FactKeeper, KeepsFacts
-from .helper_calls import Offers
 from .message_protocol import DIRECT, MessageProtocol
 from .reply_keeping import ReplyKeeper
-from .session import OwnSet
 from .step_functions import StepFunctions
 from .token_meter import TokenMeter
 from .turn import Turn, cut_off, recorded_request
+
+if TYPE_CHECKING:
+    from agent_core.base.settings import Settings
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.storage import Entry, Write
+
+    from .client_calls import ClientFunctions
+    from .colleagues import Colleagues
+    from .helper_calls import Offers
+    from .session import OwnSet
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
 _SHARES: Final = (1.0, 0.5, 0.25)
@@ -72,16 +75,16 @@ class ModelSession:
     def __init__(  # noqa: PLR0913 - what it is made of
         self,
         shown: Shown,
-        settings: Settings,
+        settings: "Settings",
         open_model: OpenModel,
         remembered: Remembered | None = None,
         protocol: MessageProtocol = DIRECT,
         *,
         compaction: str = "",
-        own_set: OwnSet | None = None,
+        own_set: "OwnSet | None" = None,
         keep: KeepsFacts | None = None,
-        colleagues: Colleagues | None = None,
-        offers: Offers | None = None,
+        colleagues: "Colleagues | None" = None,
+        offers: "Offers | None" = None,
         release: ReleaseModel | None = None,
     ) -> None:
         """Create the session.
@@ -153,7 +156,7 @@ class ModelSession:
         """Return the functions as the agent's style currently shows them."""
         return self._functions.all()
 
-    def lend(self, client: ClientFunctions) -> None:
+    def lend(self, client: "ClientFunctions") -> None:
         """Show the functions of a client next to the agent's own, until others are lent.
 
         Raises:
@@ -168,7 +171,7 @@ class ModelSession:
         assert self._models.usual is not None, "it was opened, or an error raised"
         return self._models.usual
 
-    async def prepare(self, snapshot: Snapshot, tell: Tell) -> None:
+    async def prepare(self, snapshot: "Snapshot", tell: Tell) -> None:
         """Prefill the prompt cache of a slow local model with the prefix of every request; do nothing for other models.
 
         Raises:
@@ -179,21 +182,21 @@ class ModelSession:
             await self._looking(snapshot)
             await model.prepare(Request(self._system.messages, self.functions()), tell)
 
-    async def estimate(self, history: History, snapshot: Snapshot) -> None:
+    async def estimate(self, history: History, snapshot: "Snapshot") -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
         model = await self.model()
         if history.size and not self.meter.context_tokens:
             await self._looking(snapshot)
             self.meter.context_tokens = self._budget(model).tokens(history.size)
 
-    async def _looking(self, snapshot: Snapshot) -> Model:
+    async def _looking(self, snapshot: "Snapshot") -> Model:
         """Return the model, with what it is shown outside of a step."""
         model = await self.model()
         self.choose(snapshot)
         await self._render(model)
         return model
 
-    async def prompt(self, history: History, snapshot: Snapshot) -> RequestPrompt:
+    async def prompt(self, history: History, snapshot: "Snapshot") -> RequestPrompt:
         """Return what the model would be sent now."""
         model = await self._looking(snapshot)
         return build(self._system.messages, history, self.functions(), self._budget(model))
@@ -203,7 +206,7 @@ class ModelSession:
         if self._colleagues is not None:
             self._colleagues.look()
 
-    def choose(self, snapshot: Snapshot) -> None:
+    def choose(self, snapshot: "Snapshot") -> None:
         """Choose the functions that the next step shows."""
         self._functions.choose(snapshot)
 
@@ -211,11 +214,11 @@ class ModelSession:
         """Return the functions of the program that the agent does not have now."""
         return self._functions.withheld()
 
-    def offered(self, snapshot: Snapshot) -> Mapping[str, Function]:
+    def offered(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
         return self._functions.offered(snapshot)
 
-    def schema_of(self, function: Function) -> dict[str, Any]:  # Any: JSON Schema
+    def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as the model gets it."""
         return self._functions.schema_of(function)
 
@@ -232,7 +235,7 @@ class ModelSession:
         """Release the models."""
         await self._models.aclose()
 
-    async def ask(self, turn: Turn, snapshot: Snapshot, excluded: frozenset[str]) -> Reply:
+    async def ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> Reply:
         """Request one reply and emit its pieces as they arrive.
 
         Raises:
@@ -253,7 +256,7 @@ class ModelSession:
                 self.meter.correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
         raise AssertionError("the last try returns or raises")
 
-    async def summarize(self, turn: Turn, snapshot: Snapshot) -> str:
+    async def summarize(self, turn: Turn, snapshot: "Snapshot") -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.
 
         Raises:
@@ -319,7 +322,7 @@ class ModelSession:
                 continue
         raise ModelError(f"`{self.model_name}` gave no reply.", fix="Try again.")
 
-    def request_record(self, snapshot: Snapshot) -> tuple[list[Entry], list[Write]]:
+    def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
         """Return what the request showed, if it differs from the previous one: with the messages it can be
         reproduced.
         """

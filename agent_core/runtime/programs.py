@@ -12,16 +12,14 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
 from agent_core.access.grants.content import content_of
 from agent_core.access.grants.value import joined
-from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
-from agent_core.base.problem import Problem
 from agent_core.base.receipt import INSIDE, Receipt
 from agent_core.base.untrusted import one_line, visible
 from agent_core.context import RUN_PROGRAM, beginning
@@ -29,11 +27,7 @@ from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.kept_program import SeenProgram
 from agent_core.functions.program_check import ProgramText, problems
-from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import FunctionService
 from agent_core.functions.worker_api import arguments_text
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, TurnStore, Write
 from sandbox import CallEnded, Job, Killed, Outcome, Patient, ProgramJob, Refused, RequestRefused, Returned
 from sandbox.code import Code
@@ -48,6 +42,14 @@ from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
 from .dispatch import Dispatcher, WorkspaceFunction
 from .helper_calls import ABOUT_HELPERS
 from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, facts_entry, unwrapped
+
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
+    from agent_core.base.problem import Problem
+    from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.functions.service import FunctionService
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 MOST_CALLS: Final = 1_000
 """Inner calls of one program."""
@@ -85,8 +87,8 @@ class ProgramRun:
     """One run of a program. `earlier` are the inner calls of runs that were cut off, by their numbers."""
 
     record: CallRecord
-    snapshot: Snapshot
-    functions: Mapping[str, Function]
+    snapshot: "Snapshot"
+    functions: Mapping[str, "Function"]
     key: str
     text: str  # the digest of its code
     began: float
@@ -141,7 +143,7 @@ class ProgramApprovals(Approvals):
 class InnerRecord(CallRecord):
     """The record of one inner call: entries of the journal that are no part of the conversation."""
 
-    def __init__(self, run: ProgramRun, number: int, call: Call, clock: Clock) -> None:
+    def __init__(self, run: ProgramRun, number: int, call: Call, clock: "Clock") -> None:
         super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
         self.number = number
@@ -206,14 +208,14 @@ class InnerRecord(CallRecord):
 class Programs:
     """Runs the programs of one agent."""
 
-    def __init__(self, sandbox: SandboxClient, functions: FunctionService, clock: Clock) -> None:
+    def __init__(self, sandbox: "SandboxClient", functions: "FunctionService", clock: "Clock") -> None:
         self._sandbox = sandbox
         self._functions = functions
         self._clock = clock
         self._again: dict[str, str] = {}  # the calls that go on with a program that was cut off, and its key
         self.dispatcher: Dispatcher | None = None
 
-    async def go_on(self, turn: Turn, snapshot: Snapshot) -> bool:
+    async def go_on(self, turn: Turn, snapshot: "Snapshot") -> bool:
         """Run a program again that was cut off with the turn before; return whether there was one."""
         entries = await turn.store.load(turn.origin.continues) if turn.origin.continues else []
         cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
@@ -230,7 +232,7 @@ class Programs:
         await self.dispatcher.run([call], snapshot, turn)
         return True
 
-    async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: Snapshot) -> Done:
+    async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
         """Run a program, and close the record of its call with its value and output, or with what went wrong."""
         kept = await _kept(record.turn)
         program = ProgramText.of(plan.code)
@@ -260,8 +262,8 @@ class Programs:
         return self.dispatcher
 
     def _named(
-        self, program: ProgramText, snapshot: Snapshot, kept: Mapping[str, str]
-    ) -> tuple[dict[str, Function], list[str]]:
+        self, program: ProgramText, snapshot: "Snapshot", kept: Mapping[str, str]
+    ) -> tuple[dict[str, "Function"], list[str]]:
         """Return the functions that a program names, and those of them that no program may call."""
         functions, withheld = {}, []
         for name in program.free:
@@ -276,7 +278,7 @@ class Programs:
         return functions, withheld
 
     async def _begun(
-        self, record: CallRecord, snapshot: Snapshot, functions: Mapping[str, Function], program: ProgramText
+        self, record: CallRecord, snapshot: "Snapshot", functions: Mapping[str, "Function"], program: ProgramText
     ) -> ProgramRun:
         """Return a run whose beginning is on disk: of a program that was cut off, the same one goes on."""
         turn, text, form = record.turn, _digest(program.code), _digest(program.form())
@@ -402,7 +404,7 @@ class Programs:
 class ProgramRequests:
     """The handler of a program's requests: it calls these functions, and gets nothing else."""
 
-    functions: Mapping[str, Function]
+    functions: Mapping[str, "Function"]
     answers: Callable[[str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]]
     """Answers calls of one function, a row of arguments each."""
 
@@ -425,8 +427,8 @@ class ProgramRequests:
 
 
 async def run_apart(
-    sandbox: SandboxClient,
-    service: FunctionService,
+    sandbox: "SandboxClient",
+    service: "FunctionService",
     code: str,
     call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]],
 ) -> tuple[str, bool]:
@@ -464,7 +466,7 @@ async def run_apart(
 
 
 def _job(
-    sandbox: SandboxClient, code: str, requests: ProgramRequests, key: str, began: float, kept: Mapping[str, str]
+    sandbox: "SandboxClient", code: str, requests: ProgramRequests, key: str, began: float, kept: Mapping[str, str]
 ) -> Job[ProgramJob]:
     """Return the job of a program, whose randomness is that of its key."""
     parameters = {name: [*function.parameters.get("properties", {})] for name, function in requests.functions.items()}
@@ -652,7 +654,7 @@ def _size(text: str) -> str:
     return f"{count} item{'' if count == 1 else 's'}"
 
 
-def _not_run(found: Sequence[Problem]) -> str:
+def _not_run(found: Sequence["Problem"]) -> str:
     lines = [f"{row.where}: {row.message}" + (f" ({row.fix})" if row.fix else "") for row in found]
     shown = [f"- {visible(line)}" for line in lines]
     return "\n".join(["The program was not run:", *shown, "Nothing has run. Fix it, and run it again."])

@@ -6,11 +6,12 @@ for: what the system was given outlives the program, if not a power cut.
 
 import asyncio
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import StorageError
 
-from .turn import Turn
+if TYPE_CHECKING:
+    from .turn import Turn
 
 _EVERY_S: Final = 1.0
 
@@ -18,7 +19,7 @@ _EVERY_S: Final = 1.0
 class ReplyKeeper:
     """The text of one reply as far as it was shown; a block on it ends before the reply is appended."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: "Turn") -> None:
         self._turn = turn
         self._pieces: list[str] = []
         self._timer: asyncio.TimerHandle | None = None

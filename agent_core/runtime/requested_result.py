@@ -6,17 +6,20 @@ It is read by the code that reads the arguments of every function, so that no ot
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base.problem import Problem
 from agent_core.base.untrusted import shorten
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.function import Function
 from sandbox.wire.foreign import Malformed, read_json
 
 from .host_functions import HostFunction
-from .turn import Turn
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
+
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
+    from agent_core.registry.function import Function
+
+    from .turn import Turn
 
 GIVE: Final = "give_result"
 _MOST_FAULTS: Final = 2
@@ -28,7 +31,7 @@ _LONGEST_FAULT: Final = 600
 class RequestedResult:
     """The result of one run: `function` is the call that gives it, whose parameter `result` has the type."""
 
-    function: Function
+    function: "Function"
     value: Any = None  # Any: JSON that fits the type
     is_given: bool = False
     faults: list[str] = field(default_factory=list)
@@ -66,7 +69,7 @@ class RequestedResult:
             self.note(arguments)
         return self.is_given
 
-    def note(self, problems: tuple[Problem, ...] | str) -> None:
+    def note(self, problems: tuple["Problem", ...] | str) -> None:
         """Note a result that did not fit."""
         text = problems if isinstance(problems, str) else "; ".join(problem.message for problem in problems)
         self.faults.append(shorten(text, _LONGEST_FAULT))
@@ -103,6 +106,6 @@ class ResultPolicy(DirectReplyPolicy):
         return DirectReplyPolicy.after(self, step)
 
 
-def policy_for(requested: RequestedResult, turn: Turn, max_steps: int) -> ResultPolicy:
+def policy_for(requested: RequestedResult, turn: "Turn", max_steps: int) -> ResultPolicy:
     """Return the policy of a turn that ends with this result."""
     return ResultPolicy(turn, max_steps, request=requested)

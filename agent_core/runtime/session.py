@@ -9,12 +9,11 @@ import json
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.messages import SEND, Assistant, Call, Message
-from agent_core.base.receipt import Receipt
 from agent_core.base.settings import HeartbeatSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.storage import (
@@ -56,7 +55,11 @@ from .turn import (
     result,
     unanswered,
 )
-from .turn_policy import Ended
+
+if TYPE_CHECKING:
+    from agent_core.base.receipt import Receipt
+
+    from .turn_policy import Ended
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
@@ -273,19 +276,19 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
     )
 
 
-async def _by_helpers(store: Store, turn: str, ending: Sequence[Entry]) -> list[Receipt]:
+async def _by_helpers(store: Store, turn: str, ending: Sequence[Entry]) -> list["Receipt"]:
     """Return what the helpers did whose runs were cut off with the turn that called them."""
     cut = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
     runs = [run_name(str(call["name"]), turn, str(call["call_id"])) for call in cut]
     return [receipt for run in runs if (receipt := await receipt_of_run(store, run))]
 
 
-async def receipt_of_run(store: Store, run: str) -> Receipt:
+async def receipt_of_run(store: Store, run: str) -> "Receipt":
     """Return what the agent of one run of a helper did, as its journal says."""
     return receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True))
 
 
-def closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
+def closing(turn: Turn, ended: "Ended") -> tuple[list[Post], list[Write]]:
     """Return what goes with the end of a turn: what it spent, and its reply to the agent that asked for it."""
     writes = turn.origin.account.writes(is_last=True) if turn.origin.account else []
     if ended.reason == "repeated" and turn.origin.thread != turn.id:
@@ -377,7 +380,7 @@ def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:
     return Entry("result", {**payload, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
 
 
-def last_event(turn: Turn, ended: Ended) -> events.TurnEnded:
+def last_event(turn: Turn, ended: "Ended") -> events.TurnEnded:
     """Return the event at the end of a turn."""
     return events.TurnEnded(
         turn=turn.id,

@@ -1,13 +1,15 @@
 """Counts what the requests of one agent took, and learns how far the estimate of tokens is off for its model."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base import events
-from agent_core.base.settings import NamedModel
-from agent_core.model.reply import Model, TokenUsage
 
-from .turn import Turn
+if TYPE_CHECKING:
+    from agent_core.base.settings import NamedModel
+    from agent_core.model.reply import Model, TokenUsage
+
+    from .turn import Turn
 
 _CORRECTIONS: Final = (0.5, 4.0)
 
@@ -15,7 +17,7 @@ _CORRECTIONS: Final = (0.5, 4.0)
 class TokenMeter:
     """The tokens and the dollars of one agent's requests; `correction` is by how much an estimate was too small."""
 
-    def __init__(self, prices: Mapping[str, NamedModel]) -> None:
+    def __init__(self, prices: Mapping[str, "NamedModel"]) -> None:
         """Create the meter; `prices` are those of the `[models.NAME]`."""
         self.context_tokens = 0
         self.correction = 1.0
@@ -26,13 +28,13 @@ class TokenMeter:
         least, most = _CORRECTIONS
         self.correction = min(max(self.correction * factor, least), most)
 
-    def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
+    def charge(self, turn: "Turn", usage: "TokenUsage", model: "Model") -> None:
         """Count what a request of a turn took."""
         turn.count(usage, model.name)
         if turn.origin.account is not None:
             turn.origin.account.spend(cost=self._cost(usage, model.name))
 
-    def count(self, turn: Turn, usage: TokenUsage, estimated: int, model: Model) -> None:
+    def count(self, turn: "Turn", usage: "TokenUsage", estimated: int, model: "Model") -> None:
         """Count a step, whose prompt was estimated at so many tokens, and report it."""
         self.context_tokens = usage.prompt + usage.completion
         if not usage.estimated and estimated > 0 and usage.prompt > 0:
@@ -52,7 +54,7 @@ class TokenMeter:
             )
         )
 
-    def _cost(self, usage: TokenUsage, model: str) -> float:
+    def _cost(self, usage: "TokenUsage", model: str) -> float:
         """Return what a request cost in dollars; 0 where no `[models.NAME]` gives the price of the model."""
         for table, named in self._prices.items():
             if named.price is not None and (named.name or table) == model:

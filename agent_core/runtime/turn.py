@@ -8,30 +8,33 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import __version__
 from agent_core.access.grants import Answered, ApprovalQueue, Approvals
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interruption
-from agent_core.base.limits import Allowance
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.receipt import Fact, Made, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, History, Section
-from agent_core.functions.debug import DebuggerSeat
 from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from agent_core.model.request import FunctionShown
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.validation import NotJson, read_object
 from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
 
 from . import identity
-from .account import Account
 from .client_calls import NO_CLIENT, ClientFunctions
-from .identity import OwnName
 from .message_protocol import DIRECT, HEARTBEAT, MessageProtocol, moment
+
+if TYPE_CHECKING:
+    from agent_core.base.limits import Allowance
+    from agent_core.functions.debug import DebuggerSeat
+    from agent_core.model.request import FunctionShown
+    from agent_core.registry.snapshot import Snapshot
+
+    from .account import Account
+    from .identity import OwnName
 
 HEARD: Final = "heard"
 """The kind of an event that is what another agent said."""
@@ -72,7 +75,7 @@ class Company:
     """The group that a turn is part of: whose messages come into it, and what all of its turns may spend together."""
 
     names: Collection[str]
-    allowance: Allowance
+    allowance: "Allowance"
 
 
 @dataclass(slots=True)
@@ -134,7 +137,7 @@ class TurnOrigin:
     continues: str = ""  # the turn that was cut off, with which this one goes on
     client: ClientFunctions = NO_CLIENT
     company: Company | None = None
-    account: Account | None = None
+    account: "Account | None" = None
 
 
 @dataclass(slots=True)
@@ -167,7 +170,7 @@ class TurnQuestions:
 
     queue: ApprovalQueue = field(default_factory=ApprovalQueue)
     noes: list[Answered] = field(default_factory=list)
-    seat: DebuggerSeat | None = None
+    seat: "DebuggerSeat | None" = None
 
 
 @dataclass(slots=True)
@@ -200,7 +203,7 @@ class Turn:
     ending: TurnEnding = field(default_factory=TurnEnding)
     style: MessageProtocol = DIRECT
     clock: Clock = field(default_factory=Clock)
-    own_name: OwnName | None = None
+    own_name: "OwnName | None" = None
     step: int = 0
     model: str = ""
 
@@ -464,9 +467,9 @@ def said_by(inbound: Inbound) -> str:
 
 
 def recorded_request(
-    functions: Sequence[FunctionShown],
+    functions: Sequence["FunctionShown"],
     indexed: Collection[str],
-    snapshot: Snapshot,
+    snapshot: "Snapshot",
     sections: Sequence[Section],
     model: str,
     parameters: Mapping[str, Any],  # Any: JSON

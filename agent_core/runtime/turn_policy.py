@@ -9,17 +9,19 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base.errors import ModelError
-from agent_core.base.interruption import Interrupted
 from agent_core.base.untrusted import one_line
 from agent_core.model.reading import written_calls
-from agent_core.model.reply import Reply
 from sandbox.wire.foreign import Malformed, read_json
 
-from .call_record import Done
-from .turn import Turn
+if TYPE_CHECKING:
+    from agent_core.base.interruption import Interrupted
+    from agent_core.model.reply import Reply
+
+    from .call_record import Done
+    from .turn import Turn
 
 _Same: TypeAlias = tuple[str, str, str]
 Reason: TypeAlias = Literal[
@@ -75,8 +77,8 @@ class Ended:
 class StepResult:
     """The result of a step: its reply, the calls that it asked for, and whether messages wait for the turn."""
 
-    reply: Reply
-    done: Sequence[Done]
+    reply: "Reply"
+    done: Sequence["Done"]
     more_waits: bool = False
 
 
@@ -88,7 +90,7 @@ class DirectReplyPolicy:
     same, so that a server's cache of the requests holds.
     """
 
-    turn: Turn
+    turn: "Turn"
     max_steps: int
     excluded: frozenset[str] = frozenset()
     _advised: set[str] = field(default_factory=set)
@@ -117,7 +119,7 @@ class DirectReplyPolicy:
             return Ended("steps", warning=warning, advice=follows.advice, fix="“go on” takes it up again.")
         return follows
 
-    def broken_off(self, error: Interrupted | ModelError) -> Ended:
+    def broken_off(self, error: "Interrupted | ModelError") -> Ended:
         """Return the end of a turn whose step could not be finished. The part of its reply that arrived is shown."""
         self._let_out()
         if isinstance(error, ModelError):
@@ -189,7 +191,7 @@ class DirectReplyPolicy:
             return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
 
-    def _is_again(self, done: Done) -> bool:
+    def _is_again(self, done: "Done") -> bool:
         """Check whether the same was refused before: just now, or earlier in the turn in the same words."""
         return self._runs[_sameness(done)] > 1 or self._times[_identity(done)] > 1
 
@@ -214,7 +216,7 @@ class DirectReplyPolicy:
             return GoOn(f"{message}. {'Reply to the user now.' if answer else 'Do something else.'}")
         return None
 
-    def _after_cut(self, reply: Reply) -> GoOn | Ended:
+    def _after_cut(self, reply: "Reply") -> GoOn | Ended:
         if self.turn.origin.client.max_tokens:
             return Ended("length", reply.text)
         self._cuts += 1
@@ -237,7 +239,7 @@ def _cut_advice(cut: Sequence[str]) -> str:
     return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
 
 
-def _objections(reply: Reply, turn: Turn) -> Iterator[tuple[str, str]]:
+def _objections(reply: "Reply", turn: "Turn") -> Iterator[tuple[str, str]]:
     """Yield why a reply without a call must not end the turn yet: a name for it, and the text for the model."""
     if not reply.text.strip():
         yield "empty", "Your reply was empty. Answer the user, or call a function."
@@ -261,11 +263,11 @@ def _advice_on_refused(refused: Collection[str]) -> str:
     return message + "Fix it with edit_function or create_function, or tell the user that it was not done."
 
 
-def _identity(done: Done) -> _Same:
+def _identity(done: "Done") -> _Same:
     return done.call.name, done.call.arguments, done.text
 
 
-def _sameness(done: Done) -> _Same:
+def _sameness(done: "Done") -> _Same:
     try:
         arguments = json.dumps(read_json(done.call.arguments), sort_keys=True)
     except Malformed:

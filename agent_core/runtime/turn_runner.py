@@ -8,24 +8,19 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from agent_core.access.grants import Approver
 from agent_core.base import events
 from agent_core.base.errors import KnapperError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.receipt import Receipt
 from agent_core.context import History, resume
 from agent_core.functions.debug import Debugger, DebuggerSeat
-from agent_core.functions.service import FunctionService
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import BETWEEN, ENDED, LIMITS_FROM, ClaimedTurn, Entry, Inbound, Post, Store
 
 from .account import Account
 from .client_calls import ClientFunctions, beginning
-from .colleagues import Colleagues
 from .identity import OwnName
-from .model_session import ModelSession
 from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event, settle
 from .turn import (
     AFTER,
@@ -45,6 +40,14 @@ from .turn import (
 )
 from .turn_policy import Ended
 
+if TYPE_CHECKING:
+    from agent_core.access.grants import Approver
+    from agent_core.functions.service import FunctionService
+    from agent_core.registry.snapshot import Snapshot
+
+    from .colleagues import Colleagues
+    from .model_session import ModelSession
+
 _log = logging.getLogger("knapper.turns")
 
 
@@ -52,14 +55,14 @@ class TurnLoop(Protocol):
     """A loop that runs the turns of an agent: the steps of a model, or the members of a group."""
 
     @property
-    def model_session(self) -> ModelSession:
+    def model_session(self) -> "ModelSession":
         """The model of the agent."""
 
     @property
     def is_group(self) -> bool:
         """True if several agents speak in its turns."""
 
-    def sees(self, snapshot: Snapshot, made: frozenset[str], /) -> Snapshot:
+    def sees(self, snapshot: "Snapshot", made: frozenset[str], /) -> "Snapshot":
         """Return the functions that may be called here, with those that were just made."""
 
     async def run(self, turn: Turn) -> Ended:
@@ -77,7 +80,7 @@ class TurnTerms:
     """
 
     hand: object
-    approver: Approver | None = None
+    approver: "Approver | None" = None
     debugger: Debugger | None = None
     company: Company | None = None
     spends_for: Allowance | None = None
@@ -106,8 +109,8 @@ class TurnRunner:
     owner: str
     loop: TurnLoop
     session: AgentSession
-    colleagues: Colleagues
-    workshop: FunctionService
+    colleagues: "Colleagues"
+    workshop: "FunctionService"
     history: History
     turn: Turn | None = None
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn

@@ -12,6 +12,10 @@ from .memory_store import BlockChange, BlockRow, DocumentRow, PassageRow, Sectio
 from .subject import Subject, Write
 from .turn_store import Entry
 
+HELPER_RUN = "helper--"
+"""How the names of the agents begin that are runs of helpers."""
+PASSING = "once--"
+"""How the name of an agent begins that is gone after one question: nobody could answer it."""
 _TOLD = ("user", "notice", "assistant", "result", "summary")
 
 

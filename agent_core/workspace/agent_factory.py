@@ -1,53 +1,54 @@
 """Builds the agents of a workspace, and closes them when nobody holds them any more."""
 
-import asyncio
-import weakref
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base.clock import Clock
-from agent_core.base.errors import SettingsError, WorkspaceError
-from agent_core.base.settings import MemorySettings, Settings
+from agent_core.base.errors import SettingsError
 from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
-from agent_core.functions.foreign.library import ForeignLibrary
-from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import FunctionService
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.archival import Archival
 from agent_core.memory.block import Sections
 from agent_core.memory.blocks import ALIASES, Blocks
 from agent_core.memory.classes import KNOWN, Memory, named
-from agent_core.memory.embedding import Embedder
 from agent_core.memory.recall import Recall
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
-from agent_core.runtime.agent_models import OpenedModel, OpenModel
 from agent_core.runtime.colleagues import Colleagues, FunctionSight
 from agent_core.runtime.dispatch import Dispatcher, HostAlias, WorkspaceFunctions
 from agent_core.runtime.foreign_calls import ForeignFunctions, ForeignSelection
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
-from agent_core.runtime.groups.plan import GroupPlan
 from agent_core.runtime.helper_calls import HelperFunctions, Offers
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.programs import Programs
 from agent_core.runtime.session import OLD_NAMES, AgentSession
-from agent_core.runtime.turn_runner import TurnLoop
 from agent_core.storage import SaveAgent, Store
 
-from .agent_files import AgentFiles
 from .group_file import GroupFolder, GroupSurroundings, is_group, read_group
 from .helper_changes import HelperChanges, HelperDesk
 from .helper_library import HelperLibrary, HelperSelection
 from .helper_runs import HelperRunner
-from .model_opener import IdleModels
 from .presets import Preset, preset, text_of
+
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
+    from agent_core.base.settings import MemorySettings, Settings
+    from agent_core.functions.foreign.library import ForeignLibrary
+    from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.functions.service import FunctionService
+    from agent_core.memory.embedding import Embedder
+    from agent_core.runtime.agent_models import OpenedModel, OpenModel
+    from agent_core.runtime.groups.plan import GroupPlan
+    from agent_core.runtime.turn_runner import TurnLoop
+
+    from .agent_files import AgentFiles
+    from .model_opener import IdleModels
 
 _PLAIN: Final = "direct"
 """The preset of a group: its members have each their own."""
@@ -56,75 +57,26 @@ _BEHIND: Final = "behind"
 _ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
 
 
-class OpenAgents:
-    """The resources of the agents that are open: closed with each, when nobody holds it any more, or at the end."""
-
-    def __init__(self) -> None:
-        self._open: set[AsyncExitStack] = set()
-        self._unheld: list[AsyncExitStack] = []
-        self._closing: set[asyncio.Task[None]] = set()
-        self._one_at_a_time = asyncio.Lock()
-        self._is_closed = False
-
-    def must_be_open(self) -> None:
-        """Do nothing while the workspace is open.
-
-        Raises:
-            WorkspaceError: it was closed.
-        """
-        if self._is_closed:
-            raise WorkspaceError("The workspace is closed.", fix="Use it within its `async with`.")
-
-    def hold(self, agent: Agent, resources: AsyncExitStack) -> None:
-        """Keep the resources of an agent open as long as somebody holds it."""
-        self._open.add(resources)
-        resources.callback(self._open.discard, resources)
-        weakref.finalize(agent, self._let_go, resources, asyncio.get_running_loop()).atexit = False
-
-    async def close_unheld(self) -> None:
-        """Close what belongs to agents that nobody holds any more."""
-        async with self._one_at_a_time:
-            while self._unheld:
-                await self._unheld.pop().aclose()
-
-    async def aclose(self) -> None:
-        """Close everything."""
-        self._is_closed = True
-        await asyncio.gather(*self._closing)
-        for resources in list(self._open):
-            await resources.aclose()
-
-    def _let_go(self, resources: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
-        if resources in self._open and not loop.is_closed():
-            self._unheld.append(resources)
-            loop.call_soon_threadsafe(self._close_soon)
-
-    def _close_soon(self) -> None:
-        task = asyncio.get_running_loop().create_task(self.close_unheld())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
-
-
 @dataclass(frozen=True, slots=True)
 class WorkspaceDeps:
     """The dependencies that all agents of a workspace share."""
 
     root: Path
-    settings: Settings
+    settings: "Settings"
     store: Store
-    workshop: FunctionService
-    sandbox: SandboxClient
-    clock: Clock
-    embedder: Embedder | None
-    open_model: OpenModel
-    idle_models: IdleModels
+    workshop: "FunctionService"
+    sandbox: "SandboxClient"
+    clock: "Clock"
+    embedder: "Embedder | None"
+    open_model: "OpenModel"
+    idle_models: "IdleModels"
     save: SaveAgentFile
     helpers: HelperLibrary
     helper_changes: HelperChanges
-    directory: AgentFiles
+    directory: "AgentFiles"
     groups: GroupFolder
     open_agent: OpenMember
-    foreign: ForeignLibrary
+    foreign: "ForeignLibrary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +130,7 @@ class _AgentParts:
             release=partial(self.deps.idle_models.give_back, _BEHIND) if self.is_behind else None,
         )
 
-    async def open_model(self, name: str | None) -> OpenedModel:
+    async def open_model(self, name: str | None) -> "OpenedModel":
         """Return the agent's model: that of its file, unless another one is asked for.
 
         Agents that work behind come and go: one goes on with the connection of another.
@@ -203,7 +155,7 @@ class _AgentParts:
         programs.dispatcher = Dispatcher(sources, current, turn, deps.clock, aliases=_ALIASES)
         return programs.dispatcher
 
-    async def loop(self) -> TurnLoop:
+    async def loop(self) -> "TurnLoop":
         """Return what runs the turns."""
         host, workshop = self.host(), self.deps.workshop
         model_session = self.model_session(host)
@@ -264,7 +216,7 @@ async def _group_loop(deps: WorkspaceDeps, name: str, model: ModelSession) -> Gr
     return GroupLoop(model, deps.store, deps.workshop, partial(_group, deps, name), deps.open_agent)
 
 
-async def _group(deps: WorkspaceDeps, name: str) -> GroupPlan:
+async def _group(deps: WorkspaceDeps, name: str) -> "GroupPlan":
     stored = dict.fromkeys(await deps.store.agent_names(), "")
     agents = {deps.settings.agent: "", **stored, **deps.directory.names()}
     functions = deps.workshop.registry.snapshot().functions.keys()

@@ -20,6 +20,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.module_file import save_text
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.storage import AGENT
+from agent_core.storage.agent_store import PASSING
 from sandbox.wire.foreign import OF_A_FILE, Malformed, count_of_toml, lines_of_keys, read_toml
 
 T = TypeVar("T")
@@ -50,8 +51,6 @@ RESERVED: Final = frozenset(
     }
 )
 """Names that words of a model could be taken for: no agent, helper or group has one of them."""
-PASSING: Final = "once--"
-"""How the name of an agent begins that is gone after one question: nobody could answer it."""
 _AT_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
 _ALL: Final = ""  # in place of a name: the problem is that of the folder
 

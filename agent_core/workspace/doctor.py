@@ -4,34 +4,36 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core import __version__
 from agent_core.access.grants.addresses import UnconfirmedAddress, unconfirmed
 from agent_core.base.errors import KnapperError
 from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings, Settings
-from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.memory.embedding import Embedder
 from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import LOCAL_PREFIX, DiscoveredModel, asks_endpoint
 from agent_core.model.local.weights import has_engine
 from agent_core.model.schemas import loosened
-from agent_core.registry.function import Function
-from agent_core.storage import Store
 from sandbox import Sandbox, SandboxUnavailable
 
 from .local_models import is_missing
+
+if TYPE_CHECKING:
+    from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.memory.embedding import Embedder
+    from agent_core.registry.function import Function
+    from agent_core.storage import Store
 
 Choose: TypeAlias = Callable[[ModelSettings], Awaitable[DiscoveredModel]]
 
 
 async def examine(
     settings: Settings,
-    client: SandboxClient,
-    store: Store,
+    client: "SandboxClient",
+    store: "Store",
     choose: Choose,
-    functions: Iterable[Function],
+    functions: Iterable["Function"],
 ) -> dict[str, Any]:  # Any: JSON
     """Return the `doctor` shape; `choose` is how a turn finds its model, `functions` are those shown to a model.
 
@@ -60,7 +62,7 @@ async def examine(
     }
 
 
-async def embedding(name: str, factory: Callable[[], Embedder | None]) -> dict[str, Any]:  # Any: JSON
+async def embedding(name: str, factory: Callable[[], "Embedder | None"]) -> dict[str, Any]:  # Any: JSON
     """Test the embedder that finds texts by meaning, with one word."""
     try:
         embedder = factory()
@@ -113,7 +115,7 @@ def _sandbox(sandbox: Sandbox | SandboxUnavailable) -> dict[str, Any]:
     return {"level": "none", "layers": {}, "missing": list(sandbox.missing), "problem": str(sandbox)}
 
 
-async def _model(settings: Settings, choose: Choose, functions: Iterable[Function]) -> dict[str, Any]:  # Any: JSON
+async def _model(settings: Settings, choose: Choose, functions: Iterable["Function"]) -> dict[str, Any]:  # Any: JSON
     try:
         check_address(settings)
         chosen = await choose(settings.model)
@@ -139,7 +141,7 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable[Functio
     return {**report, "window": told, "loosened": _loosened(chosen.endpoint_url, functions)}
 
 
-def _loosened(url: str, functions: Iterable[Function]) -> dict[str, str]:
+def _loosened(url: str, functions: Iterable["Function"]) -> dict[str, str]:
     """Return the functions that the endpoint's strict mode cannot express, each with the reason."""
     if not dialect_of(url).strict:
         return {}

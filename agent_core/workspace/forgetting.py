@@ -20,7 +20,7 @@ from agent_core.base.offload import one_at_a_time
 from agent_core.base.plain_files import read_plain
 from agent_core.context import rebuilt
 from agent_core.memory import dates, words
-from agent_core.runtime import host_functions
+from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.runtime.turn import messages_of
 from agent_core.storage import Entry, Erasure, MessageGone, Said, Store, TurnsGone
 from sandbox.wire.lines import bare_lines
@@ -118,7 +118,7 @@ class Forgetting:
         """
         if sum(map(bool, (request.text, request.message, request.turn, request.before))) != 1:
             raise UsageError("Say what to forget: one of a text, a message, a turn or a date.")
-        erasure = Erasure(MessageGone(agent, 0), words.indexed, _remade, frozenset(host_functions.reserved()))
+        erasure = Erasure(MessageGone(agent, 0), words.indexed, _remade, OF_THE_PROGRAM)
         if request.text:
             mention = Mention(request.text, exact=request.exact, word=request.word)
             names = await self._store.agent_names()

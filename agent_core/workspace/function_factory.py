@@ -1,54 +1,85 @@
-"""Builds the functions of a workspace behind their gate, and the way to the sandbox."""
+"""Builds the functions of a workspace behind their gate, and the way to the sandbox.
+
+A part is imported and built when it is first asked for: who only reads waits for the store and the registry alone.
+"""
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent_core.access.broker import Broker, RequestLog
-from agent_core.access.grants import AccessResolver, ApprovalQueue, GrantStore
-from agent_core.access.packages import Environment
-from agent_core.access.secrets import DISCLOSED, Secrets, shade_logs
 from agent_core.base.clock import Clock
 from agent_core.base.errors import SettingsError
-from agent_core.base.settings import Settings
-from agent_core.functions.debug import Debugger
-from agent_core.functions.foreign.library import ForeignLibrary, JoinedFunctions
-from agent_core.functions.gate import FIXES, Gate, Rules
-from agent_core.functions.sandbox_client import SandboxClient, guarded_in
-from agent_core.functions.search import FunctionSearch
-from agent_core.functions.service import FunctionService
+from agent_core.base.late import LateModule
 from agent_core.functions.service.change_executor import only_writer
-from agent_core.functions.service.grant_service import GrantService
-from agent_core.functions.service.package_grants import ImportTrials, PackageGrants
+from agent_core.functions.service.workshop import FunctionService, ServiceParts
+from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot
-from agent_core.runtime import host_functions
 from agent_core.storage import Store, prepare_state_dir
-from sandbox import Sandbox
 
 from . import scaffold
-from .model_opener import ModelOpener
+
+if TYPE_CHECKING:
+    from agent_core.access import broker
+    from agent_core.access import grants as access_grants
+    from agent_core.access import packages as environments
+    from agent_core.access.grants import GrantStore
+    from agent_core.access.grants.desk import ApprovalQueue
+    from agent_core.access.secrets import session, source
+    from agent_core.base.settings import Settings
+    from agent_core.functions import gate as gates
+    from agent_core.functions import sandbox_client as clients
+    from agent_core.functions import search as function_search
+    from agent_core.functions.debug import Debugger
+    from agent_core.functions.foreign import library as foreign_library
+    from agent_core.functions.foreign.library import ForeignFunction
+    from agent_core.functions.gate import Gate, Rules
+    from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.functions.search import FunctionSearch
+    from agent_core.functions.service import grant_service, package_grants
+    from agent_core.functions.service.grant_service import GrantService
+    from agent_core.runtime import host_functions
+    from sandbox import Sandbox
+
+    from .model_opener import ModelOpener
+
+else:
+    broker = LateModule("agent_core.access.broker")
+    access_grants = LateModule("agent_core.access.grants")
+    environments = LateModule("agent_core.access.packages")
+    session = LateModule("agent_core.access.secrets.session")
+    source = LateModule("agent_core.access.secrets.source")
+    gates = LateModule("agent_core.functions.gate")
+    clients = LateModule("agent_core.functions.sandbox_client")
+    function_search = LateModule("agent_core.functions.search")
+    foreign_library = LateModule("agent_core.functions.foreign.library")
+    grant_service = LateModule("agent_core.functions.service.grant_service")
+    package_grants = LateModule("agent_core.functions.service.package_grants")
+    host_functions = LateModule("agent_core.runtime.host_functions")
+
+_SERVERS = "mcp.toml"
 
 
 def sandbox_client(
     root: Path,
-    settings: Settings,
+    settings: "Settings",
     environment: Mapping[str, str] | None,
-    debugger: Debugger | None,
-    shared: Sandbox | None,
+    debugger: "Debugger | None",
+    shared: "Sandbox | None",
     on_status: Callable[[str], None] | None = None,
-) -> SandboxClient:
+) -> "SandboxClient":
     """Return the way to the sandbox, with what calls may reach; a started one may be shared. Logs hide its secrets."""
-    shade_logs()
+    session.shade_logs()
     state = prepare_state_dir(root)
-    secrets = Secrets(root, environment)
-    return SandboxClient(
+    secrets = source.Secrets(root, environment)
+    return clients.SandboxClient(
         settings.sandbox,
         settings.turn.parallel,
-        guarded=guarded_in(root),
+        guarded=clients.guarded_in(root),
         secrets=secrets,
-        foreign=ForeignLibrary(root, secrets),
-        broker=Broker(note=RequestLog(state, DISCLOSED.clean, Clock().now)),
+        foreign=foreign_library.ForeignLibrary(root, secrets),
+        broker=broker.Broker(note=broker.RequestLog(state, session.DISCLOSED.clean, Clock().now)),
         debugger=debugger,
         shared=shared,
         on_status=on_status,
@@ -57,72 +88,84 @@ def sandbox_client(
 
 def function_service(
     root: Path,
-    settings: Settings,
+    settings: "Settings",
     store: Store,
-    sandbox: SandboxClient,
-    queue: ApprovalQueue,
-    models: ModelOpener | None = None,
+    sandbox: "Callable[[], SandboxClient]",
+    queue: "ApprovalQueue",
+    models: "Callable[[], ModelOpener] | None" = None,
     on_status: Callable[[str], None] | None = None,
 ) -> FunctionService:
     """Return the functions of a workspace, behind the gate; `models` read and find functions by meaning."""
-    reserved = host_functions.reserved()
-    registry = Registry(Snapshot.empty(reserved))
-    rules = _rules(settings, reserved)
-    joined = JoinedFunctions(registry.snapshot, lambda: sandbox.foreign)
-    finder = FunctionSearch(models.function_embedder if models else None, store, joined.snapshot)
-    return FunctionService(
-        root,
-        store,
-        registry,
-        Gate(sandbox, limits=sandbox.limits, rules=rules, reader=models.reader if models else None, search=finder),
-        sandbox,
-        module_bytes=rules.module_bytes,
-        standing=settings.standing,
-        grants=_granting(root, settings, store, sandbox, queue, on_status),
-        starters=scaffold.functions,
-        hosted=host_functions.parameters(),
-        search=finder,
-        maker=models.maker if models else None,
-        mender=models.mender if models else None,
-    )
-
-
-def _granting(
-    root: Path,
-    settings: Settings,
-    store: Store,
-    sandbox: SandboxClient,
-    queue: ApprovalQueue,
-    on_status: Callable[[str], None] | None,
-) -> GrantService:
+    registry, module_bytes = Registry(Snapshot.empty(OF_THE_PROGRAM)), settings.gate.module_kib << 10
     alone = partial(only_writer, prepare_state_dir(root))
-    listed, trials = settings.sandbox.packages, ImportTrials(sandbox, sandbox.limits)
-    environment = Environment(root, alone, trials, listed, settings.grants.packages_mib, tell=on_status)
-    packing = PackageGrants(environment, GrantStore(root, store, alone))
-    reach = AccessResolver(root, environment.folders, sandbox.secrets)
-    granting = GrantService(packing, reach, settings.grants, sandbox.limits, listed, queue)
-    granting.foreign = partial(_foreign_names, sandbox)
-    return granting
+    _check_fixes(settings)
+
+    @cache
+    def book() -> "GrantStore":
+        return access_grants.GrantStore(root, store, alone)
+
+    @cache
+    def grants() -> "GrantService":
+        client, listed = sandbox(), settings.sandbox.packages
+        trials = package_grants.ImportTrials(client, client.limits)
+        environment = environments.Environment(
+            root, alone, trials, listed, settings.grants.packages_mib, tell=on_status
+        )
+        packing = package_grants.PackageGrants(environment, book())
+        reach = access_grants.AccessResolver(root, environment.folders, client.secrets)
+        granting = grant_service.GrantService(packing, reach, settings.grants, client.limits, listed, queue)
+        granting.foreign = lambda: frozenset(foreign())
+        return granting
+
+    def foreign() -> "Mapping[str, ForeignFunction]":
+        if not (root / _SERVERS).exists():
+            return {}
+        library = sandbox().foreign
+        return library.functions() if library else {}
+
+    @cache
+    def search() -> "FunctionSearch":
+        joined = foreign_library.JoinedFunctions(registry.snapshot, lambda: sandbox().foreign)
+        return function_search.FunctionSearch(models().function_embedder if models else None, store, joined.snapshot)
+
+    @cache
+    def gate() -> "Gate":
+        client, reader = sandbox(), models().reader if models else None
+        return gates.Gate(client, limits=client.limits, rules=_rules(settings), reader=reader, search=search())
+
+    def hosted() -> Mapping[str, tuple[str, ...]]:
+        return host_functions.parameters()
+
+    parts = ServiceParts(
+        book=book,
+        foreign=foreign,
+        gate=gate,
+        grants=grants,
+        hosted=hosted,
+        maker=lambda: models().maker if models else None,
+        mender=lambda: models().mender if models else None,
+        sandbox=sandbox,
+        search=search,
+        starters=scaffold.functions,
+    )
+    return FunctionService(root, store, registry, parts, module_bytes=module_bytes, standing=settings.standing)
 
 
-def _rules(settings: Settings, reserved: frozenset[str]) -> Rules:
-    return Rules(
+def _rules(settings: "Settings") -> "Rules":
+    return gates.Rules(
         candidate_bytes=settings.gate.candidate_kib << 10,
         module_bytes=settings.gate.module_kib << 10,
         strict=settings.gate.strict,
-        off=_fixes_off(settings),
+        off=frozenset(settings.gate.fixes_off if settings.gate.fixes else "*"),
         packages=settings.sandbox.packages,
-        reserved=reserved,
+        reserved=OF_THE_PROGRAM,
     )
 
 
-def _foreign_names(sandbox: SandboxClient) -> frozenset[str]:
-    return frozenset(sandbox.foreign.functions()) if sandbox.foreign else frozenset()
-
-
-def _fixes_off(settings: Settings) -> frozenset[str]:
-    unknown = sorted({*settings.gate.fixes_off} - FIXES)
+def _check_fixes(settings: "Settings") -> None:
+    if not settings.gate.fixes_off:
+        return
+    unknown = sorted({*settings.gate.fixes_off} - gates.FIXES)
     if unknown:
-        fix = f"Known are: {', '.join(sorted(FIXES))}."
+        fix = f"Known are: {', '.join(sorted(gates.FIXES))}."
         raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
-    return frozenset(settings.gate.fixes_off if settings.gate.fixes else "*")

@@ -3,18 +3,20 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from agent_core.base.errors import ConfigError
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import look, nearest
-from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 from agent_core.runtime.groups.plan import GroupPlan, StopConditions
 from agent_core.runtime.groups.speaker import FUNCTION, MODEL, RULES, Policy
 from agent_core.storage import AGENT
 
 from .agent_files import RESERVED, AgentFiles, ConfigFolder, read_table
+
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
 
 FOLDER: Final = "groups"
 _MOST_MEMBERS: Final = 20
@@ -60,7 +62,7 @@ def group_names(root: Path) -> list[str]:
     return sorted(path.stem for path in (root / FOLDER).glob("*.toml") if is_group(root, path.stem))
 
 
-def file_problems(root: Path, agents: AgentFiles) -> list[Problem]:
+def file_problems(root: Path, agents: AgentFiles) -> list["Problem"]:
     """Return what is wrong first with the files of agents and of groups."""
     groups = GroupFolder(root, FOLDER, GroupFile, looks=agents.names)
     return [*agents.folder.first_problems, *groups.first_problems]

@@ -3,29 +3,32 @@
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_core.access.grants import Question
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import IF_SET
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import diff_lines
-from agent_core.base.problem import Problem
-from agent_core.base.receipt import Fact
 from agent_core.base.untrusted import one_line
-from agent_core.functions.answers import CallReport
 from agent_core.functions.service import Author, FunctionService, history
 from agent_core.registry.source import hash_of
 from agent_core.registry.synopsis import signature
-from agent_core.runtime.agent import Agent
 from sandbox.wire.lines import lines_of
 
 from .helper_file import Helper, path_of, read_helper, written
 from .helper_gate import beyond, failing_examples, near_copies, problems_around
-from .helper_library import HelperLibrary
+
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
+    from agent_core.base.receipt import Fact
+    from agent_core.functions.answers import CallReport
+    from agent_core.runtime.agent import Agent
+
+    from .helper_library import HelperLibrary
 
 Deed = Literal["created", "changed", "deleted", "restored"]
-_FACTS: Final[Mapping[Deed, Fact]] = {
+_FACTS: Final[Mapping[Deed, "Fact"]] = {
     "created": "created helper",
     "changed": "changed helper",
     "deleted": "deleted helper",
@@ -49,7 +52,7 @@ class HelperVerdict:
     name: str
     deed: Deed
     admitted: bool
-    problems: tuple[Problem, ...] = ()
+    problems: tuple["Problem", ...] = ()
     denied: str = ""
     back: str = field(default="", metadata=IF_SET)
     signature: str = field(default="", metadata=IF_SET)
@@ -77,7 +80,7 @@ class Proposal:
 class HelperChanges:
     """The verbs on helpers, each of them one call, for every interface."""
 
-    def __init__(self, library: HelperLibrary, functions: FunctionService) -> None:
+    def __init__(self, library: "HelperLibrary", functions: FunctionService) -> None:
         self._library = library
         self._functions = functions
 
@@ -165,7 +168,7 @@ class HelperChanges:
         await self._library.write(name, text, proposal.author, proposal.reason or deed)
         return HelperVerdict(name, deed, admitted=True, problems=problems, signature=signature(helper.function))
 
-    async def _judge(self, name: str, text: str, proposal: Proposal) -> tuple[Problem, ...]:
+    async def _judge(self, name: str, text: str, proposal: Proposal) -> tuple["Problem", ...]:
         helper = read_helper(name, text)
         if not isinstance(helper, Helper):
             return helper
@@ -175,7 +178,7 @@ class HelperChanges:
             problems += await failing_examples(helper, self._called)
         return tuple(problems)
 
-    async def _called(self, name: str, inputs: dict[str, Any]) -> CallReport:  # Any: JSON
+    async def _called(self, name: str, inputs: dict[str, Any]) -> "CallReport":  # Any: JSON
         """Call a function with those of the inputs that it takes."""
         function = self._functions.registry.snapshot().functions[name]
         taken: Mapping[str, Any] = {key: inputs[key] for key in function.parameters["properties"] if key in inputs}
@@ -196,14 +199,14 @@ class HelperChanges:
         return await self._functions.granting.during(author.approvals).agreed(question)
 
 
-def _passes(problems: tuple[Problem, ...] | list[Problem]) -> bool:
+def _passes(problems: tuple["Problem", ...] | list["Problem"]) -> bool:
     return all(problem.severity == "warns" for problem in problems)
 
 
 class HelperDesk:
     """The verbs on helpers for the model of one agent, which reads their verdicts as texts."""
 
-    def __init__(self, changes: HelperChanges, agent: Agent) -> None:
+    def __init__(self, changes: HelperChanges, agent: "Agent") -> None:
         self._changes = changes
         self._agent = weakref.ref(agent)  # which holds the desk: it must be able to go
 

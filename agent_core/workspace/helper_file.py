@@ -5,14 +5,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import ConfigError
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
-from agent_core.registry.function import Function
 from agent_core.registry.loader_names import caller_of
 from agent_core.registry.signature import Signature, read_signature
 from agent_core.registry.source import hash_of
@@ -21,6 +20,9 @@ from agent_core.runtime.requested_result import GIVE
 from sandbox.wire.foreign import OF_A_FILE, Malformed, lines_of_keys, read_toml
 
 from .agent_files import MOST_PROBLEMS
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
 
 FOLDER: Final = "helpers"
 MOST_BYTES: Final = 64 << 10
@@ -59,8 +61,8 @@ class Helper:
 
     name: str
     text: str
-    function: Function
-    answer: Function
+    function: "Function"
+    answer: "Function"
     budget: SpendingLimits
     functions: tuple[str, ...] = ()
     helpers: tuple[str, ...] = ()
@@ -74,7 +76,7 @@ class Helper:
         """Its purpose, which is the description that its caller sees."""
         return self.function.description
 
-    def may_call(self, function: Function) -> bool:
+    def may_call(self, function: "Function") -> bool:
         """Check whether a function of the workspace is one of its own."""
         return fits(self.functions, function)
 
@@ -157,7 +159,7 @@ class _FileReader:
         elif isinstance(value, dict) and key == "inputs" and not all(isinstance(item, str) for item in value.values()):
             self.add("wrong-kind", "`inputs` has a type that is no text", 'write it in quotes: text = "str"', key)
 
-    def signature(self, name: str, about: str, inputs: Mapping[str, str], result: str) -> Function | None:
+    def signature(self, name: str, about: str, inputs: Mapping[str, str], result: str) -> "Function | None":
         function = read_signature(Signature(name, about, inputs, result), FOLDER, self.path, self.place)
         if isinstance(function, tuple):
             self.problems += function[: self.most - len(self.problems)]

@@ -4,23 +4,25 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.json_form import to_json
-from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import look, nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.memory import words
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.runtime.colleagues import fits
 from agent_core.runtime.requested_result import GIVE
 
 from .agent_files import MOST_PROBLEMS, RESERVED
 from .helper_file import Helper, path_of, place_of
+
+if TYPE_CHECKING:
+    from agent_core.base.limits import SpendingLimits
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 NEAR_PURPOSE: Final = 0.75
 """So many of the words that two purposes have in all are in both, and they count as nearly the same."""
@@ -30,7 +32,7 @@ NEAR_PURPOSE: Final = 0.75
 class Surroundings:
     """What a helper's file is checked against: the functions, the names of the program's own, and other helpers."""
 
-    snapshot: Snapshot
+    snapshot: "Snapshot"
     hosted: Collection[str]
     helpers: Mapping[str, Helper]
 
@@ -130,7 +132,7 @@ def near_copies(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]
             yield Problem("near-copy", message, where, "call that function: it costs no model")
 
 
-def beyond(helper: Helper, limits: SpendingLimits) -> Iterator[Problem]:
+def beyond(helper: Helper, limits: "SpendingLimits") -> Iterator[Problem]:
     """Yield the problems of a budget that is larger than what the one who proposes it has left itself."""
     for name, most in limits.amounts().items():
         wanted = getattr(helper.budget, name)
@@ -162,5 +164,5 @@ def _likeness(purpose: str, other: str) -> float:
     return len(own & others) / len(own | others) if own and others else 0.0
 
 
-def _takes(function: Function) -> list[str]:
+def _takes(function: "Function") -> list[str]:
     return sorted(str(schema.get("type")) for schema in function.parameters["properties"].values())

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base import events
 from agent_core.base.errors import ConfigError, UnknownName, UsageError
@@ -20,17 +20,20 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService
 from agent_core.functions.service.history import Version
 from agent_core.registry.folder_access import is_there
+from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.module_file import remove_text, save_text
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import hash_of
 from agent_core.registry.watch import Watcher
-from agent_core.runtime.helper_calls import PREFIX
 from agent_core.storage import SaveVersion, Store, VersionRow
+from agent_core.storage.agent_store import HELPER_RUN
 from sandbox.wire.lines import bare_lines
 
 from .agent_files import MOST_PROBLEMS, Stamp, ValueCount, first_problems, stamps_of
 from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
 from .helper_gate import Surroundings, problems_around
+
+if TYPE_CHECKING:
+    from agent_core.registry.snapshot import Snapshot
 
 _SUFFIX: Final = ".toml"
 
@@ -51,11 +54,10 @@ class HelperVersion:
 class HelperLibrary:
     """The helpers in force, the problems of rejected files, and the versions of all."""
 
-    def __init__(self, root: Path, store: Store, functions: FunctionService, hosted: frozenset[str]) -> None:
+    def __init__(self, root: Path, store: Store, functions: "FunctionService") -> None:
         self._root = root
         self._store = store
         self._functions = functions
-        self._hosted = hosted
         self._helpers: Mapping[str, Helper] = {}
         self._problems: dict[str, tuple[Problem, ...]] = {}
         self._stamps: Mapping[str, Stamp] = {}
@@ -75,7 +77,7 @@ class HelperLibrary:
         """The problems of the files: the first of all, and how many files more have some."""
         return first_problems(FOLDER, self._problems)
 
-    def offered(self, snapshot: Snapshot) -> Mapping[str, Helper]:
+    def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
         """Return the helpers that can be called, without those whose name a function has taken."""
         if self._offered[0] is not self._helpers or self._offered[1] is not snapshot.functions:
             taken = snapshot.functions.keys() & self._helpers.keys()
@@ -92,7 +94,7 @@ class HelperLibrary:
     def surroundings(self, without: str = "") -> Surroundings:
         """Return what a file is checked against."""
         others = {name: helper for name, helper in self._helpers.items() if name != without}
-        return Surroundings(self._functions.registry.snapshot(), self._hosted, others)
+        return Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, others)
 
     def helper(self, name: str) -> Helper:
         """Return the helper of this name.
@@ -187,7 +189,7 @@ class HelperLibrary:
             readings[name] = reading
         helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
         problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
-        around = Surroundings(self._functions.registry.snapshot(), self._hosted, helpers)
+        around = Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, helpers)
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(FOLDER)}
         for name in texts:
@@ -291,8 +293,8 @@ class HelperLibrary:
         runs: dict[str, list[str]] = {}
         rows = {row.name: row.last_at for row in await self._store.agents()}
         for name in sorted(rows, key=lambda name: rows[name]):
-            if name.startswith(PREFIX):
-                runs.setdefault(name.removeprefix(PREFIX).rpartition("-")[0], []).append(name)
+            if name.startswith(HELPER_RUN):
+                runs.setdefault(name.removeprefix(HELPER_RUN).rpartition("-")[0], []).append(name)
         return runs
 
     @asynccontextmanager
@@ -332,7 +334,7 @@ class HelperSelection:
         self._without = without
         self._selected: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
 
-    def offered(self, snapshot: Snapshot) -> Mapping[str, Helper]:
+    def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
         """Return those that can be called now; the same object as long as nothing changed."""
         offered = self._library.offered(snapshot)
         if not offered:

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
-
-from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import CallStore
+from typing import TYPE_CHECKING, Final
 
 from .helper_file import Helper, written
-from .helper_library import HelperLibrary
+
+if TYPE_CHECKING:
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.storage import CallStore
+
+    from .helper_library import HelperLibrary
 
 MOST_FUNCTIONS: Final = 6
 _FEWEST_TURNS: Final = 3
@@ -35,7 +37,7 @@ class HelperProposal:
     draft: str
 
 
-async def proposals(library: HelperLibrary, store: CallStore, snapshot: Snapshot) -> list[HelperProposal]:
+async def proposals(library: "HelperLibrary", store: "CallStore", snapshot: "Snapshot") -> list[HelperProposal]:
     """Return drafts of helpers for functions that turns used together, the most frequent first."""
     calls: dict[str, list[str]] = {}
     for name in snapshot.functions:
@@ -75,7 +77,7 @@ def _share(turns: Mapping[str, Set[str]], pair: tuple[str, str]) -> float:
 
 
 def _draft(
-    cluster: tuple[str, ...], calls: Mapping[str, Sequence[str]], served: list[tuple[str, str]], snapshot: Snapshot
+    cluster: tuple[str, ...], calls: Mapping[str, Sequence[str]], served: list[tuple[str, str]], snapshot: "Snapshot"
 ) -> HelperProposal:
     turns = {name: frozenset(calls[name]) for name in cluster}
     together = frozenset.intersection(*turns.values())
@@ -103,11 +105,11 @@ def _draft(
     )
 
 
-def _name(cluster: tuple[str, ...], snapshot: Snapshot) -> str:
+def _name(cluster: tuple[str, ...], snapshot: "Snapshot") -> str:
     """Return a name from the module that all of them are in, or from the first of them."""
     modules = {snapshot.functions[name].module.rpartition(".")[2] for name in cluster}
     return f"{modules.pop() if len(modules) == 1 else cluster[0]}_helper"
 
 
-def _has(helper: Helper, proposal: HelperProposal, snapshot: Snapshot) -> bool:
+def _has(helper: Helper, proposal: HelperProposal, snapshot: "Snapshot") -> bool:
     return all(helper.may_call(snapshot.functions[name]) for name in proposal.functions)

@@ -7,21 +7,14 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.base import events
-from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import Allowance, SpendingLimits
-from agent_core.base.settings import Settings
 from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
-from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import FunctionService
-from agent_core.memory.agent_memory import AgentMemory
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
-from agent_core.runtime.agent_models import OpenedModel
-from agent_core.runtime.call_record import CallRecord
 from agent_core.runtime.colleagues import AgentProfile, Alone, Colleagues, FunctionSight
 from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
 from agent_core.runtime.helper_calls import HelperFunctions, HelperRun, Offers, run_name
@@ -35,8 +28,18 @@ from agent_core.storage import SaveAgent, Store, prepare_state_dir
 
 from .helper_file import Helper, path_of
 from .helper_library import HelperLibrary, HelperSelection
-from .model_opener import IdleModels
 from .presets import text_of
+
+if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
+    from agent_core.base.settings import Settings
+    from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.functions.service import FunctionService
+    from agent_core.memory.agent_memory import AgentMemory
+    from agent_core.runtime.agent_models import OpenedModel
+    from agent_core.runtime.call_record import CallRecord
+
+    from .model_opener import IdleModels
 
 _GROWING: Final = (
     "create_function",
@@ -61,7 +64,7 @@ class RunGround(Protocol):
         """The folder of the workspace."""
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> "Settings":
         """Its settings."""
 
     @property
@@ -69,19 +72,19 @@ class RunGround(Protocol):
         """Its state."""
 
     @property
-    def workshop(self) -> FunctionService:
+    def workshop(self) -> "FunctionService":
         """Its functions."""
 
     @property
-    def sandbox(self) -> SandboxClient:
+    def sandbox(self) -> "SandboxClient":
         """The way to the workers."""
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> "Clock":
         """Its clock."""
 
     @property
-    def idle_models(self) -> IdleModels:
+    def idle_models(self) -> "IdleModels":
         """The models that runs before have left open."""
 
     @property
@@ -98,10 +101,10 @@ class HelperRunner:
     """Runs helpers for one caller. `levels`: so many levels of helpers may be below it; None: it sets no limit."""
 
     ground: RunGround
-    memory: Callable[[str], AgentMemory]
+    memory: Callable[[str], "AgentMemory"]
     levels: int | None = None
 
-    async def run(self, helper: Helper, arguments: dict[str, Any], record: CallRecord) -> HelperRun:  # Any: JSON
+    async def run(self, helper: Helper, arguments: dict[str, Any], record: "CallRecord") -> HelperRun:  # Any: JSON
         """Run a helper with arguments, and return what came of it.
 
         Raises:
@@ -205,7 +208,7 @@ class _RunParts:
         settings = ground.settings.model_copy(update={"instructions": instructions})
         models = ground.idle_models
 
-        async def open_model(name: str | None) -> OpenedModel:
+        async def open_model(name: str | None) -> "OpenedModel":
             return await models.take(key, name or helper.model or None)
 
         return ModelSession(
@@ -239,7 +242,7 @@ async def _carried_out(
     requested: RequestedResult,
     limits: SpendingLimits,
     arguments: dict[str, Any],  # Any: JSON
-    record: CallRecord,
+    record: "CallRecord",
 ) -> HelperRun:
     """Run the one turn of a helper, within its time, and return what came of it."""
     message = f"Your inputs:\n{json.dumps(arguments, ensure_ascii=False, indent=1)}"
@@ -288,7 +291,7 @@ def _instructions(root: Path, helper: Helper, limits: SpendingLimits) -> str:
     )
 
 
-def _settings(helper: Helper, record: CallRecord) -> dict[str, str]:
+def _settings(helper: Helper, record: "CallRecord") -> dict[str, str]:
     """Return the settings of the agent of a run, which say whose call it was."""
     call = {"caller": record.turn.agent, "turn": record.turn.id, "call": record.call.id}
     return {"preset": "direct", "memory_class": "", "helper": helper.name, "version": helper.function.version, **call}

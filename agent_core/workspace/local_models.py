@@ -4,16 +4,18 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
 from agent_core.model.discover import LOCAL, LOCAL_PREFIX
 from agent_core.model.local import weights
 from agent_core.model.local.fetch import DownloadProgress, fetch, remove
-from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
 
 OnBytes = Callable[[int, int | None, str], None]
 
@@ -22,7 +24,7 @@ OnBytes = Callable[[int, int | None, str], None]
 class Schemas:
     """The functions of some files, and the problems of the files."""
 
-    functions: tuple[Function, ...]
+    functions: tuple["Function", ...]
     problems: tuple[Problem, ...]
 
 

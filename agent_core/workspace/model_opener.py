@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants.addresses import is_confirmed
 from agent_core.base.own_environment import environment as own_environment
-from agent_core.base.settings import ModelSettings, Settings
 from agent_core.functions.gate.reader import DescriptionReader
 from agent_core.functions.service.maker import FunctionMaker
 from agent_core.memory.embedding import Embedder, embedder
-from agent_core.model import Model
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
 from agent_core.model.local.weights import has_engine
 from agent_core.runtime.agent_models import OpenedModel, OpenModel
@@ -25,6 +23,10 @@ from agent_core.storage import prepare_state_dir
 from . import doctor
 from .local_models import installed_models
 
+if TYPE_CHECKING:
+    from agent_core.base.settings import ModelSettings, Settings
+    from agent_core.model import Model
+
 _MOST: Final = 8
 
 
@@ -32,7 +34,7 @@ class ModelOpener:
     """Chooses and opens the models of a workspace; `environment` has keys and secrets, if not this process's own."""
 
     def __init__(
-        self, root: Path, settings: Settings, environment: Mapping[str, str] | None, *, is_typed: bool = False
+        self, root: Path, settings: "Settings", environment: Mapping[str, str] | None, *, is_typed: bool = False
     ) -> None:
         """Create the opener; `is_typed`: the name of the usual model was typed for this run, not read from settings."""
         self.environment: Mapping[str, str] = own_environment() if environment is None else environment
@@ -71,7 +73,7 @@ class ModelOpener:
         names = partial(endpoint_names, chosen) if chosen.kind == "endpoint" else None
         return OpenedModel(model, chosen.why, table, names, settings.model.programs)
 
-    async def choose(self, settings: ModelSettings) -> DiscoveredModel:
+    async def choose(self, settings: "ModelSettings") -> DiscoveredModel:
         """Return the model that these settings mean here."""
         confirmed = partial(is_confirmed, self._root)
         return await choose(settings, self.environment, weights=_best_installed, engine=has_engine, confirmed=confirmed)
@@ -108,7 +110,7 @@ class ModelOpener:
         name = self._settings.maker
         return FunctionMaker(name, partial(self._opened, name)) if name else None
 
-    async def _opened(self, name: str | None) -> Model:
+    async def _opened(self, name: str | None) -> "Model":
         return (await self.open(name)).model
 
 
@@ -133,7 +135,7 @@ class IdleModels:
         self._used[id(opened.model)] = name, opened
         return opened
 
-    async def give_back(self, key: str, model: Model) -> None:
+    async def give_back(self, key: str, model: "Model") -> None:
         """Keep a model that was taken for the next use of this key."""
         name, opened = self._used.pop(id(model))
         self._idle.append((key, name, opened))

@@ -7,8 +7,8 @@ from typing import Any, Final
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
-from agent_core.runtime.helper_calls import PREFIX
 from agent_core.storage import AnswerAsk, MessageRow, OpenWork, ResumeAgent, RouteAsk, SetThread, Store, ThreadRow
+from agent_core.storage.agent_store import HELPER_RUN
 
 _WHY_CHARS: Final = 120
 BY_A_PERSON: Final = "(A person answers in place of this agent.)"
@@ -52,7 +52,7 @@ class Supervision:
             UsageError: there is none.
         """
         if name not in self._names:
-            names = [each for each in self._names if not each.startswith(PREFIX)]
+            names = [each for each in self._names if not each.startswith(HELPER_RUN)]
             known = f"There are: {', '.join(names)}." if names else "No agent yet. Next: knapper run"
             hint = did_you_mean(name, names, known)
             raise UsageError(f"There is no agent `{one_line(name, 64)}`.", fix=hint)
@@ -73,7 +73,7 @@ class Supervision:
         return sorted(states, key=lambda state: _depth(state.name, asks))
 
     def _kind(self, name: str) -> str:
-        return "helper" if name.startswith(PREFIX) else "group" if name in self._groups else "agent"
+        return "helper" if name.startswith(HELPER_RUN) else "group" if name in self._groups else "agent"
 
     async def asked(self, name: str) -> list[MessageRow]:
         """Return the asks that wait for this agent.

@@ -5,88 +5,197 @@ Starting is cheap: the sandbox and the model are opened when something needs the
 
 import asyncio
 import warnings
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext, suppress
-from functools import partial
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_core.access.grants import (
-    ApprovalQueue,
-    Approver,
-    Decision,
-    PendingQuestion,
-    Question,
-)
+from agent_core.access.grants.desk import ApprovalQueue
 from agent_core.base import old_name
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StorageError, UsageError
-from agent_core.base.events import Event
+from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StorageError, UsageError, WorkspaceError
+from agent_core.base.late import LateModule
 from agent_core.base.messages import Assistant
-from agent_core.base.problem import Problem
 from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
-from agent_core.functions.debug import Debugger, Debugging
-from agent_core.functions.foreign.library import ForeignLibrary
-from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import Author, FunctionService
-from agent_core.memory.agent_memory import AgentMemory
-from agent_core.memory.classes import Memory, methods_of
-from agent_core.memory.source_catalog import LOADED, Sources
-from agent_core.registry.watch import Watcher
-from agent_core.runtime import host_functions
-from agent_core.runtime.agent import Agent
-from agent_core.runtime.helper_calls import PREFIX
-from agent_core.runtime.programs import run_apart
+from agent_core.functions.service.plan import Author
+from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, DropAgent, Store, prepare_state_dir
-from sandbox import OneWall, Sandbox
+from agent_core.storage.agent_store import HELPER_RUN, PASSING
 
-from . import doctor, scaffold
-from .agent_factory import OpenAgents, WorkspaceDeps, build_agent, memory_of, sources_of
-from .agent_files import PASSING, AgentFiles
+from . import scaffold
 from .function_factory import function_service, sandbox_client
-from .group_file import FOLDER, GroupFile, GroupFolder, group_names, is_group
-from .helper_changes import HelperChanges, Proposal
-from .helper_library import HelperLibrary
-from .helper_proposals import HelperProposal, proposals
-from .model_opener import IdleModels, ModelOpener
-from .portable import ImportOptions, opened_moves, read_file, text_of, write_file
-from .runner import AgentsBehind, Front, Runner
 from .state_store import open_state
+
+if TYPE_CHECKING:  # each part is imported when it is first asked for
+    from agent_core.access.grants import Approver, Decision, Question, approval
+    from agent_core.base.events import Event
+    from agent_core.base.problem import Problem
+    from agent_core.functions.debug import Debugger, Debugging
+    from agent_core.functions.foreign.library import ForeignLibrary
+    from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.memory import classes, source_catalog
+    from agent_core.memory.agent_memory import AgentMemory
+    from agent_core.memory.classes import Memory
+    from agent_core.memory.source_catalog import Sources
+    from agent_core.registry import watch
+    from agent_core.runtime import host_functions, programs
+    from agent_core.runtime.agent import Agent
+    from sandbox import Sandbox, errors
+
+    from . import (
+        agent_factory,
+        agent_files,
+        doctor,
+        group_file,
+        helper_changes,
+        helper_library,
+        helper_proposals,
+        model_opener,
+        portable,
+        runner,
+    )
+    from .agent_factory import WorkspaceDeps
+    from .agent_files import AgentFiles
+    from .group_file import GroupFolder
+    from .helper_changes import HelperChanges, Proposal
+    from .helper_library import HelperLibrary
+    from .helper_proposals import HelperProposal
+    from .model_opener import IdleModels, ModelOpener
+    from .runner import AgentsBehind, Front, Runner
+else:
+    approval = LateModule("agent_core.access.grants.approval")
+    classes = LateModule("agent_core.memory.classes")
+    host_functions = LateModule("agent_core.runtime.host_functions")
+    programs = LateModule("agent_core.runtime.programs")
+    source_catalog = LateModule("agent_core.memory.source_catalog")
+    errors = LateModule("sandbox.errors")
+    agent_factory = LateModule("agent_core.workspace.agent_factory")
+    agent_files = LateModule("agent_core.workspace.agent_files")
+    doctor = LateModule("agent_core.workspace.doctor")
+    group_file = LateModule("agent_core.workspace.group_file")
+    helper_changes = LateModule("agent_core.workspace.helper_changes")
+    helper_library = LateModule("agent_core.workspace.helper_library")
+    helper_proposals = LateModule("agent_core.workspace.helper_proposals")
+    model_opener = LateModule("agent_core.workspace.model_opener")
+    portable = LateModule("agent_core.workspace.portable")
+    watch = LateModule("agent_core.registry.watch")
+    runner = LateModule("agent_core.workspace.runner")
 
 _LOOK_S = 5.0  # between looks for functions that were changed elsewhere, and not told
 _MODEL_S = 3.0  # for an endpoint that is asked which models it has
 
 
+class OpenAgents:
+    """The resources of the agents that are open: closed with each, when nobody holds it any more, or at the end."""
+
+    def __init__(self) -> None:
+        self._open: set[AsyncExitStack] = set()
+        self._unheld: list[AsyncExitStack] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._one_at_a_time = asyncio.Lock()
+        self._is_closed = False
+
+    def must_be_open(self) -> None:
+        """Do nothing while the workspace is open.
+
+        Raises:
+            WorkspaceError: it was closed.
+        """
+        if self._is_closed:
+            raise WorkspaceError("The workspace is closed.", fix="Use it within its `async with`.")
+
+    def hold(self, agent: "Agent", resources: AsyncExitStack) -> None:
+        """Keep the resources of an agent open as long as somebody holds it."""
+        self._open.add(resources)
+        resources.callback(self._open.discard, resources)
+        weakref.finalize(agent, self._let_go, resources, asyncio.get_running_loop()).atexit = False
+
+    async def close_unheld(self) -> None:
+        """Close what belongs to agents that nobody holds any more."""
+        async with self._one_at_a_time:
+            while self._unheld:
+                await self._unheld.pop().aclose()
+
+    async def aclose(self) -> None:
+        """Close everything."""
+        self._is_closed = True
+        await asyncio.gather(*self._closing)
+        for resources in list(self._open):
+            await resources.aclose()
+
+    def _let_go(self, resources: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
+        if resources in self._open and not loop.is_closed():
+            self._unheld.append(resources)
+            loop.call_soon_threadsafe(self._close_soon)
+
+    def _close_soon(self) -> None:
+        task = asyncio.get_running_loop().create_task(self.close_unheld())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
 class Workspace:
-    """An open folder with `functions/` and its state."""
+    """An open folder with `functions/` and its state. Its parts are opened when they are first asked for."""
 
     def __init__(
         self,
         root: Path,
         settings: Settings,
         store: Store,
-        functions: FunctionService,
-        sandbox: SandboxClient,
-        models: ModelOpener,
+        approver: "Approver | None",
+        open_sandbox: "Callable[[], SandboxClient]",
+        open_models: "Callable[[], ModelOpener]",
+        on_status: Callable[[str], None] | None = None,
     ) -> None:
         self.root = root
         self.settings = settings
-        self.workshop = functions
         self.recovered: tuple[str, ...] = (store.recovered,) if store.recovered else ()
         self._store = store
-        self._sandbox = sandbox
+        self._open_sandbox = open_sandbox
+        self._open_models = open_models
+        queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
+        opened = (lambda: self._sandbox), queue, (lambda: self._models)
+        self.workshop = function_service(root, settings, store, *opened, on_status)
         self._clock = Clock()
         self._agents = OpenAgents()
-        self._models = models
-        self._idle_models = IdleModels(models.open)
-        self.directory = AgentFiles(root, settings.agent, partial(group_names, root))
-        self.helpers = HelperLibrary(root, store, functions, host_functions.reserved())
-        self.helper_changes = HelperChanges(self.helpers, functions)
-        self._groups = GroupFolder(root, FOLDER, GroupFile, looks=self.directory.names)
         self._behind: AgentsBehind | None = None
+
+    @cached_property
+    def _sandbox(self) -> "SandboxClient":
+        return self._open_sandbox()
+
+    @cached_property
+    def _models(self) -> "ModelOpener":
+        return self._open_models()
+
+    @cached_property
+    def _idle_models(self) -> "IdleModels":
+        return model_opener.IdleModels(self._models.open)
+
+    @cached_property
+    def directory(self) -> "AgentFiles":
+        """The agents that have a file."""
+        return agent_files.AgentFiles(self.root, self.settings.agent, partial(group_file.group_names, self.root))
+
+    @cached_property
+    def helpers(self) -> "HelperLibrary":
+        """The helpers: narrow agents that are called."""
+        return helper_library.HelperLibrary(self.root, self._store, self.workshop)
+
+    @cached_property
+    def helper_changes(self) -> "HelperChanges":
+        """The changes of helpers, planned."""
+        return helper_changes.HelperChanges(self.helpers, self.workshop)
+
+    @cached_property
+    def groups(self) -> "GroupFolder":
+        """Its groups, as their files are."""
+        return group_file.GroupFolder(self.root, group_file.FOLDER, group_file.GroupFile, looks=self.directory.names)
 
     def __repr__(self) -> str:
         """Return its folder and the number of its functions."""
@@ -94,22 +203,17 @@ class Workspace:
         return f"<Workspace {one_line(str(self.root), 200)}: {count} function{'' if count == 1 else 's'}>"
 
     @property
-    def groups(self) -> GroupFolder:
-        """Its groups, as their files are."""
-        return self._groups
-
-    @property
     def store(self) -> Store:
         """Its state on disk."""
         return self._store
 
     @property
-    def debugging(self) -> Debugging:
+    def debugging(self) -> "Debugging":
         """The debugger of this workspace: what is armed, and who is attached."""
         return self._sandbox.debugging
 
     @property
-    def foreign(self) -> ForeignLibrary:
+    def foreign(self) -> "ForeignLibrary":
         """The functions that other programs offer: tools of MCP servers."""
         assert self._sandbox.foreign is not None
         return self._sandbox.foreign
@@ -123,10 +227,11 @@ class Workspace:
         settings: Settings | None = None,
         flags: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
-        approver: Approver | None = None,
-        debugger: Debugger | None = None,
+        approver: "Approver | None" = None,
+        debugger: "Debugger | None" = None,
         on_status: Callable[[str], None] | None = None,
-        sandbox: Sandbox | None = None,
+        sandbox: "Sandbox | None" = None,
+        follows: bool = True,
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
@@ -134,6 +239,7 @@ class Workspace:
         `approver` asks the user about grants; without one the answer is what `grants.unattended` says. `debugger`
         handles stops, and `on_status` hears what takes long: a line when it begins, and an empty text when it is done.
         A `sandbox` that was started is used in place of one by the settings; the caller ends it, after the workspace.
+        One that does not `follow` its files is for a look: what is saved while it is open is left to the next one.
 
         Raises:
             WorkspaceError: the folder is not there or cannot be used.
@@ -147,16 +253,26 @@ class Workspace:
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
             stack.push_async_callback(store.close)
-            client = sandbox_client(root, settings, environment, debugger, sandbox, on_status)
-            stack.push_async_callback(client.aclose)
-            models = ModelOpener(root, settings, environment, is_typed=bool(flags and flags.get("model.name")))
-            stack.push_async_callback(models.aclose)
-            queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
-            workshop = function_service(root, settings, store, client, queue, models, on_status)
-            workspace = cls(root, settings, store, workshop, client, models)
-            stack.callback(workshop.granting.packages.environment.close)
-            async with workspace._following():
-                yield workspace
+            open_sandbox = partial(sandbox_client, root, settings, environment, debugger, sandbox, on_status)
+            open_models = partial(
+                _model_opener, root, settings, environment, is_typed=bool((flags or {}).get("model.name"))
+            )
+            workspace = cls(root, settings, store, approver, open_sandbox, open_models, on_status)
+            stack.push_async_callback(workspace._close_parts)
+            await workspace.workshop.start()
+            await workspace.workshop.quarantine.refresh()
+            if follows:
+                await stack.enter_async_context(workspace._following())
+            yield workspace
+
+    async def _close_parts(self) -> None:
+        """Close the parts that were opened, those that use others first."""
+        async with AsyncExitStack() as stack:
+            for name in ("_sandbox", "_models", "_idle_models"):
+                if name in vars(self):
+                    stack.push_async_callback(vars(self)[name].aclose)
+            stack.callback(self.workshop.close)
+            await self._agents.aclose()
 
     @classmethod
     @asynccontextmanager
@@ -187,8 +303,8 @@ class Workspace:
         return scaffold.create(Path(root))
 
     async def agent(
-        self, name: str | None = None, *, memory: Memory | None = None, verify: bool = True, answers: bool = False
-    ) -> Agent:
+        self, name: str | None = None, *, memory: "Memory | None" = None, verify: bool = True, answers: bool = False
+    ) -> "Agent":
         """Return an agent with its conversation and memory restored; a new one starts with `memory`.
 
         It is closed by `aclose`, at the end of an `async with` block on it, when nobody holds it any more, or with the
@@ -208,11 +324,11 @@ class Workspace:
         self,
         name: str,
         *,
-        memory: Memory | None = None,
+        memory: "Memory | None" = None,
         verify: bool = True,
         answers: bool = False,
         is_behind: bool = False,
-    ) -> Agent:
+    ) -> "Agent":
         self._agents.must_be_open()
         await self.helpers.load()
         await self._agents.close_unheld()
@@ -220,7 +336,9 @@ class Workspace:
             resources = await stack.enter_async_context(AsyncExitStack())
             await resources.enter_async_context(self._store.hold(prepare_state_dir(self.root), name))
             deps = self._deps()
-            agent = await build_agent(deps, name, memory, verify=verify, resources=resources, is_behind=is_behind)
+            agent = await agent_factory.build_agent(
+                deps, name, memory, verify=verify, resources=resources, is_behind=is_behind
+            )
             agent.goes_on = answers and self._store.is_shared
             await agent.restore(answers=answers or self._store.is_shared)
             self._agents.hold(agent, resources)
@@ -228,7 +346,7 @@ class Workspace:
         return agent
 
     @asynccontextmanager
-    async def passing_agent(self, *, verify: bool = True) -> AsyncIterator[Agent]:
+    async def passing_agent(self, *, verify: bool = True) -> "AsyncIterator[Agent]":
         """Open a new agent for one question: nothing of its conversation and its memory is kept.
 
         What it makes and changes among the functions stays, like any agent's. What a killed process left of such an
@@ -253,7 +371,7 @@ class Workspace:
         Raises:
             NoAgent: there is none of that name.
         """
-        async with opened_moves(self._store, self.root, self.settings) as moves:
+        async with portable.opened_moves(self._store, self.root, self.settings) as moves:
             return await moves.export(name or self.settings.agent)
 
     async def import_agent(
@@ -261,8 +379,8 @@ class Workspace:
         document: str | bytes | Mapping[str, Any],  # Any: JSON
         name: str = "",
         *,
-        memory: Memory | None = None,
-    ) -> Agent:
+        memory: "Memory | None" = None,
+    ) -> "Agent":
         """Return the agent of a document of this program, MemGPT or Letta, under its own name or `name`.
 
         Nothing in the document is run, and it holds no functions: those of a memory class come with `memory`. A warning
@@ -272,8 +390,8 @@ class Workspace:
             AgentFileError: the document is not as it must be.
             AgentExists: there is an agent of that name.
         """
-        async with opened_moves(self._store, self.root, self.settings) as moves:
-            reports = await moves.take_in(text_of(document), ImportOptions(name))
+        async with portable.opened_moves(self._store, self.root, self.settings) as moves:
+            reports = await moves.take_in(portable.text_of(document), portable.ImportOptions(name))
         agent = await self.agent(reports[0].name, memory=memory)
         if lacking := await self._lacking(agent):
             message = f"The agent {agent.name} has called functions that are not here: {', '.join(lacking)}."
@@ -281,45 +399,45 @@ class Workspace:
             warnings.warn(f"{message} {how}", stacklevel=2)
         return agent
 
-    async def _lacking(self, agent: Agent) -> list[str]:
+    async def _lacking(self, agent: "Agent") -> list[str]:
         """Return the functions that an agent's conversation has calls of, and that it does not have."""
         replies = [message for message in await agent.history() if isinstance(message, Assistant)]
-        called = {call.name for reply in replies for call in reply.calls if not call.name.startswith(PREFIX)}
-        own = {method.name for method in methods_of(type(agent.memory.blocks.memory))}
-        return sorted(called - own - host_functions.reserved() - {*self.workshop.names(), *self.workshop.foreign()})
+        called = {call.name for reply in replies for call in reply.calls if not call.name.startswith(HELPER_RUN)}
+        own = {method.name for method in classes.methods_of(type(agent.memory.blocks.memory))}
+        return sorted(called - own - OF_THE_PROGRAM - {*self.workshop.names(), *self.workshop.foreign()})
 
-    async def load(self, path: Path | str, name: str = "", *, memory: Memory | None = None) -> Agent:
+    async def load(self, path: Path | str, name: str = "", *, memory: "Memory | None" = None) -> "Agent":
         """Return the agent in a file, as `import_agent` does of its text."""
-        return await self.import_agent(await asyncio.to_thread(read_file, path), name, memory=memory)
+        return await self.import_agent(await asyncio.to_thread(portable.read_file, path), name, memory=memory)
 
     async def _save(self, name: str, path: Path | str) -> None:
-        await asyncio.to_thread(write_file, path, await self.export_agent(name))
+        await asyncio.to_thread(portable.write_file, path, await self.export_agent(name))
 
     @asynccontextmanager
     async def runner(
         self,
-        hear: Callable[[Event], None] = lambda _: None,
+        hear: "Callable[[Event], None]" = lambda _: None,
         *,
-        front: Front | None = None,
+        front: "Front | None" = None,
         on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
-    ) -> AsyncIterator[Runner]:
+    ) -> "AsyncIterator[Runner]":
         """Give the runner of this workspace's agents; `hear` gets the events of those that work behind.
 
         The turns of the agent in `front` are run there.
         """
-        behind = AgentsBehind(partial(self._opened, is_behind=True), hear)
+        behind = runner.AgentsBehind(partial(self._opened, is_behind=True), hear)
         new_runner = partial(self._new_runner, slots=self.settings.runner.slots, on_fault=on_fault)
-        async with self._at_work(behind, new_runner, front) as runner:
-            yield runner
+        async with self._at_work(behind, new_runner, front) as running:
+            yield running
 
     @asynccontextmanager
     async def worker(
         self,
-        hear: Callable[[Event], None] = lambda _: None,
+        hear: "Callable[[Event], None]" = lambda _: None,
         *,
         slots: int,
         on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
-    ) -> AsyncIterator[Runner]:
+    ) -> "AsyncIterator[Runner]":
         """Give the runner of all agents at a store that is shared: of what users say to them, too.
 
         A turn that was cut off goes on. Questions about grants wait for an answer by their id.
@@ -331,21 +449,21 @@ class Workspace:
             fix = "Next: knapper agents run. For several machines, see docs/scale.md"
             raise UsageError("A worker needs a database that processes share, and the state is in a file.", fix=fix)
         opened = partial(self._opened, is_behind=True, answers=True)
-        behind = AgentsBehind(opened, hear, self.answered_by_id)
+        behind = runner.AgentsBehind(opened, hear, self.answered_by_id)
         kinds = (*BETWEEN, *FROM_USER, SUMMARY)
         new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=kinds, ends_with_store=True)
         warm = asyncio.create_task(self._sandbox.ready())  # the first call does not wait for all of the start
         try:
-            async with self._at_work(behind, new_runner) as runner:
+            async with self._at_work(behind, new_runner) as running:
                 await self._store.offer_slots(slots)
-                yield runner
+                yield running
         finally:
             await warm
 
     @asynccontextmanager
     async def _at_work(
-        self, behind: AgentsBehind, new_runner: Callable[..., Runner], front: Front | None = None
-    ) -> AsyncIterator[Runner]:
+        self, behind: "AgentsBehind", new_runner: "Callable[..., Runner]", front: "Front | None" = None
+    ) -> "AsyncIterator[Runner]":
         self._behind = behind
         async with behind.at_work(new_runner, self._store, prepare_state_dir(self.root), front) as runner:
             try:
@@ -353,19 +471,19 @@ class Workspace:
             finally:
                 self._behind = None
 
-    def _new_runner(self, *parts: Any, **terms: Any) -> Runner:  # Any: what `Runner` takes
-        return Runner(self._store, *parts, clock=self._clock, **terms)
+    def _new_runner(self, *parts: Any, **terms: Any) -> "Runner":  # Any: what `Runner` takes
+        return runner.Runner(self._store, *parts, clock=self._clock, **terms)
 
-    async def questions(self) -> list[PendingQuestion]:
+    async def questions(self) -> list[approval.PendingQuestion]:
         """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
         pending = []
         for row in await self._store.pending_questions():
             with suppress(TypeError, ValueError, KeyError):  # of another version of the program, which asks it itself
-                question = Question.from_json(row.question)
-                pending.append(PendingQuestion(question, row.agent, row.turn, row.asked_at))
+                question = approval.Question.from_json(row.question)
+                pending.append(approval.PendingQuestion(question, row.agent, row.turn, row.asked_at))
         return pending
 
-    async def answer(self, question: str, decision: Decision) -> None:
+    async def answer(self, question: str, decision: "Decision") -> None:
         """Answer a pending question by its id; the process that asks goes on with the answer.
 
         Raises:
@@ -378,15 +496,15 @@ class Workspace:
         self, code: str, call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
     ) -> tuple[str, bool]:
         """Run a program that is part of no conversation; see `run_apart`."""
-        return await run_apart(self._sandbox, self.workshop, code, call)
+        return await programs.run_apart(self._sandbox, self.workshop, code, call)
 
     @staticmethod
-    async def answered_by_id(question: Question) -> Decision:
+    async def answered_by_id(question: "Question") -> "Decision":
         """Wait for an answer that is given by the question's id: the approver of a program without a prompt."""
         await asyncio.Event().wait()
-        return Decision("no", by="unavailable")
+        return approval.Decision("no", by="unavailable")
 
-    async def sources(self, name: str | None = None) -> Sources:
+    async def sources(self, name: str | None = None) -> "Sources":
         """Return the sources that the user gave an agent; the agent may be running in another process.
 
         Raises:
@@ -395,15 +513,15 @@ class Workspace:
         name = name or self.settings.agent
         if name != self.settings.agent and await self._store.agent_settings(name) is None:
             raise UsageError(f"There is no agent {name}.", fix="Type: knapper agents list")
-        return sources_of(self._deps(), name)
+        return agent_factory.sources_of(self._deps(), name)
 
-    def loaded_sources(self) -> Sources:
+    def loaded_sources(self) -> "Sources":
         """Return the sources that were loaded for all agents, to be attached to each."""
-        return sources_of(self._deps(), LOADED)
+        return agent_factory.sources_of(self._deps(), source_catalog.LOADED)
 
-    def memory(self, name: str) -> AgentMemory:
+    def memory(self, name: str) -> "AgentMemory":
         """Return the memory of an agent to search it, without the agent, which may be running in another process."""
-        return memory_of(self._deps(), name)
+        return agent_factory.memory_of(self._deps(), name)
 
     async def model_trouble(self) -> str:
         """Return why there is no model to ask, in one sentence; "" if there is one, or its endpoint is slow to say."""
@@ -415,8 +533,8 @@ class Workspace:
                     return error.message
         return ""
 
-    def _deps(self) -> WorkspaceDeps:
-        return WorkspaceDeps(
+    def _deps(self) -> "WorkspaceDeps":
+        return agent_factory.WorkspaceDeps(
             self.root,
             self.settings,
             self._store,
@@ -430,7 +548,7 @@ class Workspace:
             self.helpers,
             self.helper_changes,
             self.directory,
-            self._groups,
+            self.groups,
             self.agent,
             self.foreign,
         )
@@ -440,32 +558,36 @@ class Workspace:
 
         Runs of helpers and questions that keep nothing are none.
         """
-        begun = [name for name in await self._store.agent_names() if not name.startswith((PREFIX, PASSING))]
-        return sorted({self.settings.agent, *self.directory.names(), *self._groups.read(), *begun})
+        begun = [name for name in await self._store.agent_names() if not name.startswith((HELPER_RUN, PASSING))]
+        return sorted({self.settings.agent, *self.directory.names(), *self.groups.read(), *begun})
 
     async def can_be_talked_to(self, name: str) -> bool:
         """Check whether a name is among the `agent_names`, however many there are."""
-        if name == self.settings.agent or name in self.directory.names() or name in self._groups.read():
+        if name == self.settings.agent or name in self.directory.names() or name in self.groups.read():
             return True
-        return not name.startswith((PREFIX, PASSING)) and await self._store.has_agent(name)
+        return not name.startswith((HELPER_RUN, PASSING)) and await self._store.has_agent(name)
 
-    def rejected(self) -> tuple[Problem, ...]:
+    def rejected(self) -> tuple["Problem", ...]:
         """Return the problems that now keep functions and helpers out."""
         helpers = [problem for problem in self.helpers.problems if problem.severity == "refuses"]
         return (*self.workshop.rejected(), *helpers)
 
     async def has_agent(self, name: str) -> bool:
         """Check whether there is an agent or a group of this name, or a run of a helper; another one would be new."""
-        return is_group(self.root, name) or await self._store.has_agent(name) or await self.can_be_talked_to(name)
+        return (
+            group_file.is_group(self.root, name)
+            or await self._store.has_agent(name)
+            or await self.can_be_talked_to(name)
+        )
 
-    async def helper_proposals(self) -> list[HelperProposal]:
+    async def helper_proposals(self) -> "list[HelperProposal]":
         """Return drafts of helpers for functions that recorded turns used together."""
-        return await proposals(self.helpers, self._store, self.workshop.registry.snapshot())
+        return await helper_proposals.proposals(self.helpers, self._store, self.workshop.registry.snapshot())
 
     @staticmethod
-    def by_user(reason: str = "") -> Proposal:
+    def by_user(reason: str = "") -> "Proposal":
         """Return the author of a change of helpers that the user makes themselves."""
-        return Proposal(Author(), reason=reason)
+        return helper_changes.Proposal(Author(), reason=reason)
 
     async def doctor(self) -> dict[str, Any]:  # Any: JSON
         """Return what this platform can do, in the published shape."""
@@ -478,7 +600,7 @@ class Workspace:
     async def one_wall(self) -> str:
         """Return what to ask the user of a level with one wall, "" if there is nothing to ask."""
         sandbox = await self._sandbox.ready()
-        return str(sandbox) if isinstance(sandbox, OneWall) and not sandbox.was_refused else ""
+        return str(sandbox) if isinstance(sandbox, errors.OneWall) and not sandbox.was_refused else ""
 
     def answer_one_wall(self, *, agrees: bool) -> None:
         """Keep this user's answer; after a yes, functions run here."""
@@ -490,23 +612,14 @@ class Workspace:
 
     @asynccontextmanager
     async def _following(self) -> AsyncIterator[None]:
-        """Load the functions, follow their files and those of helpers, and close the agents at the end."""
-        await self.workshop.start()
-        await self.workshop.quarantine.refresh()
+        """Follow the files of functions and of helpers, and what other folders at the store change."""
         await self.helpers.reserve()
-        reviews = self.workshop.second_look.at_work()
-        async with (
-            aclosing(self._idle_models),
-            aclosing(self._agents),
-            reviews,
-            self._watching(),
-            self.helpers.followed(),
-        ):
+        async with self.workshop.second_look.at_work(), self._watching(), self.helpers.followed():
             yield
 
     @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
-        async with Watcher(self.root / "functions") as watcher:
+        async with watch.Watcher(self.root / "functions") as watcher:
             tasks = [asyncio.create_task(self._follow(watcher))]
             if self._store.is_shared:
                 tasks.append(asyncio.create_task(self._follow_others()))
@@ -529,9 +642,13 @@ class Workspace:
                         await told.wait()
                 told.clear()
 
-    async def _follow(self, watcher: Watcher) -> None:
+    async def _follow(self, watcher: "watch.Watcher") -> None:
         async for paths in watcher:
             await self.workshop.saved(paths)
+
+
+def _model_opener(*arguments: Any, **options: Any) -> "ModelOpener":  # Any: what `ModelOpener` takes
+    return model_opener.ModelOpener(*arguments, **options)
 
 
 def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:

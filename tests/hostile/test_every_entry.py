@@ -8,7 +8,7 @@ from zlib import crc32
 import pytest
 import pytest_asyncio
 
-from agent_core.runtime.host_functions import reserved
+from agent_core.registry.loader_names import OF_THE_PROGRAM
 from tests.conftest import OpenDesk
 from tests.hostile import entries
 from tests.hostile.forge import FORGE, packed
@@ -54,7 +54,7 @@ async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk,
 
 @pytest.mark.sampled
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", sorted(reserved()))
+@pytest.mark.parametrize("name", sorted(OF_THE_PROGRAM))
 async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk: OpenDesk, name: str) -> None:
     here = await at_desk([Repeat(Say("done"))])  # to `message_llm`
     here.put("letters.py", VOWELS)

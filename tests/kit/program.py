@@ -18,7 +18,7 @@ from termios import TIOCSCTTY
 from typing import IO
 
 from agent_core.__main__ import main
-from agent_core.runtime.host_functions import reserved
+from agent_core.runtime.host_functions import parameters
 from agent_core.storage.sqlite.migrate import blank
 
 FORKING = multiprocessing.get_context("forkserver")
@@ -49,7 +49,7 @@ FORKING.set_forkserver_preload(
 )
 # And what a program finds out once, the first time that it makes a workspace and opens it:
 blank()
-reserved()
+parameters()
 
 
 class Program:

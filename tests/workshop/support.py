@@ -121,7 +121,7 @@ async def room(root: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
     (root / "functions").mkdir(exist_ok=True)
     store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
     try:
-        shop = function_service(root, load(root, FLAGS), store, sandbox, ApprovalQueue(None, store))
+        shop = function_service(root, load(root, FLAGS), store, lambda: sandbox, ApprovalQueue(None, store))
         await shop.loader.start()
         yield Room(root, shop, store, sandbox)
     finally:

@@ -5,8 +5,13 @@ Nothing of the host is lent: no proxy, no netrc, no cookie, no kept connection. 
 and decoded by nobody here.
 """
 
-from .broker import Broker, FetchSession
-from .caps import FetchCaps
-from .log import RequestLog
+from agent_core.base.late import late_names
 
-__all__ = ["Broker", "FetchCaps", "FetchSession", "RequestLog"]
+__getattr__ = late_names(
+    __name__,
+    {
+        "broker": "Broker FetchSession",
+        "caps": "FetchCaps",
+        "log": "RequestLog",
+    },
+)

@@ -8,11 +8,12 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
-
-from agent_core.base.receipt import Receipt
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from .caps import FetchCaps
+
+if TYPE_CHECKING:
+    from agent_core.base.receipt import Receipt
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -35,7 +36,7 @@ class Broker:
         hosts: tuple[str, ...],
         want: Want | None = None,
         *,
-        receipt: Receipt | None = None,
+        receipt: "Receipt | None" = None,
         reach: Reach | None = None,
     ) -> "FetchSession":
         """Return a session for one call of a function that may reach these hosts, and others that the user is asked
@@ -95,7 +96,7 @@ def _begun(
     function: str,
     hosts: tuple[str, ...],
     want: Want | None,
-    receipt: Receipt | None,
+    receipt: "Receipt | None",
     reach: Reach | None,
 ) -> Answering:
     from .fetches import Fetches  # noqa: PLC0415 - see above

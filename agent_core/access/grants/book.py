@@ -12,13 +12,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_core.base import machine
 from agent_core.base.errors import StorageError
-from agent_core.base.problem import Problem
 from agent_core.base.seal import Sealer
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import ApprovalStore, DropYes, SaveYes, Write, YesRow
 from sandbox.wire.foreign import read_json
@@ -29,6 +27,11 @@ from .file import GrantEntry, GrantsFile, Listing
 from .record import GrantRecord
 from .repositories import looked_through
 from .value import NOTHING, Grants, joined
+
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 Alone = Callable[[], AbstractAsyncContextManager[None]]
 """The right to change the workspace's files, which one process has at a time."""
@@ -91,11 +94,11 @@ class GrantStore:
         self._known: _Known | None = None
         self._lent: dict[tuple[str, str], Grants] = {}
 
-    async def allowed(self, function: Function, snapshot: Snapshot) -> Grants:
+    async def allowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function may reach now, in the version in this snapshot."""
         return (await self.held(function, snapshot)).now
 
-    async def held(self, function: Function, snapshot: Snapshot) -> Held:
+    async def held(self, function: "Function", snapshot: "Snapshot") -> Held:
         """Return the current and previous grants of a function."""
         state = await self._look()
         entry = state.listing.entries.get(function.name)
@@ -112,7 +115,7 @@ class GrantStore:
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 
     async def question(
-        self, function: Function, snapshot: Snapshot, grants: Grants, other_grants: Grants = NOTHING
+        self, function: "Function", snapshot: "Snapshot", grants: Grants, other_grants: Grants = NOTHING
     ) -> Question | None:
         """Return the question to ask before a function has what it needs, or None if it has everything.
 
@@ -127,11 +130,11 @@ class GrantStore:
         question = Question(function.name, missing, state.last, diff=diff, version=function.version, is_again=is_again)
         return replace(question, changed=changed)
 
-    async def lapsed(self, function: Function, snapshot: Snapshot) -> str:
+    async def lapsed(self, function: "Function", snapshot: "Snapshot") -> str:
         """Return what became different in a function since its newest yes, as a sentence."""
         return (await self._since(function, snapshot, await self.held(function, snapshot)))[0]
 
-    async def _is_only_laid_out_anew(self, function: Function, snapshot: Snapshot, last_yes: Yes) -> bool:
+    async def _is_only_laid_out_anew(self, function: "Function", snapshot: "Snapshot", last_yes: Yes) -> bool:
         """Check whether only layout and comments became different since a yes. Its texts are those that it names."""
         texts = {module: await self._store.text(version) for module, version in last_yes.versions}
         agreed = {module: text for module, text in texts.items() if text is not None}
@@ -140,7 +143,7 @@ class GrantStore:
             return False
         return not (await asyncio.to_thread(since, function, snapshot, agreed))[0]
 
-    async def _since(self, function: Function, snapshot: Snapshot, held: Held) -> tuple[str, str]:
+    async def _since(self, function: "Function", snapshot: "Snapshot", held: Held) -> tuple[str, str]:
         texts = {module: await self._store.text(version) or "" for module, version in held.before}
         return await asyncio.to_thread(since, function, snapshot, texts) if texts else ("", "")
 
@@ -148,7 +151,7 @@ class GrantStore:
         """Give the next call of this content more grants, and no later call."""
         self._lent[giving.function, giving.content.digest] = giving.grants
 
-    def borrowed(self, function: Function, snapshot: Snapshot) -> Grants:
+    def borrowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the grants lent to the next call, which is this one."""
         if not any(name == function.name for name, _ in self._lent):
             return NOTHING
@@ -159,7 +162,7 @@ class GrantStore:
         mine = [key for key in self._lent if key[0] == name]
         return joined(self._lent.pop(key) for key in mine)
 
-    async def needed_to_call(self, snapshot: Snapshot) -> frozenset[str]:
+    async def needed_to_call(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that need a call grant: all that have an entry or a loan."""
         named = {*(await self._look()).listing.entries, *(name for name, _ in self._lent)}
         return frozenset(named & snapshot.functions.keys())
@@ -174,11 +177,11 @@ class GrantStore:
         """Return the entries that the file proposes."""
         return (await self._look()).listing.entries
 
-    async def problems(self) -> tuple[Problem, ...]:
+    async def problems(self) -> tuple["Problem", ...]:
         """Return the problems in the file: entries that cannot be understood, and therefore grant nothing."""
         return (await self._look()).listing.problems
 
-    async def give(self, function: Function, snapshot: Snapshot, grants: Grants, by: str) -> None:
+    async def give(self, function: "Function", snapshot: "Snapshot", grants: Grants, by: str) -> None:
         """Give a function more grants, in the version in this snapshot; the user agreed to it.
 
         Raises:

@@ -13,18 +13,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.characters import Flaw, flaw_of, name_flaw_of
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Place
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse_accepted
 from sandbox.wire.lines import bare_lines
 
 from .definitions import is_inert, known_names, names_bound
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 Part: TypeAlias = tuple[str, str]  # module and name; an empty name is what runs at the module's import
 _ITS_IMPORT: Final = "."  # a name that nothing binds: of a package around a module, only what runs at its import
@@ -76,7 +78,7 @@ class FunctionContent:
         return json.dumps(self.versions)
 
 
-def content_of(function: Function, snapshot: Snapshot) -> FunctionContent:
+def content_of(function: "Function", snapshot: "Snapshot") -> FunctionContent:
     """Return the content that a yes to this function, in the version in this snapshot, is bound to."""
     modules = modules_of(function.module, snapshot)
     versions = tuple(sorted((name, source.version) for name, source in modules.items()))
@@ -85,7 +87,7 @@ def content_of(function: Function, snapshot: Snapshot) -> FunctionContent:
     return FunctionContent(hashlib.sha256(text.encode()).hexdigest(), versions)
 
 
-def since(function: Function, snapshot: Snapshot, texts: Mapping[str, str]) -> tuple[str, str]:
+def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) -> tuple[str, str]:
     """Return what became different since a function was agreed to with these modules: as a sentence, and as a diff.
 
     The sentence is empty if it is only the layout, or nothing. Docstrings are no layout: a function can read them, and
@@ -133,7 +135,7 @@ def _may_see_layout(parts: Mapping[Part, Statements]) -> bool:
     return any(not each.code for statements in parts.values() for each in statements)
 
 
-def modules_of(module: str, snapshot: Snapshot) -> Mapping[str, ModuleSource]:
+def modules_of(module: str, snapshot: "Snapshot") -> Mapping[str, ModuleSource]:
     """Return a module with the packages around it and all its imports, recursively."""
     modules: dict[str, ModuleSource] = {}
     waiting = [module]
@@ -146,7 +148,7 @@ def modules_of(module: str, snapshot: Snapshot) -> Mapping[str, ModuleSource]:
     return modules
 
 
-def misleading(function: Function, snapshot: Snapshot) -> str:
+def misleading(function: "Function", snapshot: "Snapshot") -> str:
     """Return why nothing can be granted: which code does not read as it runs, and where. Return "" if all of it does.
 
     An older release may have accepted such a text, and a yes to it.

@@ -10,13 +10,15 @@ A question of a turn is a row of the store while it is pending: whoever answers 
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base import events
-from agent_core.base.receipt import Fact
 from agent_core.storage import ApprovalStore, QuestionRow
 
 from .approval import Approver, Decision, Question
+
+if TYPE_CHECKING:
+    from agent_core.base.receipt import Fact
 
 MOST_NOES, MOST_NOES_IN_A_TURN = 3, 6
 _LOOK_S: Final = 0.2  # between two looks at whether a question was answered elsewhere
@@ -34,7 +36,7 @@ class TurnSink(Protocol):
     def works_for(self) -> str:
         """The agent that began it, or called it as a helper."""
 
-    def note_done(self, fact: Fact, name: str) -> None:
+    def note_done(self, fact: "Fact", name: str) -> None:
         """Note something that was done, for the receipt."""
 
     def ask_nobody(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base import machine, old_name
 from agent_core.base.untrusted import fence
@@ -22,7 +22,6 @@ from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
 from agent_core.registry import folder_access
 from sandbox import Access, Killed, Limits, Outcome, Refused
 from sandbox.access import NOTHING as NO_ACCESS
-from sandbox.code import Modules
 
 from ..secrets import CallSecrets, Secrets
 from .items import UNSAID
@@ -43,6 +42,9 @@ from .repositories import (
     state_in,
 )
 from .value import NOTHING, Grants
+
+if TYPE_CHECKING:
+    from sandbox.code import Modules
 
 UNWRITTEN = (
     *(FUNCTIONS, STATE, SETTINGS, old_name.STATE, old_name.SETTINGS),
@@ -75,7 +77,7 @@ class Permit:
     `keep` names its own worker if it is stateful; `note` says what is missing, in case it fails.
     """
 
-    modules: Modules
+    modules: "Modules"
     limits: Limits
     grants: Grants = NOTHING
     access: Access = NO_ACCESS

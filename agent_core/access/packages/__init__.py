@@ -1,7 +1,12 @@
 """The workspace's own packages: resolved and shown for approval, pinned with hashes, installed by pip."""
 
-from .environment import Environment
-from .failures import PackagesError
-from .resolution import Pin, Resolution
+from agent_core.base.late import late_names
 
-__all__ = ["Environment", "PackagesError", "Pin", "Resolution"]
+__getattr__ = late_names(
+    __name__,
+    {
+        "environment": "Environment",
+        "failures": "PackagesError",
+        "resolution": "Pin Resolution",
+    },
+)

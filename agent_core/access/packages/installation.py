@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base import machine, pip_process
 from agent_core.base.own_environment import environment as own_environment
@@ -27,7 +27,9 @@ from sandbox.confine import mounts
 
 from ..grants.items import project
 from .failures import PackagesError, meaning
-from .resolution import Pin, Resolution
+
+if TYPE_CHECKING:
+    from .resolution import Pin, Resolution
 
 Tell: TypeAlias = Callable[[str], None]
 ALWAYS: Final = ("--only-binary=:all:", "--no-input", "--no-color", "--progress-bar=off", "--retries=2")
@@ -219,7 +221,7 @@ class Installed:
 
 
 async def install(
-    resolution: Resolution, pip: Pip, folder: Path, listed: tuple[str, ...], most_bytes: int
+    resolution: "Resolution", pip: Pip, folder: Path, listed: tuple[str, ...], most_bytes: int
 ) -> Installed:
     """Install below `folder` and return what was installed; nothing of it has run, and non-package files are removed.
 
@@ -249,7 +251,7 @@ async def importable(installed: Installed, requirements: Iterable[str], tries: T
     return tuple([name for name in candidates if await tries(places, name)])
 
 
-def _looked_at(wheels: list[Path], pins: tuple[Pin, ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:
+def _looked_at(wheels: list[Path], pins: tuple["Pin", ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:
     if {project(wheel.name.partition("-")[0]) for wheel in wheels} != {pin.project for pin in pins}:
         raise PackagesError("The downloaded files are not the requested ones, so nothing was installed.")
     owners, names, tops = _own(listed), dict[str, str](), set[str]()

@@ -5,8 +5,13 @@ comes out of its worker passes the curtain, which masks it; the log and the file
 the user's configuration folder.
 """
 
-from .masks import Masks
-from .session import DISCLOSED, CallSecrets, Curtain, shade_logs
-from .source import Secrets
+from agent_core.base.late import late_names
 
-__all__ = ["DISCLOSED", "CallSecrets", "Curtain", "Masks", "Secrets", "shade_logs"]
+__getattr__ = late_names(
+    __name__,
+    {
+        "masks": "Masks",
+        "session": "CallSecrets Curtain DISCLOSED shade_logs",
+        "source": "Secrets",
+    },
+)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
@@ -11,8 +12,10 @@ from agent_core.base.own_environment import environment as own_environment
 from agent_core.base.settings import SECRET as VARIABLE
 
 from .forms import unfit
-from .masks import Pair
 from .vault import Unsafe, Vault, shown
+
+if TYPE_CHECKING:
+    from .masks import Pair
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONGEST = 16 * 1024
@@ -50,7 +53,7 @@ class Secrets:
             raise NoSecret(f"The secret `{name}` is not given: {why}.", fix=f"A human sets another with: {how}")
         return value
 
-    def pairs(self, names: Iterable[str]) -> frozenset[Pair]:
+    def pairs(self, names: Iterable[str]) -> frozenset["Pair"]:
         """Return those of the names that are set, anywhere, with their values: what must be masked."""
         variables, stored = self._variables(), self._kept()
         pairs = ((name, values[name]) for name in names for values in (variables, stored) if name in values)

@@ -3,22 +3,14 @@
 What comes from a worker is a claim: it is checked for shape, capped, masked and made visible before anybody has it.
 """
 
-from .breakpoints import Breakpoint, Breakpoints, Placed, stopping_lines
-from .debugging import DebuggerSeat, Debugging, Watch
-from .stop import COMMANDS, Command, Debugger, DebugStop
-from .typed_line import typed_breakpoint
+from agent_core.base.late import late_names
 
-__all__ = [
-    "COMMANDS",
-    "Breakpoint",
-    "Breakpoints",
-    "Command",
-    "DebugStop",
-    "Debugger",
-    "DebuggerSeat",
-    "Debugging",
-    "Placed",
-    "Watch",
-    "stopping_lines",
-    "typed_breakpoint",
-]
+__getattr__ = late_names(
+    __name__,
+    {
+        "breakpoints": "Breakpoint Breakpoints Placed stopping_lines",
+        "debugging": "DebuggerSeat Debugging Watch",
+        "stop": "COMMANDS Command DebugStop Debugger",
+        "typed_line": "typed_breakpoint",
+    },
+)

@@ -9,17 +9,19 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base import matching, syntax
 from agent_core.base.errors import UsageError
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from sandbox import Point
 from sandbox.wire.lines import bare_lines, lines_of
 
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
-def text_of(function: Function, snapshot: Snapshot) -> str:
+
+def text_of(function: "Function", snapshot: "Snapshot") -> str:
     """Return the function's own lines."""
     lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
     return "\n".join(line.rstrip("\r\n") for line in lines)
@@ -44,7 +46,7 @@ def stopping(text: str) -> dict[int, int]:
     return dict(sorted(last_lines.items()))
 
 
-def stopping_lines(name: str, snapshot: Snapshot) -> list[tuple[int, str]]:
+def stopping_lines(name: str, snapshot: "Snapshot") -> list[tuple[int, str]]:
     """Return the lines of its file at which a function stops, each with its text; empty if there is no such
     function.
     """
@@ -146,7 +148,7 @@ class Breakpoints:
     def __bool__(self) -> bool:
         return bool(self._held)
 
-    def arm(self, breakpoint_: Breakpoint, line: int, snapshot: Snapshot) -> Placed:
+    def arm(self, breakpoint_: Breakpoint, line: int, snapshot: "Snapshot") -> Placed:
         """Arm a breakpoint at a line of its module (0: the function's first); its id and anchor are assigned here.
 
         It replaces one of its kind there; one that counts once is kept next to one that stays, and if that
@@ -180,7 +182,7 @@ class Breakpoints:
         at = function.line + stop_line - 1
         return Placed(armed_point, function.path, at, line if line != at else 0)
 
-    def change(self, id: int, snapshot: Snapshot, **fields: Any) -> Placed:  # Any: fields of a Breakpoint
+    def change(self, id: int, snapshot: "Snapshot", **fields: Any) -> Placed:  # Any: fields of a Breakpoint
         """Change the condition or counts of a breakpoint.
 
         Raises:
@@ -193,7 +195,7 @@ class Breakpoints:
         self._held[id] = point
         return self._place(point, snapshot)[0]
 
-    def clear(self, function: str = "", line: int = 0, snapshot: Snapshot | None = None, id: int = 0) -> list[Placed]:
+    def clear(self, function: str = "", line: int = 0, snapshot: "Snapshot | None" = None, id: int = 0) -> list[Placed]:
         """Remove the breakpoints of a function, at a line of it, or with this id; all if nothing is named."""
         placed = self.placed(snapshot) if snapshot else [Placed(point) for point in self._held.values()]
         matches = [
@@ -212,11 +214,11 @@ class Breakpoints:
         if (point := self._held.get(id)) is not None and point.once:
             del self._held[id]
 
-    def placed(self, snapshot: Snapshot) -> list[Placed]:
+    def placed(self, snapshot: "Snapshot") -> list[Placed]:
         """Return all breakpoints at their current places."""
         return [self._place(point, snapshot)[0] for point in list(self._held.values())]
 
-    def points(self, snapshot: Snapshot) -> Iterator[Point]:
+    def points(self, snapshot: "Snapshot") -> Iterator[Point]:
         """Yield the breakpoints as a worker receives them, including those in functions of nested calls."""
         for point in list(self._held.values()):
             placed, text = self._place(point, snapshot)
@@ -236,7 +238,7 @@ class Breakpoints:
                     point.once,
                 )
 
-    def _place(self, breakpoint_: Breakpoint, snapshot: Snapshot) -> tuple[Placed, str]:
+    def _place(self, breakpoint_: Breakpoint, snapshot: "Snapshot") -> tuple[Placed, str]:
         function = snapshot.functions.get(breakpoint_.function)
         if function is None:
             return Placed(breakpoint_), ""
@@ -256,7 +258,7 @@ def _always(breakpoint_: Breakpoint) -> bool:
     return not (breakpoint_.once or breakpoint_.condition or breakpoint_.after) and breakpoint_.every == 1
 
 
-def _function(name: str, snapshot: Snapshot) -> Function:
+def _function(name: str, snapshot: "Snapshot") -> "Function":
     function = snapshot.functions.get(name)
     if function is None:
         fix = matching.did_you_mean(name, snapshot.functions, "Type /functions for the list.")
@@ -283,6 +285,6 @@ def _check(text: str) -> None:
         raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
 
 
-def _range(text: str, function: Function) -> str:
+def _range(text: str, function: "Function") -> str:
     lines = [str(line + function.line - 1) for line in stopping(text)]
     return ", ".join(lines[:40]) or "no line that can be found"

@@ -9,21 +9,24 @@ import random
 from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import SaveRecorded
 from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused
 from sandbox.wire import caps
 
-from ..answers import CallReport
 from . import stop
 from .breakpoints import Breakpoints
 from .halt import Halt, begun, why_of
 from .recording import Recording, kept_call
 from .stop import BreakpointRecord, Claim, Debugger, DebugStop, Reader, TraceLine
-from .typed_line import Order
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.storage import SaveRecorded
+
+    from ..answers import CallReport
+    from .typed_line import Order
 
 WAIT_S: Final = 1800.0
 CHANGED: Final = "a human changed values at the debugger"
@@ -130,7 +133,7 @@ class Watch:
     def over(
         self,
         function: str,
-        snapshot: Snapshot,
+        snapshot: "Snapshot",
         arguments: Mapping[str, Any] | None = None,  # Any: JSON
     ) -> Iterator[CallHooks]:
         """Yield what the worker of a function receives, while the function runs as part of the call."""
@@ -151,7 +154,7 @@ class Watch:
         finally:
             self.running.pop()
 
-    async def answer(self, claim: Claim, snapshot: Snapshot) -> Any:  # Any: None, an order, or Patient
+    async def answer(self, claim: Claim, snapshot: "Snapshot") -> Any:  # Any: None, an order, or Patient
         """Return the answer to a request from the debugger in the worker.
 
         Raises:
@@ -162,7 +165,7 @@ class Watch:
         except RequestRefused as refusal:
             raise CallEnded(f"its debugger was not heard: {refusal}") from refusal
 
-    def _answer(self, claim: Claim, snapshot: Snapshot) -> Any:  # Any: as above
+    def _answer(self, claim: Claim, snapshot: "Snapshot") -> Any:  # Any: as above
         reader = Reader()
         match claim.get("event"):
             case "record":
@@ -191,7 +194,7 @@ class Watch:
                 return {"do": "continue"}
         return None
 
-    async def _standing(self, order: Awaitable[Order]) -> Order:
+    async def _standing(self, order: Awaitable["Order"]) -> "Order":
         began = asyncio.get_running_loop().time()
         try:
             return await order
@@ -204,7 +207,7 @@ class Watch:
             raise RequestRefused("the debugger hears of breakpoints that this call was sent")
         return id
 
-    def _shown(self, stop: DebugStop, snapshot: Snapshot) -> tuple[tuple[str, str], ...]:
+    def _shown(self, stop: DebugStop, snapshot: "Snapshot") -> tuple[tuple[str, str], ...]:
         """Return what a stop shows of the expressions that the user displays, here or with a breakpoint."""
         placed = self._debugging.breakpoints.placed(snapshot)
         expressions = {*self._displayed, *(text for placement in placed for text in placement.breakpoint.expressions)}
@@ -227,7 +230,7 @@ class Watch:
         self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
         self.is_cut = bool(claim.get("cut"))
 
-    async def _begin(self, stop: DebugStop, id: int, snapshot: Snapshot) -> Order:
+    async def _begin(self, stop: DebugStop, id: int, snapshot: "Snapshot") -> "Order":
         debugger = self.seat.debugger
         if debugger is None:
             return {"do": "continue"}
@@ -238,7 +241,7 @@ class Watch:
         self._halts[-1].reins = self.running[-1].reins
         return await self._go_on()
 
-    async def _go_on(self) -> Order:
+    async def _go_on(self) -> "Order":
         """Ask the user until the worker has something to do; the stop is over when it continues, or when it cannot."""
         halt = self._halts[-1]
         order: Order = {}
@@ -269,7 +272,7 @@ class Watch:
         """True if the call stands at the debugger: what it does now, the user has typed."""
         return bool(self._halts)
 
-    def note(self, snapshot: Snapshot) -> str:
+    def note(self, snapshot: "Snapshot") -> str:
         """Return what the breakpoints recorded and what a human changed, for a model; empty if nothing."""
         changes = stop.changes(self.changes, self.stood)
         return "\n".join(filter(None, (changes, stop.records(self.records, self.passed, snapshot))))
@@ -281,11 +284,11 @@ class Watch:
 
     def writes(
         self,
-        function: Function,
-        snapshot: Snapshot,
+        function: "Function",
+        snapshot: "Snapshot",
         arguments: Mapping[str, Any],
-        report: CallReport,
-    ) -> list[SaveRecorded]:
+        report: "CallReport",
+    ) -> list["SaveRecorded"]:
         """Return what is stored of the call for a replay, if it ran to an end."""
         return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, report)
 

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import fence, visible
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from sandbox import CallEnded, DebugControl, RequestRefused
 from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
 
-from .breakpoints import Breakpoints, Placed
 from .stop import BY_NAME, COMMANDS, RESUMING, At, Claim, Command, CommandHelp, Debugger, DebugStop, Reader
 from .typed_line import Order, expression_of, order_of, typed_breakpoint
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from .breakpoints import Breakpoints, Placed
 
 MOST_DIGITS: Final = 9
 _MOST_TYPED: Final = 200
@@ -31,8 +34,8 @@ class Halt:
 
     stop: DebugStop
     debugger: Debugger
-    breakpoints: Breakpoints
-    snapshot: Snapshot
+    breakpoints: "Breakpoints"
+    snapshot: "Snapshot"
     displayed: list[str]
     waiting: Command = field(default_factory=lambda: Command(""))  # of the worker's answer
     is_setting: bool = False  # whether that gives something another value
@@ -150,7 +153,7 @@ class Halt:
         spec = replace(spec, function=spec.function or self._function_at(line))
         return self._armed(self.breakpoints.arm(spec, line, self.snapshot))
 
-    def _armed(self, placed: Placed, **more: bool) -> Order:
+    def _armed(self, placed: "Placed", **more: bool) -> Order:
         """Return the order to stop there; the answer then shows the breakpoint as it stands."""
         point = next(
             worker_point
@@ -174,7 +177,7 @@ class Halt:
         owner = self._owner(line) or self._owner()
         return owner.name if owner else self.stop.at.function.split(".")[0]
 
-    def _owner(self, line: int = 0) -> Function | None:
+    def _owner(self, line: int = 0) -> "Function | None":
         """Return the function that contains a line of this file; 0 means the current one."""
         path, functions, line = self.stop.at.path, self.snapshot.functions.values(), line or self.stop.at.line
         return next(
@@ -275,7 +278,7 @@ def why_of(claim: Claim, id: int) -> str:
     return why
 
 
-def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoints: Breakpoints) -> DebugStop:
+def begun(claim: Claim, reader: Reader, call: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> DebugStop:
     """Return the stop that a worker claims, without its reason."""
     frames = reader.many(claim.get("frames"), reader.at, caps.MOST_STACK)
     value, error = claim.get("value"), claim.get("error")
@@ -294,7 +297,7 @@ def begun(claim: Claim, reader: Reader, call: str, snapshot: Snapshot, breakpoin
     )
 
 
-def _source(path: str, snapshot: Snapshot, breakpoints: Breakpoints) -> Mapping[str, Any]:  # Any: fields of a Stop
+def _source(path: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> Mapping[str, Any]:  # Any: fields of a Stop
     text = next((visible(module.text) for module in snapshot.modules.values() if module.path == path), "")
     armed = frozenset(placement.line for placement in breakpoints.placed(snapshot) if placement.path == path)
     return {"source": text, "armed": armed}

@@ -12,18 +12,20 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from json import dumps
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.json_form import fields_to_json
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.uses import uses
 from agent_core.storage import SaveRecorded
 from sandbox import Failure
 from sandbox.wire.values import Unsendable, encode
 
-from ..answers import CallReport
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from ..answers import CallReport
 
 _KINDS: Final = (
     ("the clock", r"(time\.)?(time|monotonic|perf_counter)(_ns)?$"),
@@ -38,7 +40,7 @@ _KINDS: Final = (
 _KNOWN: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
-def unrecorded(function: Function, snapshot: Snapshot) -> list[str]:
+def unrecorded(function: "Function", snapshot: "Snapshot") -> list[str]:
     """Return each such use with its place; nothing that goes through `self` is among them."""
     text = snapshot.modules[function.module].text
     used_names = uses(function, snapshot) | {function.name}
@@ -138,7 +140,7 @@ def first_few(lacking: Collection[str]) -> list[str]:
 
 
 def kept_call(
-    recording: Recording, function: Function, snapshot: Snapshot, arguments: Mapping[str, Any], report: CallReport
+    recording: Recording, function: "Function", snapshot: "Snapshot", arguments: Mapping[str, Any], report: "CallReport"
 ) -> list[SaveRecorded]:
     """Return the record of a call that ran; empty if its arguments are too large to store."""
     try:
@@ -161,7 +163,7 @@ def kept_call(
     return [SaveRecorded(function.name, report.outcome, recording.turn, data)]
 
 
-def closure(module: str, snapshot: Snapshot) -> list[str]:
+def closure(module: str, snapshot: "Snapshot") -> list[str]:
     """Return a module and all workspace modules that it imports."""
     modules: list[str] = []
     waiting = [module]
@@ -187,7 +189,7 @@ class RecordedOutcome:
     output: str
 
     @classmethod
-    def of(cls, report: CallReport) -> "RecordedOutcome":
+    def of(cls, report: "CallReport") -> "RecordedOutcome":
         """Return what is recorded of a call."""
         text = dumps(report.value)
         return cls(

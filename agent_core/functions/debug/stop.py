@@ -7,14 +7,16 @@ value stands once, then only the changes.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import block, shorten, visible
-from agent_core.registry.snapshot import Snapshot
 from sandbox import RequestRefused
 from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
+
+if TYPE_CHECKING:
+    from agent_core.registry.snapshot import Snapshot
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 
@@ -248,7 +250,7 @@ _MOST_TYPED: Final = 20
 Pairs = Sequence[tuple[str, str]]
 
 
-def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: Snapshot) -> str:
+def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: "Snapshot") -> str:
     """Return what breakpoints saw in a call; empty if none was passed."""
     if not entries:
         return ""
@@ -281,7 +283,7 @@ def changes(typed: Sequence[str], seconds: float) -> str:
     )
 
 
-def trace(lines: Sequence[TraceLine], snapshot: Snapshot, *, is_cut: bool = False, is_whole: bool = True) -> str:
+def trace(lines: Sequence[TraceLine], snapshot: "Snapshot", *, is_cut: bool = False, is_whole: bool = True) -> str:
     """Return the lines that ran, in the order of their first run, with the locals that they changed.
 
     `is_whole` is false where the call was ended from outside: what it did last is not known then.
@@ -300,7 +302,7 @@ def trace(lines: Sequence[TraceLine], snapshot: Snapshot, *, is_cut: bool = Fals
     return block("\n".join(rows), MOST_CHARS * 2)
 
 
-def _line(line: TraceLine, snapshot: Snapshot) -> str:
+def _line(line: TraceLine, snapshot: "Snapshot") -> str:
     times = f" ×{line.count}" if line.count > 1 else ""
     text = f"{line.at.line:4}{times:6} {_source(line.at, snapshot)}"
     if not line.first:
@@ -318,7 +320,7 @@ def _where(at: At) -> str:
     return f"{at.path}:{at.line} in {at.function}"
 
 
-def _source(at: At, snapshot: Snapshot) -> str:
+def _source(at: At, snapshot: "Snapshot") -> str:
     text = next((module.text for module in snapshot.modules.values() if module.path == at.path), "")
     lines = bare_lines(text)
     if not 0 < at.line <= len(lines):

@@ -25,12 +25,12 @@ from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.base.user_folders import home
 from sandbox.wire.lines import bare_lines
 
-from .entry import ServerEntry
 from .tools import MOST_TOOLS, ForeignListing, read_tools
 
 if TYPE_CHECKING:
     from mcp import Client
 
+    from .entry import ServerEntry
     from .line_wire import Intake
 
 _WAIT_S: Final = 60.0  # for a program, which may have to be fetched first
@@ -103,7 +103,7 @@ class ServerPlace:
 class ServerConnection:
     """The connection to one server, as long as it is open."""
 
-    def __init__(self, name: str, entry: ServerEntry, place: ServerPlace, secrets: Mapping[str, str]) -> None:
+    def __init__(self, name: str, entry: "ServerEntry", place: ServerPlace, secrets: Mapping[str, str]) -> None:
         self.name = name
         self.entry = entry
         self.listing = ForeignListing({})

@@ -6,19 +6,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from agent_core.access.secrets import Secrets
 from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
 from agent_core.base.errors import KnapperError, WorkspaceError
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
 from .entry import FILE, ServerBook, ServerEntry
 from .tools import ForeignListing, ForeignTool, capped, functions_of
+
+if TYPE_CHECKING:
+    from agent_core.access.secrets import Secrets
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 OnProgress: TypeAlias = Callable[[float, float | None, str], None]
 _STATE: Final = Path(".knapper") / "mcp"
@@ -28,7 +30,7 @@ _STATE: Final = Path(".knapper") / "mcp"
 class ForeignFunction:
     """An approved tool as a function, with its server and the name that the server knows it by."""
 
-    function: Function
+    function: "Function"
     server: str
     tool: str
     approved: Mapping[str, Any]  # Any: JSON
@@ -42,7 +44,7 @@ def reached_by(foreign: ForeignFunction) -> str:
 class ForeignLibrary:
     """What is approved, and the connections that were opened for it."""
 
-    def __init__(self, root: Path, secrets: Secrets) -> None:
+    def __init__(self, root: Path, secrets: "Secrets") -> None:
         self.book = ServerBook(root)
         self._secrets = secrets
         self._functions: Mapping[str, ForeignFunction] = {}
@@ -144,13 +146,13 @@ class ForeignLibrary:
 class JoinedFunctions:
     """The functions of a workspace with the foreign ones as one snapshot, for whoever looks for either."""
 
-    def __init__(self, own: Callable[[], Snapshot], library: Callable[[], ForeignLibrary | None]) -> None:
+    def __init__(self, own: Callable[[], "Snapshot"], library: Callable[[], ForeignLibrary | None]) -> None:
         self._own = own
         self._library = library
         self._joined_from: tuple[object, object] = (None, None)
         self._joined: Snapshot | None = None
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> "Snapshot":
         """Return the functions of this moment; the same object as long as nothing changed."""
         own, library = self._own(), self._library()
         foreign = library.functions() if library is not None else {}
@@ -162,7 +164,7 @@ class JoinedFunctions:
         return self._joined
 
 
-def stub(function: Function) -> str:
+def stub(function: "Function") -> str:
     """Return what stands for the source of a foreign function, which nobody here has."""
     arguments = ast.arguments([], [], None, [], [], ast.arg("arguments"), [])
     body: list[ast.stmt] = [ast.Expr(ast.Constant(function.description))]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from inspect import cleandoc
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import docstring_parser
 from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
@@ -23,7 +24,6 @@ from agent_core.registry.examples import find as find_examples
 from agent_core.registry.examples import without_examples
 from sandbox.wire.lines import bare_lines
 
-from .draft import Draft
 from .fix_imports import add_imports, import_from_workspace, importable, uses_workspace
 from .fix_view import View, add_self, closing, offset
 from .tree import (
@@ -38,6 +38,9 @@ from .tree import (
     parse,
     takes_self,
 )
+
+if TYPE_CHECKING:
+    from .draft import Draft
 
 _BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
 _LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
@@ -368,7 +371,7 @@ REPAIRS: tuple[Repair, ...] = (
 )
 
 
-def fix(draft: Draft) -> Draft:
+def fix(draft: "Draft") -> "Draft":
     """Return the draft with every fix that follows from its own text, until none is left."""
     view = view_of(draft)
     if view is None:
@@ -384,7 +387,7 @@ def fix(draft: Draft) -> Draft:
     return draft
 
 
-def view_of(draft: Draft) -> View | None:
+def view_of(draft: "Draft") -> View | None:
     """Return the draft as a fix sees it; None without the promised function."""
     node = draft.function
     if draft.tree is None or node is None:
@@ -395,7 +398,7 @@ def view_of(draft: Draft) -> View | None:
     return View(*parts, candidate.module, draft.snapshot.functions)
 
 
-def _try(repair: Repair, draft: Draft, view: View) -> tuple[Draft, View]:
+def _try(repair: Repair, draft: "Draft", view: View) -> tuple["Draft", View]:
     text = repair.apply(view)
     if text == draft.text or not keeps_meaning(draft.text, text, view.name):
         return draft, view

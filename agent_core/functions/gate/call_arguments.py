@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice, zip_longest
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base import syntax
-from agent_core.registry.typenames import Schema
 
 from .schema_fit import Value, fits, referred
 from .tree import literal
+
+if TYPE_CHECKING:
+    from agent_core.registry.typenames import Schema
 
 Arguments: TypeAlias = dict[str, Value]
 _MOST_BITS = 10_000
@@ -26,7 +28,7 @@ _DAY = datetime.timedelta(days=1)
 _DEEPEST = 5
 
 
-def shown(calls: Sequence[str], name: str, parameters: Schema, rest: str = "", extra: str = "") -> list[Arguments]:
+def shown(calls: Sequence[str], name: str, parameters: "Schema", rest: str = "", extra: str = "") -> list[Arguments]:
     """Return the arguments that examples pass to a function, if they are literal and valid.
 
     `rest` and `extra` are the names of its `*args` and `**kwargs`.
@@ -125,7 +127,7 @@ def _shown(value: Value) -> str:
 
 
 def recombined(
-    examples: Sequence[Arguments], schema: Schema, numbers: Sequence[float] = ()
+    examples: Sequence[Arguments], schema: "Schema", numbers: Sequence[float] = ()
 ) -> list[tuple[Arguments, str]]:
     """Return the examples with one argument changed, and which; then with all of them changed, and no name.
 
@@ -147,7 +149,7 @@ def recombined(
     return [(call, name) for call, name in unlike.values() if call not in examples and fits(call, schema, schema)]
 
 
-def _undefaulted(rule: Schema) -> Iterator[Value]:
+def _undefaulted(rule: "Schema") -> Iterator[Value]:
     """Yield other values of an argument than the one that it has by default."""
     yield from (value for value in rule.get("enum", ()) if value != rule["default"])
     if isinstance(rule["default"], bool):
@@ -227,7 +229,7 @@ _EDGES: dict[str, tuple[Value, ...]] = {
 _KINDS: dict[type, str] = {int: "integer", float: "number", str: "string"}
 
 
-def edge_calls(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Arguments]:
+def edge_calls(parameters: "Schema", examples: Sequence[Arguments]) -> Iterator[Arguments]:
     """Yield calls that are valid under the schema: what has a default left out, then one argument at an edge of its
     type, the others as in the first example, or at an edge themselves if there is none.
     """
@@ -247,12 +249,12 @@ def edge_calls(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Ar
 _NOTHING = object()
 
 
-def edge_values(schema: Schema, root: Schema, depth: int = 0) -> Iterator[Value]:
+def edge_values(schema: "Schema", root: "Schema", depth: int = 0) -> Iterator[Value]:
     """Yield valid values at the edges of a schema; none if it does not say the type."""
     yield from (value for value in _edges(schema, root, depth) if fits(value, schema, root))
 
 
-def _edges(schema: Schema, root: Schema, depth: int) -> Iterator[Value]:
+def _edges(schema: "Schema", root: "Schema", depth: int) -> Iterator[Value]:
     if depth > _DEEPEST:
         return
     yield from (schema[key] for key in ("default", "const") if key in schema)

@@ -10,13 +10,12 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import NOTHING, Grants, Question
 from agent_core.access.grants.items import written
 from agent_core.base.untrusted import fence
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.snapshot import Snapshot
 from sandbox import FunctionCall, Job, Outcome, Raised, Returned
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.requests import RequestRefused, without_handler
@@ -24,7 +23,11 @@ from sandbox.wire.requests import RequestRefused, without_handler
 from .capability import EFFECTS, uses_context
 from .examples.sufficiency import is_unproven
 from .tree import find, parse
-from .trial import TrialTools
+
+if TYPE_CHECKING:
+    from agent_core.registry.snapshot import Snapshot
+
+    from .trial import TrialTools
 
 # By its words: in a component the numbers are others.
 _SHUT_WORDS = r"(?:No such file or directory|Permission denied|Operation not permitted|Read-only file system)"
@@ -34,7 +37,7 @@ _DEEPEST = 5
 _MOST = 30  # functions that are called, one through another
 
 
-def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str]) -> bool:
+def can_be_called(tree: ast.Module, snapshot: "Snapshot", guarded: frozenset[str]) -> bool:
     """Check whether all that a function needs of `self` are calls of functions that can run in an example."""
     waiting, seen = list(_called(tree)), set[str]()
     if uses_context(tree) & EFFECTS != {"call"} or not waiting:
@@ -73,8 +76,8 @@ def _called(tree: ast.Module) -> Iterator[str]:
 class Callees:
     """The handler of an example's requests: calls of other functions are made, all else is refused, and remembered."""
 
-    snapshot: Snapshot
-    trial: TrialTools
+    snapshot: "Snapshot"
+    trial: "TrialTools"
     depth: int = 1
     refused: list[str] = field(default_factory=list)
 

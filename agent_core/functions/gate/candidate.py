@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # its module knows models, which a candidate does not
-    from .reader import ReaderAnswer
+    from .verdict import ReaderAnswer
 
 Policy = Literal["agent", "human", "import"]
 Way = Literal["absent", "none", "joining", "calling", "importing", "file"]

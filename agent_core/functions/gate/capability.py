@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.content import Part, parts_of
@@ -17,7 +17,6 @@ from agent_core.base.problem import Problem
 from agent_core.registry.module_edits import place_function
 from sandbox.wire.lines import lines_of
 
-from .candidate import Way
 from .draft import D, Finding
 from .tree import bound_names, context_nodes, first_line, missing_names, nodes_of, parse
 from .uses import (
@@ -33,6 +32,9 @@ from .uses import (
     needs_of,
     uses,
 )
+
+if TYPE_CHECKING:
+    from .candidate import Way
 
 STAGE = "capability"
 EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
@@ -114,7 +116,7 @@ def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield node
 
 
-def lacking(uses: Iterable[Use], grants: Grants, approval_mode: Way = "absent") -> list[Finding]:
+def lacking(uses: Iterable[Use], grants: Grants, approval_mode: "Way" = "absent") -> list[Finding]:
     """Return the findings for the uses that are not granted, and how the user is asked."""
     findings: dict[tuple[int, str], Finding] = {}
     for use in uses:

@@ -14,15 +14,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.offload import aside
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.tree import Scope, survey
 from sandbox.wire.lines import lines_of
 
 from .tree import BUILTINS, FunctionNode, body, nodes_of, own_nodes, parse, takes_self
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 _SLICE_S: Final = 0.005  # so long an index may be built without letting others act
 _DROPPED: Final = frozenset(["annotation", "returns", "type_comment", "type_params", "ctx", "kind", "simple"])
@@ -196,7 +198,7 @@ class Alike:
         self._digests: dict[str, tuple[Function, str]] = {}
         self._turn = asyncio.Lock()
 
-    async def see(self, snapshot: Snapshot, most_s: float = math.inf) -> int:
+    async def see(self, snapshot: "Snapshot", most_s: float = math.inf) -> int:
         """Index a snapshot within the time limit, and return how many functions are left for the next time.
 
         Nothing may be awaited between this and what is asked of it.

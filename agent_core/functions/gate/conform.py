@@ -7,8 +7,8 @@ docstring, a return type, defaults that are not shared, names that mean what the
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from agent_core.base.problem import Problem
 from agent_core.registry import docstring
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
@@ -16,6 +16,9 @@ from agent_core.registry.source import ModuleSource
 from .draft import Draft, Finding
 from .rules import severity
 from .tree import BUILTINS, FunctionNode, missing_names, parameters, takes_self
+
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
 
 STAGE = "conform"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -49,7 +52,7 @@ def _with_self_call(finding: Finding, draft: Draft) -> Finding:
     return replace(finding, fix=f'take `self` and call `self.call("{name}", {arguments})`')
 
 
-def weighed(problem: Problem, draft: Draft) -> Problem:
+def weighed(problem: "Problem", draft: Draft) -> "Problem":
     """Return a finding of the registry under the policy: what cannot be offered is always rejected."""
     where = replace(problem.where, line=draft.authors_line(problem.where.line))
     if problem.severity == "refuses":

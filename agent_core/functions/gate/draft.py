@@ -8,22 +8,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.base.untrusted import one_line
-from agent_core.registry.function import Function, ModuleReading
-from agent_core.registry.snapshot import Snapshot
 from sandbox.wire.lines import lines_of
 
-from .candidate import Candidate, Policy, Way
-from .mutants import Mutant
-from .reader import ReaderAnswer
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Disagreement, Fix, Survivor
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.snapshot import Snapshot
+
+    from .candidate import Candidate, Policy, Way
+    from .mutants import Mutant
+    from .verdict import ReaderAnswer
 
 _QUOTED = 160  # characters of a line that is shown as evidence
 
@@ -64,10 +67,10 @@ class ExampleTrials:
 class Draft:
     """A candidate on its way through the gate."""
 
-    candidate: Candidate
-    policy: Policy
+    candidate: "Candidate"
+    policy: "Policy"
     rules: Rules
-    snapshot: Snapshot
+    snapshot: "Snapshot"
     text: str
     tree: ast.Module | None = None
     problems: tuple[Problem, ...] = ()
@@ -75,22 +78,22 @@ class Draft:
     note: str = ""
     skipped: bool = False  # by the present stage, which could not run
     late: bool = False  # the present stage had no time for all that it had to try
-    own: ModuleReading | None = None  # the candidate's text alone
-    reading: ModuleReading | None = None  # the module that it would become
-    trial: Snapshot | None = None  # the snapshot with that module, once it could be imported
+    own: "ModuleReading | None" = None  # the candidate's text alone
+    reading: "ModuleReading | None" = None  # the module that it would become
+    trial: "Snapshot | None" = None  # the snapshot with that module, once it could be imported
     trials: ExampleTrials = ExampleTrials()
     survivors: tuple[Survivor, ...] = ()
-    unnoticed: tuple[Mutant, ...] = ()  # the changes of the body that no example noticed, of those that were tried
+    unnoticed: tuple["Mutant", ...] = ()  # the changes of the body that no example noticed, of those that were tried
     mutants_tried: int = 0
     challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
-    answer: ReaderAnswer | None = None
+    answer: "ReaderAnswer | None" = None
     is_challenging: bool = False  # whether its author can be asked
     is_read: bool = False  # whether a reader is asked
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     likely: tuple[str, ...] = ()  # functions that its description finds, best first
     granted: Grants = NOTHING
     guarded: frozenset[str] = frozenset()  # functions that have grants of their own
-    approval_mode: Way = "absent"  # how the user is asked for missing grants
+    approval_mode: "Way" = "absent"  # how the user is asked for missing grants
     needs: Grants = NOTHING
     asking: tuple[int, ...] = ()  # the lines that need what is not granted
 
@@ -106,7 +109,7 @@ class Draft:
         return len(self.text) + (len(around.text) if around else 0)
 
     @property
-    def loaded(self) -> Function | None:
+    def loaded(self) -> "Function | None":
         """The promised function as its module has it, once that could be imported."""
         functions = self.reading.functions if self.reading and self.trial else ()
         function = next((function for function in functions if function.name == self.candidate.name), None)

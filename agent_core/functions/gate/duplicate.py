@@ -15,24 +15,27 @@ from datetime import date, time
 from decimal import Decimal
 from itertools import islice
 from pathlib import PurePath
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from uuid import UUID
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
-from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
-from sandbox.code import Modules
 
-from ..search import FunctionSearch
 from ..search.confusion import first_sentence, mistaken, told_apart
 from .call_arguments import Arguments, edge_calls, recombined, shown
 from .clones import sketch
 from .draft import Draft, Finding
 from .examples.agreement import literal_value, same
 from .tree import nodes_of, parse
-from .trial import TrialTools
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from sandbox.code import Modules
+
+    from ..search import FunctionSearch
+    from .trial import TrialTools
 
 STAGE = "duplicate"
 _REQUEST = 120
@@ -47,7 +50,7 @@ Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
 """What is known of the results of two functions."""
 
 
-async def duplicate(draft: Draft, trial: TrialTools) -> Draft:
+async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with the function that it repeats, if there is one."""
     name = draft.candidate.name
     if draft.function is None:
@@ -64,7 +67,7 @@ async def duplicate(draft: Draft, trial: TrialTools) -> Draft:
     return await _searched(after, trial.finder)
 
 
-async def _searched(draft: Draft, search: FunctionSearch) -> Draft:
+async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
     """Return the draft with the functions that its description finds, and what is wrong if that finds another one
     first, as far as there is time.
     """
@@ -130,7 +133,7 @@ def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Ev
     return Finding(code, message, fix, draft.function.lineno if draft.function else 0, evidence=evidence)
 
 
-def fix_of_copy(draft: Draft, existing_function: Function) -> str:
+def fix_of_copy(draft: Draft, existing_function: "Function") -> str:
     """Return what to do about a function that exists already."""
     place = "its docstring" if draft.candidate.file else "`reason`"
     return (
@@ -138,7 +141,7 @@ def fix_of_copy(draft: Draft, existing_function: Function) -> str:
     )
 
 
-def shown_function(function: Function) -> str:
+def shown_function(function: "Function") -> str:
     """Return a function as one line: signature, place and first sentence."""
     properties = function.parameters.get("properties", {})
     typed = [f"{name}: {_kind(schema) or 'any'}" for name, schema in properties.items()]
@@ -149,7 +152,7 @@ def shown_function(function: Function) -> str:
     )
 
 
-def _own(draft: Draft) -> Function | None:
+def _own(draft: Draft) -> "Function | None":
     functions = draft.own.functions if draft.own else ()
     return next((function for function in functions if function.name == draft.candidate.name), None)
 
@@ -161,7 +164,7 @@ def is_apart(draft: Draft, name: str) -> bool:
     return name in draft.apart or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
 
 
-def _fits(own_function: Function | None, existing_function: Function, *, is_small: bool) -> bool:
+def _fits(own_function: "Function | None", existing_function: "Function", *, is_small: bool) -> bool:
     """Check whether one function takes everything that the other takes, as far as their schemas tell."""
     if own_function is None:
         return True
@@ -194,7 +197,7 @@ class _Known:
     result: object
 
 
-async def check_rewrite(draft: Draft, trial: TrialTools) -> Draft:
+async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with the function of the workspace that it writes again, if there is one."""
     own = draft.loaded
     if own is None or own.takes_self or draft.trial is None or draft.shows("copy") or draft.candidate.replaces:
@@ -228,7 +231,7 @@ async def check_rewrite(draft: Draft, trial: TrialTools) -> Draft:
 
 
 async def compared(
-    first_function: Function, second_function: Function, modules: Modules, wall_s: float, trial: TrialTools
+    first_function: "Function", second_function: "Function", modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> Sameness:
     """Return whether two functions give the same results, on the examples of both."""
     if first_function.takes_self or second_function.takes_self:
@@ -261,7 +264,7 @@ def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
     return isinstance(first, Raised) and isinstance(second, Raised)
 
 
-def _calls(function: Function) -> Iterator[tuple[object, ...]]:
+def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
     """Yield the arguments of the examples, as far as they are given without a gap."""
     calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
     for arguments in shown(calls, function.name, function.parameters):
@@ -269,7 +272,7 @@ def _calls(function: Function) -> Iterator[tuple[object, ...]]:
             yield tuple(map(_sent, arguments.values()))
 
 
-def _alike(draft: Draft, own_function: Function) -> Iterator[Function]:
+def _alike(draft: Draft, own_function: "Function") -> Iterator["Function"]:
     """Yield the few functions that take the same kinds of arguments; if it was searched, those that its words find."""
     kinds, functions = _kinds(own_function), draft.snapshot.functions
     named = (functions[name] for name in draft.likely or functions if name in functions and name != own_function.name)
@@ -278,13 +281,13 @@ def _alike(draft: Draft, own_function: Function) -> Iterator[Function]:
     return islice(fitting, _MOST if kinds else 0)
 
 
-def _kinds(function: Function) -> list[str]:
+def _kinds(function: "Function") -> list[str]:
     """Return the kinds of its arguments; where one takes whole numbers, another may take any."""
     kinds = [_kind(schema) for schema in function.parameters["properties"].values()]
     return ["number" if kind == "integer" else kind for kind in kinds]
 
 
-def _known(function: Function) -> list[_Known]:
+def _known(function: "Function") -> list[_Known]:
     """Return the examples of a function whose arguments and result are literals; none if all results are alike."""
     known = []
     for example in function.examples[:_EXAMPLES]:
@@ -309,7 +312,7 @@ def _sent(value: object) -> object:
 
 
 async def _results(
-    function: Function, calls: Sequence[tuple[object, ...]], modules: Modules, wall_s: float, trial: TrialTools
+    function: "Function", calls: Sequence[tuple[object, ...]], modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> tuple[Outcome | None, ...]:
     names = list(function.parameters["properties"])
     attempts = [Attempt(dict(zip(names, values, strict=False))) for values in calls]
@@ -320,7 +323,7 @@ def _is(outcome: Outcome | None, known: _Known) -> bool:
     return isinstance(outcome, Returned) and same(known.result, outcome.value, is_float=True)
 
 
-def _others(own_function: Function, other_function: Function, draft: Draft) -> list[Arguments]:
+def _others(own_function: "Function", other_function: "Function", draft: Draft) -> list[Arguments]:
     """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
     calls = shown([example.call for example in own_function.examples], own_function.name, own_function.parameters)
     more = [arguments for arguments, _name in recombined(calls, own_function.parameters)]

@@ -9,14 +9,17 @@ import builtins
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
-from agent_core.registry.examples import Example
 from sandbox import Killed, Outcome, Raised, TimedOut
 
-from .call_arguments import Arguments
-from .tree import FunctionNode
+if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
+
+    from .call_arguments import Arguments
+    from .tree import FunctionNode
 
 _CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
 _CODES = {"TimedOut": "hangs-on", "Unsendable": "not-json", "UnboundLocalError": "crashes"}
@@ -32,7 +35,7 @@ class FailedCall:
     `allowed_s` is the time limit of a call, if this one may only be slow; 0 if it looks endless.
     """
 
-    call: Arguments
+    call: "Arguments"
     outcome: Raised | TimedOut | Killed
     unlike: tuple[str, ...] = ()
     allowed_s: float = 0.0
@@ -140,7 +143,7 @@ _KINDS = {
 }
 
 
-def named(tree: ast.Module, function: FunctionNode, examples: Sequence[Example]) -> frozenset[str]:
+def named(tree: ast.Module, function: "FunctionNode", examples: Sequence["Example"]) -> frozenset[str]:
     """Return the exceptions that a function is known to raise."""
     described = docstring.read(ast.get_docstring(function)).raises
     shown = (example.raises.partition(":")[0].strip() for example in examples if example.raises)

@@ -8,10 +8,9 @@ examples, or one whose keys a type lists (`Literal`, `Enum`), is a table and no 
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base.problem import Evidence
-from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 
 from .call_arguments import Arguments, recombined, shown, written
@@ -19,7 +18,11 @@ from .draft import Draft, Finding
 from .duplicate import check_rewrite
 from .substance import HOLLOW
 from .tree import literal, nodes_of
-from .trial import TrialTools
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+
+    from .trial import TrialTools
 
 STAGE: Final = "fitted"
 _EACH_S = 0.25
@@ -33,7 +36,7 @@ Form: TypeAlias = Any  # a value in the form in which two are compared
 Case: TypeAlias = tuple[Arguments, Any]  # the arguments of an example, and the value that crossed
 
 
-async def check_fitted(draft: Draft, trial: TrialTools) -> Draft:
+async def check_fitted(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with the evidence that it answers its own examples only, or writes a function again."""
     function, tree = draft.loaded, draft.tree
     if function is None or tree is None or draft.trial is None or draft.function is None:
@@ -58,7 +61,7 @@ async def check_fitted(draft: Draft, trial: TrialTools) -> Draft:
     return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
 
 
-def _cases(draft: Draft, function: Function) -> list[Case]:
+def _cases(draft: Draft, function: "Function") -> list[Case]:
     """Return the examples that agreed, with arguments that can be read, without those that the gate asked for."""
     cases = []
     for call, value in draft.trials.values:

@@ -2,10 +2,12 @@
 
 import ast
 import sys
+from typing import TYPE_CHECKING
 
 from sandbox.wire.lines import lines_of
 
-from .fix_view import View
+if TYPE_CHECKING:
+    from .fix_view import View
 
 # Imported whole where every use is `name.attribute`.
 _MODULES_WORDS = """math cmath re json itertools collections random statistics string textwrap functools operator
@@ -51,7 +53,7 @@ _OF_TIME_MODULE = frozenset(
 )
 
 
-def add_imports(view: View) -> str:
+def add_imports(view: "View") -> str:
     """Return the text with an import for each missing name that can mean one thing only."""
     lines = {line for name in view.missing if (line := _import_line(name, view.tree))}
     return insert_imports(view.text, view.tree, _together(lines)) if lines else view.text
@@ -118,14 +120,14 @@ def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
     return head + "".join(f"{line}\n" for line in imports) + gap + tail
 
 
-def uses_workspace(view: View) -> bool:
+def uses_workspace(view: "View") -> bool:
     """Check whether the text may name a function of the workspace that it does not import rightly."""
     if not view.functions:
         return False
     return any(_corrected(node, view) for node in view.tree.body) or any(map(view.module_with, view.missing))
 
 
-def import_from_workspace(view: View) -> str:
+def import_from_workspace(view: "View") -> str:
     """Return the text with imports of the functions of the workspace that it calls."""
     lines = lines_of(view.text)
     for node in view.tree.body:
@@ -140,7 +142,7 @@ def import_from_workspace(view: View) -> str:
     return insert_imports(view.text, view.tree, imports) if imports else view.text
 
 
-def _corrected(node: ast.stmt, view: View) -> str:
+def _corrected(node: ast.stmt, view: "View") -> str:
     """Return an import from a module of the workspace as it must be written; nothing if it is right."""
     if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
         return ""

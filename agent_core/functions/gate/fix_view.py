@@ -7,14 +7,18 @@ import ast
 import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agent_core.registry import docstring
-from agent_core.registry.docstring import Described
-from agent_core.registry.function import Function
 from sandbox.wire.lines import lines_of, reader_of
 
-from .candidate import GivenExample
 from .tree import FunctionNode, bound_names, find, missing_names, parameters, parse, takes_self
+
+if TYPE_CHECKING:
+    from agent_core.registry.docstring import Described
+    from agent_core.registry.function import Function
+
+    from .candidate import GivenExample
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,9 @@ class View:
     node: FunctionNode
     around: str = ""
     description: str = ""
-    examples: tuple[GivenExample, ...] = ()
+    examples: tuple["GivenExample", ...] = ()
     module: str = ""
-    functions: Mapping[str, Function] = field(default_factory=dict)
+    functions: Mapping[str, "Function"] = field(default_factory=dict)
 
     @property
     def known(self) -> frozenset[str]:
@@ -57,7 +61,7 @@ class View:
         return ast.get_docstring(self.node, clean=False) or ""
 
     @property
-    def described(self) -> Described:
+    def described(self) -> "Described":
         """The parsed content of the docstring."""
         return docstring.read(self.words)
 

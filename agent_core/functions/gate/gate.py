@@ -9,40 +9,46 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem
-from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
 from sandbox import Limits
 from sandbox.wire.lines import lines_of
 
-from ..search import FunctionSearch
-from .autofix import fix
-from .candidate import Candidate, Policy
+from .autofix import REPAIRS, fix
 from .capability import capability, reach_in
 from .conform import conform
 from .draft import TOO_DEEP, D, Draft
 from .duplicate import Sameness, compared, duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
-from .meaning import DISPUTED, REACHES_NOTHING, judge_meaning
+from .meaning import judge_meaning
 from .mutation import check_mutants
 from .neighbours import neighbours
-from .proof import ExampleResult, prove, rerun
+from .proof import EXCUSED, ExampleResult, prove, rerun
+from .read import FIXES as READ_FIXES
 from .read import read
-from .reader import DescriptionReader
 from .robust import robust
-from .rules import UNPROVEN, Rules
+from .rules import CONTEXT, DISPUTED, REACHES_NOTHING, UNPROVEN, Rules
 from .saved_file import SavedFile, draft_of, look, prove_changed, read_file, try_import, try_users
 from .substance import substance
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, try_module
 from .verdict import TOO_FEW, Look, ModuleVerdict, StageReport, Standing, Verdict
 
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.source import ModuleSource
+
+    from ..search import FunctionSearch
+    from .candidate import Candidate, Policy
+    from .reader import DescriptionReader
+
 Run: TypeAlias = Callable[[D, TrialTools], Awaitable[D]]
+FIXES = frozenset([*READ_FIXES, *(repair.code for repair in REPAIRS), CONTEXT, EXCUSED])
+"""The codes of all fixes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +122,8 @@ class Gate:
         limits: Limits | None = None,
         rules: Rules | None = None,
         stages: tuple[Stage[Draft], ...] = STAGES,
-        reader: DescriptionReader | None = None,
-        search: FunctionSearch | None = None,
+        reader: "DescriptionReader | None" = None,
+        search: "FunctionSearch | None" = None,
     ) -> None:
         """Create the gate; `reader` is a model that is shown descriptions alone.
 
@@ -139,9 +145,9 @@ class Gate:
 
     async def judge(
         self,
-        candidate: Candidate,
-        snapshot: Snapshot,
-        policy: Policy = "agent",
+        candidate: "Candidate",
+        snapshot: "Snapshot",
+        policy: "Policy" = "agent",
         *,
         granted: Granted = UNGRANTED,
         challenging: bool = False,
@@ -169,11 +175,11 @@ class Gate:
 
     async def judge_module(
         self,
-        source: ModuleSource,
-        snapshot: Snapshot,
-        policy: Policy = "human",
+        source: "ModuleSource",
+        snapshot: "Snapshot",
+        policy: "Policy" = "human",
         *,
-        previous_reading: ModuleReading | None = None,
+        previous_reading: "ModuleReading | None" = None,
         granted: Granted = UNGRANTED,
     ) -> ModuleVerdict:
         """Return the verdict on a saved file; examples run again only where `previous_reading` was another.
@@ -192,7 +198,7 @@ class Gate:
         self,
         name: str,
         verdict: ModuleVerdict,
-        snapshot: Snapshot,
+        snapshot: "Snapshot",
         granted: Granted = UNGRANTED,
         *,
         reading: bool = False,
@@ -211,12 +217,12 @@ class Gate:
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), draft.survivors, draft.answer)
 
-    async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
+    async def try_import(self, source: "ModuleSource", snapshot: "Snapshot") -> Problem | None:
         """Return why a module cannot be imported next to the others, a package that it lacks included."""
         _, problems = await try_module(read_module(source), snapshot, self._trial)
         return next(iter(problems), None)
 
-    async def read_again(self, reading: ModuleReading, snapshot: Snapshot) -> ModuleReading:
+    async def read_again(self, reading: "ModuleReading", snapshot: "Snapshot") -> "ModuleReading":
         """Return the reading of a good module with the schemas that types of other modules have by now.
 
         A function that no longer has one keeps the last.
@@ -225,7 +231,7 @@ class Gate:
         resolved, problems = await try_module(fresh, snapshot, self._trial)
         return replace(reading, leans=fresh.leans) if problems else resolved
 
-    async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
+    async def confirm(self, candidate: "Candidate", verdict: Verdict, snapshot: "Snapshot") -> Verdict:
         """Return the verdict on the same source with the returned results, marked as confirmed; if it is admitted, its
         disagreements are those that this settled.
 
@@ -251,12 +257,12 @@ class Gate:
         return replace(after, standing="draft", problems=(*after.problems, problem))
 
     async def run_examples(
-        self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
+        self, function: "Function", snapshot: "Snapshot", granted: Granted = UNGRANTED
     ) -> tuple[ExampleResult, ...]:
         """Run the examples of an existing function again, and say which of them lack a grant."""
         return await rerun(function, snapshot, self._trial.reading(granted), granted.grants)
 
-    async def compare(self, first_function: Function, second_function: Function, snapshot: Snapshot) -> Sameness:
+    async def compare(self, first_function: "Function", second_function: "Function", snapshot: "Snapshot") -> Sameness:
         """Return whether two existing functions give the same results, on the examples of both."""
         return await compared(first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial)
 

@@ -17,33 +17,35 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.base.untrusted import fence
-from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
 from .call_arguments import Arguments, recombined, shown, written
-from .candidate import GivenExample
 from .capability import reach
 from .draft import Draft, Finding
 from .examples.agreement import doctest_form, literal_value, predictions, same
 from .examples.sufficiency import is_unproven
 from .failures import is_right, named
 from .proof import run
-from .reader import ExpectedCall, ReaderAnswer, described
-from .rules import CHALLENGED
+from .reader import described
+from .rules import CHALLENGED, DISPUTED, REACHES_NOTHING
 from .tree import is_bare_call, nodes_of
-from .trial import TrialTools
+from .verdict import ExpectedCall, ReaderAnswer
+
+if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
+    from agent_core.registry.function import Function
+
+    from .candidate import GivenExample
+    from .trial import TrialTools
 
 STAGE: Final = "reader"
 CHALLENGE: Final = "challenged"
 WRONG_BODY: Final = "wrong-body"
-REACHES_NOTHING: Final = "reaches-nothing"
-DISPUTED: Final = "disputed"
 _MEANS: Final = {
     "network": ("the network", "take `self` and use `self.fetch(url)`; the user is asked for the host"),
     "files": (
@@ -71,7 +73,7 @@ _NEXT_TO_IT: Final = frozenset({"constant", "boundary"})
 _FEW = 2  # calls that the gate chooses where none notices more than another
 
 
-async def judge_meaning(draft: Draft, trial: TrialTools) -> Draft:
+async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with what its description leaves open, and with what a reader of it says."""
     function = draft.loaded
     if function is None or draft.tree is None or draft.function is None:
@@ -108,7 +110,7 @@ async def judge_meaning(draft: Draft, trial: TrialTools) -> Draft:
     )
 
 
-def _note(draft: Draft, trial: TrialTools) -> str:
+def _note(draft: Draft, trial: "TrialTools") -> str:
     """Return what the reader did, for the verdict."""
     answer = draft.answer
     if answer is None:
@@ -188,7 +190,7 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
     return f'{head}\n    """{text}"""'
 
 
-async def _answer(draft: Draft, trial: TrialTools, chosen: Sequence[str]) -> ReaderAnswer | None:
+async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> ReaderAnswer | None:
     """Return what a reader says, who is asked once for a description."""
     earlier, bare = draft.candidate.answer, description_of(draft, with_calls=False)
     of = described(bare)
@@ -199,7 +201,7 @@ async def _answer(draft: Draft, trial: TrialTools, chosen: Sequence[str]) -> Rea
     return replace(await trial.reader.read(description_of(draft), chosen, bare), described=of)
 
 
-async def _tried(answer: ReaderAnswer, draft: Draft, function: Function, trial: TrialTools) -> ReaderAnswer:
+async def _tried(answer: ReaderAnswer, draft: Draft, function: "Function", trial: "TrialTools") -> ReaderAnswer:
     """Return the answer with what came back of its calls, which are written anew: all that they hold is arguments."""
     assert draft.trial is not None
     names = [*function.parameters["properties"]]
@@ -232,7 +234,7 @@ class TriedCall:
     notices: frozenset[int]
 
 
-async def _chosen(draft: Draft, function: Function, trial: TrialTools) -> list[str]:
+async def _chosen(draft: Draft, function: "Function", trial: "TrialTools") -> list[str]:
     """Return the calls that show most of what the examples leave open, if that is much."""
     if not is_doubtful(draft):
         return []
@@ -267,7 +269,9 @@ def is_doubtful(draft: Draft) -> bool:
     return is_weak or draft.shows(*CHALLENGED)
 
 
-async def _results(draft: Draft, function: Function, calls: Sequence[Arguments], trial: TrialTools) -> list[TriedCall]:
+async def _results(
+    draft: Draft, function: "Function", calls: Sequence[Arguments], trial: "TrialTools"
+) -> list[TriedCall]:
     """Return the calls that end in something that somebody can work out."""
     assert draft.trial is not None
     assert draft.tree is not None

@@ -8,26 +8,29 @@ the kind of example that would notice, for some changes make no difference at al
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import shown
-from .candidate import GivenExample
 from .draft import Draft, Finding
 from .examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
 from .examples.sufficiency import is_unproven
 from .mutants import OPERATORS, Mutant, mutants, stubs
 from .proof import MOST
-from .rules import Rules
 from .substance import HOLLOW
-from .trial import TrialTools
 from .verdict import TOO_FEW, Survivor
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from .candidate import GivenExample
+    from .rules import Rules
+    from .trial import TrialTools
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
@@ -43,16 +46,16 @@ _NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: 
 class MutatedFunction:
     """A function with agreeing examples, and the module in which they agree."""
 
-    function: Function
-    snapshot: Snapshot
-    examples: tuple[Example | GivenExample, ...]
+    function: "Function"
+    snapshot: "Snapshot"
+    examples: tuple["Example | GivenExample", ...]
 
     @property
     def text(self) -> str:
         """The text of the module."""
         return self.snapshot.modules[self.function.module].text
 
-    def agrees(self, example: Example | GivenExample, outcome: Outcome) -> bool:
+    def agrees(self, example: "Example | GivenExample", outcome: Outcome) -> bool:
         """Return what stage 8 would say."""
         if isinstance(example, Example):
             return agrees(example, outcome, is_float=promises_floats(self.function.returns))
@@ -96,7 +99,7 @@ class MutationResult:
         return f"{late}{noticed} of {self.tried} {bodies} noticed"
 
 
-async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
+async def check_mutants(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with the changes that its examples would not notice."""
     subject, line = _subject(draft), draft.function.lineno if draft.function else 0
     if isinstance(subject, str):
@@ -162,7 +165,7 @@ _NO_PROOF: Final = {
 }
 
 
-async def run_mutants(mutated: MutatedFunction, trial: TrialTools, rules: Rules) -> MutationResult:
+async def run_mutants(mutated: MutatedFunction, trial: "TrialTools", rules: "Rules") -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
     rounds, function = _Rounds(_bitten(mutated, rules)), mutated.function
     work = Attempts(function.name, rounds.more(()), _AT_MOST_S, rounds.more)
@@ -170,7 +173,7 @@ async def run_mutants(mutated: MutatedFunction, trial: TrialTools, rules: Rules)
     return rounds.ended(outcomes)
 
 
-def _bitten(mutated: MutatedFunction, rules: Rules) -> _Steps[MutationResult]:
+def _bitten(mutated: MutatedFunction, rules: "Rules") -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others."""
     trial = _Trial(mutated)
     name, text = mutated.function.name, mutated.text
@@ -194,7 +197,7 @@ def _bitten(mutated: MutatedFunction, rules: Rules) -> _Steps[MutationResult]:
     return MutationResult(passing, weak_stubs, tuple(survivors), mutant_count, len(all_mutants), len(usable))
 
 
-def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
+def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence["Example | GivenExample"]) -> bool:
     """Check whether the examples that this stub fails show fewer than two results; for a yes-or-no they always do."""
     promises = {_promise(example) for example, agreed in zip(examples, passed, strict=True) if not agreed}
     return (
@@ -205,7 +208,7 @@ def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Exampl
     )
 
 
-def _promise(example: Example | GivenExample) -> str:
+def _promise(example: "Example | GivenExample") -> str:
     raises = example.raises if isinstance(example, Example) else ""
     return raises or example.expected.strip()
 
@@ -246,7 +249,7 @@ class _Trial:
         self._most_s = _AT_MOST_S
 
     def agreement(
-        self, texts: Sequence[Mutant | None], examples: Sequence[Example | GivenExample]
+        self, texts: Sequence[Mutant | None], examples: Sequence["Example | GivenExample"]
     ) -> _Steps[list[list[bool | None]]]:
         """Return one row per text: whether each example agrees; None if it was not reached."""
         pairs, width = list(product(texts, examples)), len(examples)
@@ -270,7 +273,7 @@ class _Trial:
         return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
 
 
-def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
+def _constants(examples: Sequence["Example | GivenExample"]) -> list[str]:
     """Return the values a stub might return: None, the first expected result, and the empty values of such types."""
     expectations = [expectation(example) if isinstance(example, Example) else example.expected for example in examples]
     values = [value for value in map(literal_value, expectations) if type(value) in _NOTHINGS]

@@ -8,18 +8,22 @@ import ast
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.tree import Scope, survey
 from agent_core.registry.uses import callers, dependents
 
 from .draft import Draft, Finding
 from .proof import MOST, ExampleResult, run
 from .tree import FunctionNode, find, parse, takes_self
-from .trial import TrialTools
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from .trial import TrialTools
 
 STAGE = "neighbours"
 _AT_ONCE = 4
@@ -29,7 +33,7 @@ _AT_ONCE = 4
 class BrokenCaller:
     """An example of a caller that agreed with the old version and does not with the new one."""
 
-    caller: Function
+    caller: "Function"
     before: ExampleResult
     now: ExampleResult
 
@@ -49,7 +53,7 @@ class Tried:
         return f"{self.tried} of {self.total} callers with examples tried{late}"
 
 
-async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
+async def neighbours(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with every caller that the new version would break."""
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
@@ -70,7 +74,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
 
 
 async def try_callers(
-    names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools, within_s: float
+    names: Sequence[str], snapshot: "Snapshot", new_snapshot: "Snapshot", trial: "TrialTools", within_s: float
 ) -> Tried:
     """Run the examples of callers with the new version, and those that fail also with the old one."""
     users = [
@@ -80,7 +84,7 @@ async def try_callers(
     ]
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def try_one(user_function: Function) -> list[BrokenCaller]:
+    async def try_one(user_function: "Function") -> list[BrokenCaller]:
         async with turn:
             return await _broken(user_function, snapshot, new_snapshot, trial)
 
@@ -98,7 +102,7 @@ async def try_callers(
 
 
 async def _broken(
-    user_function: Function, snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
+    user_function: "Function", snapshot: "Snapshot", new_snapshot: "Snapshot", trial: "TrialTools"
 ) -> list[BrokenCaller]:
     """Return the examples of one caller that only the change can have broken."""
     results = await run(
@@ -147,13 +151,13 @@ def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
             yield user.name, Finding("breaks-caller", message, fix, evidence=(fact,))
 
 
-def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:
+def _definition(snapshot: "Snapshot", function: "Function") -> FunctionNode | None:
     tree = parse(snapshot.modules[function.module].text)
     return find(tree, function.name) if isinstance(tree, ast.Module) else None
 
 
 def _calls(
-    body: FunctionNode | None, user_function: Function, function: Function, snapshot: Snapshot
+    body: FunctionNode | None, user_function: "Function", function: "Function", snapshot: "Snapshot"
 ) -> Iterator[ast.Call]:
     """Yield the calls of a function inside another one that certainly mean it."""
     tree = parse(snapshot.modules[user_function.module].text)
@@ -168,7 +172,7 @@ def _calls(
             yield node
 
 
-def _means(call: ast.Call, function: Function, scopes: list[Scope], is_near: bool, own: set[str]) -> bool:  # noqa: FBT001
+def _means(call: ast.Call, function: "Function", scopes: list[Scope], is_near: bool, own: set[str]) -> bool:  # noqa: FBT001
     match call.func:
         case ast.Name(id=name) if name in own:
             return False

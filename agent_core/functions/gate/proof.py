@@ -8,13 +8,11 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from agent_core.access.grants import Grants
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from .call_arguments import edge_calls, recombined, shown, written
@@ -26,8 +24,14 @@ from .examples.agreement import agrees, doctest_form, given_agrees, promises_flo
 from .examples.excuses import SKIP, excuse, option_for, with_directives, with_docstring
 from .examples.sufficiency import ALIKE, Unproven, contradicted, is_unproven, too_few
 from .substance import HOLLOW
-from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import Grants
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from .trial import TrialTools
 
 STAGE = "examples"
 _SHUT = frozenset(  # what is raised where nothing of the world outside is granted
@@ -94,7 +98,7 @@ class ExampleResult:
                 return reason
 
 
-async def prove(draft: Draft, trial: TrialTools) -> Draft:
+async def prove(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with the results of its examples."""
     function = draft.loaded
     if function is None or draft.tree is None:
@@ -136,7 +140,7 @@ def _counted(draft: Draft) -> Draft:
 
 
 async def _tried(
-    draft: Draft, function: Function, trial: TrialTools
+    draft: Draft, function: "Function", trial: "TrialTools"
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
     assert draft.trial is not None
@@ -150,7 +154,7 @@ async def _tried(
     return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
 
 
-def _unproven(draft: Draft, function: Function, count: int) -> Unproven:
+def _unproven(draft: Draft, function: "Function", count: int) -> Unproven:
     """Return why its examples cannot prove a function, or not without more."""
     assert draft.tree is not None
     unproven = is_unproven(draft.tree, draft.function, function)
@@ -164,7 +168,7 @@ def _unproven(draft: Draft, function: Function, count: int) -> Unproven:
 
 
 async def _excused(
-    draft: Draft, results: Sequence[ExampleResult], trial: TrialTools
+    draft: Draft, results: Sequence[ExampleResult], trial: "TrialTools"
 ) -> tuple[Draft, list[ExampleResult] | None]:
     """Return the draft of a library's function with directives for examples that cannot agree here, and the results
     of the others; None if there is nothing to excuse.
@@ -219,7 +223,7 @@ def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, values, slowest_s=slowest_s)
 
 
-async def _other_call(results: Sequence[ExampleResult], draft: Draft, trial_tools: TrialTools) -> Disagreement | None:
+async def _other_call(results: Sequence[ExampleResult], draft: Draft, trial_tools: "TrialTools") -> Disagreement | None:
     """Return a call with another result than the examples that agree, or than they return if none agrees.
 
     It is made of the examples' values, or stands at the edges of the types.
@@ -250,12 +254,12 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
     return replace(finding, fix=fix)
 
 
-def wants_grant(result: ExampleResult, grants: Grants) -> bool:
+def wants_grant(result: ExampleResult, grants: "Grants") -> bool:
     """Check whether an example failed because outside access is not granted, which only makes it a draft."""
     return not result.agreed and lacks_grant(result.outcome, grants)
 
 
-def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
+def lacks_grant(outcome: Outcome, grants: "Grants") -> bool:
     """Check whether a call failed as calls do for which some of these grants are not given."""
     if not isinstance(outcome, Raised):
         return False
@@ -271,7 +275,12 @@ def _note(agreed: int, ran: int, written: int) -> str:
 
 
 async def run(
-    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, trial: TrialTools, *, returns: str = ""
+    examples: Sequence[Example | GivenExample],
+    module: str,
+    snapshot: "Snapshot",
+    trial: "TrialTools",
+    *,
+    returns: str = "",
 ) -> tuple[ExampleResult, ...]:
     """Run every example in a worker of its own, as parallel as the sandbox allows; `returns` is the promised type."""
     is_float = promises_floats(returns)
@@ -280,7 +289,9 @@ async def run(
     return tuple(_result(example, task.result(), is_float) for example, task in zip(examples, tasks, strict=True))
 
 
-async def rerun(function: Function, snapshot: Snapshot, trial: TrialTools, grants: Grants) -> tuple[ExampleResult, ...]:
+async def rerun(
+    function: "Function", snapshot: "Snapshot", trial: "TrialTools", grants: "Grants"
+) -> tuple[ExampleResult, ...]:
     """Run the examples of a function that has these grants; those that lack one are said not to have run."""
     is_float, name = promises_floats(function.returns), function.name
 

@@ -10,11 +10,9 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.json_form import IF_SET
 from agent_core.base.messages import Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
 from agent_core.model import FunctionShown, Model, Reply, Request
@@ -22,8 +20,7 @@ from agent_core.model.reply import ModeChanged
 from agent_core.model.step import REPLY
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understanding", "knowledge", "unknown"]
-"""The resource that a body needs besides its arguments; `unknown` if the description does not tell."""
+from .verdict import ExpectedCall, Reach, ReaderAnswer
 
 CANNOT_TELL: Final = "?"
 _WAIT_S: Final = 60.0
@@ -102,48 +99,6 @@ _SHAPE_OF_A_SMALL_ONE: Final = {
         },
     },
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedCall:
-    """One call, the result that the reader expects, and the one that came back; `agreed` if these are the same."""
-
-    call: str
-    expected: str
-    returned: str = ""
-    agreed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderAnswer:
-    """A reader's answer about a description, with its cost; with `error`, the reason why there is none.
-
-    `described` is the hash of what it was shown: a description is read once. `asked` are the gate's own calls that it
-    was asked about; those that it could not tell are not among `calls`. A model that `is_small` was asked for the reach
-    alone.
-    """
-
-    model: str
-    described: str = ""
-    reach: Reach = "unknown"
-    calls: tuple[ExpectedCall, ...] = ()
-    asked: tuple[str, ...] = ()
-    thought: str = ""
-    is_small: bool = False
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-    error: str = field(default="", metadata=IF_SET)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ReaderAnswer":  # Any: JSON
-        """Return the answer in the JSON of a verdict."""
-        calls = tuple(ExpectedCall(**row) for row in data["calls"])
-        return cls(**{**data, "calls": calls, "asked": tuple(data["asked"])})
-
-    def expects(self, call: str) -> str:
-        """Return the result that it expects of a call; empty if it was not asked, or could not tell."""
-        return next((expected.expected for expected in self.calls if expected.call == call), "")
 
 
 def described(text: str) -> str:

@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice, zip_longest
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.problem import Evidence
-from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from .call_arguments import Arguments, edge_calls, recombined, shown, unlike, written
@@ -24,7 +23,11 @@ from .proof import lacks_grant
 from .schema_fit import Value, fits
 from .substance import HOLLOW
 from .tree import is_bare_call, nodes_of
-from .trial import TrialTools
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+
+    from .trial import TrialTools
 
 STAGE = "robust"
 _MOST = 3  # failures that are reported
@@ -112,7 +115,7 @@ def variations(calls: Sequence[EndedCall], name: str, values: Sequence[Any]) -> 
         yield from (base | {name: value} for value in pool if repr(value) != repr(base[name]))
 
 
-async def robust(draft: Draft, trial_tools: TrialTools) -> Draft:
+async def robust(draft: Draft, trial_tools: "TrialTools") -> Draft:
     """Return the draft with the calls that fail."""
     function = draft.loaded
     reason = _not_for(draft, function)
@@ -140,7 +143,7 @@ async def robust(draft: Draft, trial_tools: TrialTools) -> Draft:
     return replace(draft.with_findings(STAGE, findings), note=late, late=reached < len(calls))
 
 
-def _not_for(draft: Draft, function: Function | None) -> str:
+def _not_for(draft: Draft, function: "Function | None") -> str:
     if function is None or draft.tree is None:
         return "the module could not be imported"
     if draft.shows(*HOLLOW):
@@ -158,7 +161,7 @@ def _not_for(draft: Draft, function: Function | None) -> str:
 class Trial:
     """One function, the calls of its examples, and the workers in which others are tried."""
 
-    def __init__(self, draft: Draft, function: Function, trial: TrialTools) -> None:
+    def __init__(self, draft: Draft, function: "Function", trial: "TrialTools") -> None:
         assert draft.tree is not None
         assert draft.function is not None
         assert draft.trial is not None

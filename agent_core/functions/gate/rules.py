@@ -3,12 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from agent_core.base.problem import Severity
+if TYPE_CHECKING:
+    from agent_core.base.problem import Severity
 
-from .candidate import Policy
+    from .candidate import Policy
 
 KIB = 1024
+DISPUTED = "disputed"
+REACHES_NOTHING = "reaches-nothing"
+CONTEXT = "context"
+"""The code of what an import makes of `self` where functions were written for another agent."""
 
 _AFTER_READ = (
     *("conform", "substance", "duplicate", "capability", "examples", "fitted", "mutation", "robust", "neighbours"),
@@ -16,7 +22,7 @@ _AFTER_READ = (
 )
 # Stage by policy. A human's file is refused only for what cannot be called; a library that is taken over is
 # not refused for words it never had, but must do something and show it.
-STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
+STAGES: Mapping["Policy", Mapping[str, "Severity"]] = MappingProxyType(
     {
         "agent": MappingProxyType({}),
         "human": MappingProxyType(dict.fromkeys(_AFTER_READ, "warns")),
@@ -25,14 +31,14 @@ STAGES: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
 )
 
 # What weak evidence that a function is hollow is called; a doubt never refuses.
-DOUBTS: Mapping[str, Severity] = MappingProxyType({"doubt-examples": "warns", "doubt-parameter": "warns"})
+DOUBTS: Mapping[str, "Severity"] = MappingProxyType({"doubt-examples": "warns", "doubt-parameter": "warns"})
 # What shows too little of a library's function, which joins as a draft.
 WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
 _BEYOND = ("network", "packages", "files", "secrets", "memory", "functions", "terminal")
 UNPROVEN = WEAK | {f"needs-{means}" for means in _BEYOND}
 
 # Single findings that are judged otherwise than their stage.
-FINDINGS: Mapping[Policy, Mapping[str, Severity]] = MappingProxyType(
+FINDINGS: Mapping["Policy", Mapping[str, "Severity"]] = MappingProxyType(
     {
         "agent": MappingProxyType(
             {
@@ -77,7 +83,7 @@ CHALLENGED: frozenset[str] = frozenset(DOUBTS)
 """Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
 
 
-def severity(policy: Policy, stage: str, code: str) -> Severity:
+def severity(policy: "Policy", stage: str, code: str) -> "Severity":
     """Return the severity of a stage's finding under a policy."""
     return FINDINGS[policy].get(code) or STAGES[policy].get(stage, "refuses")
 
@@ -109,6 +115,6 @@ class Rules:
         """Check whether this fix is switched on."""
         return code not in self.off and "*" not in self.off
 
-    def policy(self, policy: Policy) -> Policy:
+    def policy(self, policy: "Policy") -> "Policy":
         """Return the policy to apply: a strict workspace holds saved files to the agent's rules."""
         return "agent" if self.strict and policy == "human" else policy

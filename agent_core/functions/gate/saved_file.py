@@ -9,14 +9,11 @@ import ast
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from agent_core.access.grants import Grants
 from agent_core.base.offload import aside
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
 from agent_core.registry.uses import code_hash, uses, using_modules
 from sandbox.wire.lines import lines_of
 
@@ -25,12 +22,18 @@ from .candidate import Candidate, Policy
 from .draft import Draft, ExampleTrials
 from .examples.sufficiency import is_unproven, too_few
 from .proof import ExampleResult
-from .rules import Rules
 from .tree import FunctionNode, find, functions, parse
 from .trial import TrialTools, missing_package, try_module
 from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
 from .verdict import Breakage, Disagreement, ModuleVerdict, StageReport, Standing
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import Grants
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.source import ModuleSource
+
+    from .rules import Rules
 
 _DRAFT: Final[Standing] = "draft"
 
@@ -39,7 +42,7 @@ _DRAFT: Final[Standing] = "draft"
 class SavedFile(Draft):
     """A saved file on its way through the gate: a draft of the whole module, and what is known of its functions."""
 
-    source: ModuleSource
+    source: "ModuleSource"
     previous: ModuleReading | None = None
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
@@ -49,10 +52,10 @@ class SavedFile(Draft):
     @classmethod
     def of(
         cls,
-        source: ModuleSource,
-        snapshot: Snapshot,
+        source: "ModuleSource",
+        snapshot: "Snapshot",
         policy: Policy,
-        rules: Rules,
+        rules: "Rules",
         previous_reading: ModuleReading | None,
     ) -> "SavedFile":
         """Return a file that no stage has seen yet."""
@@ -162,7 +165,7 @@ def _with_results(file: SavedFile, tried: Sequence[_Tried]) -> SavedFile:
     return file
 
 
-def _needs(tree: ast.Module, rules: Rules, snapshot: Snapshot) -> Grants:
+def _needs(tree: ast.Module, rules: "Rules", snapshot: "Snapshot") -> "Grants":
     """Return what the text of one function of a file needs."""
     return needs_of(reached(tree, rules.packages, own=modules_of_workspace(snapshot.modules)))
 
@@ -178,7 +181,7 @@ def around(tree: ast.Module, name: str, offered: Collection[str]) -> ast.Module:
     return ast.Module([node for node in tree.body if id(node) not in excluded_ids], tree.type_ignores)
 
 
-def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
+def _to_try_again(file: SavedFile, snapshot: "Snapshot") -> set[str]:
     """Return the functions of the file that may give another result than before."""
     own, before = _different(file), _before(file)
     offered = {function.name: function for function in file.module.functions}
@@ -194,7 +197,7 @@ def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
     return (own & offered.keys()) | {name for name in unchanged if _differs(name, before, snapshot)}
 
 
-def _surroundings(module: str, snapshot: Snapshot) -> str:
+def _surroundings(module: str, snapshot: "Snapshot") -> str:
     """Return a module's text without the functions it exports: imports, constants, helpers."""
     source = snapshot.modules.get(module)
     if source is None:
@@ -212,7 +215,7 @@ def _different(file: SavedFile) -> set[str]:
     return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
 
-def _before(file: SavedFile) -> Snapshot | None:
+def _before(file: SavedFile) -> "Snapshot | None":
     """Return the snapshot with the file as it was."""
     if file.previous is None or file.snapshot.readings.get(file.source.module) is file.previous:
         return file.snapshot if file.previous else None
@@ -223,7 +226,7 @@ def _text(function: Function, lines: list[str]) -> str:
     return "".join(lines[function.line - 1 : function.end_line])
 
 
-def _differs(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
+def _differs(name: str, snapshot: "Snapshot", new_snapshot: "Snapshot") -> bool:
     """Check whether a function, or code that it may use, has changed."""
     old, new = snapshot.functions.get(name), new_snapshot.functions.get(name)
     return old is None or new is None or code_hash(old, snapshot) != code_hash(new, new_snapshot)
@@ -257,14 +260,14 @@ def _in_order(file: SavedFile) -> list[str]:
     return [*names, *sorted(different - {*names})]
 
 
-def _users(file: SavedFile, snapshot: Snapshot) -> Iterator[str]:
+def _users(file: SavedFile, snapshot: "Snapshot") -> Iterator[str]:
     """Yield functions of other modules that may use this one."""
     modules = set(using_modules(file.source.module, snapshot))
     if modules:
         yield from (name for name, function in snapshot.functions.items() if function.module in modules)
 
 
-def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> Draft | None:
+def draft_of(name: str, verdict: ModuleVerdict, snapshot: "Snapshot", rules: "Rules") -> Draft | None:
     """Return a function of a judged file as a draft for the stages that a save does not wait for: as if it had come
     alone into the module as it is, with its examples run. None if the snapshot does not have this file.
 

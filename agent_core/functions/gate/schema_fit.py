@@ -9,16 +9,17 @@ import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent_core.registry.typenames import Schema
+if TYPE_CHECKING:
+    from agent_core.registry.typenames import Schema
 
 Value: TypeAlias = Any  # what crosses to a worker
 NUMBERED = "^-?[0-9]+$"  # the pattern of names that are whole numbers
 _DEEPEST = 40
 
 
-def fits(value: Value, schema: Schema, root: Schema, depth: int = 0) -> bool:
+def fits(value: Value, schema: "Schema", root: "Schema", depth: int = 0) -> bool:
     """Check whether the value is valid under the schema; False for a keyword that is not known here."""
     if depth > _DEEPEST:
         return False
@@ -33,13 +34,13 @@ def fits(value: Value, schema: Schema, root: Schema, depth: int = 0) -> bool:
     return True
 
 
-def referred(schema: Schema, root: Schema) -> Schema:
+def referred(schema: "Schema", root: "Schema") -> "Schema":
     """Return the target of a local reference; a schema that nothing fits if it is unknown."""
     definition = root.get("$defs", {}).get(str(schema["$ref"]).removeprefix("#/$defs/"), {"not known": ""})
     return definition if isinstance(definition, dict) else {"not known": ""}
 
 
-def _is_of(value: Value, kind: Value, schema: Schema, *_args: object) -> bool:
+def _is_of(value: Value, kind: Value, schema: "Schema", *_args: object) -> bool:
     if isinstance(kind, list):
         return any(_is_of(value, member, schema) for member in kind)
     if kind == "string" and (types := _MADE.get(str(schema.get("format") or schema.get("contentEncoding")))):
@@ -69,7 +70,7 @@ _MADE: dict[str, tuple[type, ...]] = {
 _ROWS = (list, tuple, set, frozenset)
 
 
-def _items(value: Value, rule: Schema, schema: Schema, root: Schema, depth: int) -> bool:
+def _items(value: Value, rule: "Schema", schema: "Schema", root: "Schema", depth: int) -> bool:
     if not isinstance(value, _ROWS):
         return True
     start = len(schema.get("prefixItems", ()))
@@ -79,26 +80,26 @@ def _items(value: Value, rule: Schema, schema: Schema, root: Schema, depth: int)
     return all(fits(item, rule, root, depth) for item in list(value)[start:])
 
 
-def _prefix(value: Value, rule: list[Schema], _schema: Schema, root: Schema, depth: int) -> bool:
+def _prefix(value: Value, rule: list["Schema"], _schema: "Schema", root: "Schema", depth: int) -> bool:
     if not isinstance(value, _ROWS):
         return True
     return all(fits(item, part, root, depth) for item, part in zip(value, rule, strict=False))
 
 
-def _properties(value: Value, rule: dict[str, Schema], _schema: Schema, root: Schema, depth: int) -> bool:
+def _properties(value: Value, rule: dict[str, "Schema"], _schema: "Schema", root: "Schema", depth: int) -> bool:
     if not isinstance(value, dict):
         return True
     return all(fits(value[name], part, root, depth) for name, part in rule.items() if name in value)
 
 
-def _additional(value: Value, rule: Value, schema: Schema, root: Schema, depth: int) -> bool:
+def _additional(value: Value, rule: Value, schema: "Schema", root: "Schema", depth: int) -> bool:
     if not isinstance(value, dict) or rule is True:
         return True
     extras = [name for name in value if name not in schema.get("properties", {})]
     return all(rule is not False and fits(value[name], rule, root, depth) for name in extras)
 
 
-def _names(value: Value, rule: Schema, _schema: Schema, root: Schema, depth: int) -> bool:
+def _names(value: Value, rule: "Schema", _schema: "Schema", root: "Schema", depth: int) -> bool:
     if not isinstance(value, dict):
         return True
     if rule.get("pattern") == NUMBERED:

@@ -7,7 +7,7 @@ import ast
 import asyncio
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.content import modules_of
@@ -17,10 +17,8 @@ from agent_core.access.packages.projects import project_of
 from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence
-from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.module_edits import CANDIDATE, place_function
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.validation import check_schema
 from sandbox import (
@@ -39,16 +37,21 @@ from sandbox import (
     Work,
 )
 from sandbox.access import NOTHING as NO_ACCESS
-from sandbox.code import Modules
-from sandbox.wire.requests import RequestHandler
 
-from ..search import FunctionSearch
-from .candidate import Way
 from .clones import Alike
 from .draft import Draft, Finding
-from .reader import DescriptionReader
 from .tree import parse
 from .uses import ADVICE, modules_of_workspace, needs_of, uses
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.snapshot import Snapshot
+    from sandbox.code import Modules
+    from sandbox.wire.requests import RequestHandler
+
+    from ..search import FunctionSearch
+    from .candidate import Way
+    from .reader import DescriptionReader
 
 STAGE = "import"
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
@@ -75,7 +78,7 @@ class Granted:
     grants: Grants = NOTHING
     access: Access = NO_ACCESS
     guarded: frozenset[str] = frozenset()
-    approval_mode: Way = "absent"
+    approval_mode: "Way" = "absent"
 
 
 UNGRANTED: Final = Granted()
@@ -89,8 +92,8 @@ class TrialTools:
     limits: Limits
     alike: Alike = field(default_factory=Alike)
     access: Access = NO_ACCESS
-    reader: DescriptionReader | None = None
-    finder: FunctionSearch | None = None
+    reader: "DescriptionReader | None" = None
+    finder: "FunctionSearch | None" = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of what runs alone
 
     def granted(self, granted: Granted) -> "TrialTools":
@@ -103,7 +106,9 @@ class TrialTools:
         access = granted.access
         return replace(self.granted(granted), access=replace(access, readable=access.paths, writable=()))
 
-    async def run(self, modules: Modules, module: str, work: Work, handler: RequestHandler | None = None) -> Outcome:
+    async def run(
+        self, modules: "Modules", module: str, work: Work, handler: "RequestHandler | None" = None
+    ) -> Outcome:
         """Run one piece of work in a fresh worker; the handler answers what it asks for through `self`.
 
         What was stopped and may only have been short of a processor runs again, alone and with twice the time.
@@ -116,7 +121,7 @@ class TrialTools:
             return await self.sandbox.run(replace(job, limits=replace(self.limits, wall_s=2 * self.limits.wall_s)))
 
     async def attempt(
-        self, modules: Modules, module: str, attempts: Attempts, wall_s: float
+        self, modules: "Modules", module: str, attempts: Attempts, wall_s: float
     ) -> tuple[Outcome | None, ...]:
         """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
         limits = replace(self.limits, wall_s=wall_s)
@@ -153,7 +158,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
 
 
 async def _imported(
-    draft: Draft, reading: ModuleReading, around: ModuleSource | None, trial_tools: TrialTools
+    draft: Draft, reading: "ModuleReading", around: ModuleSource | None, trial_tools: TrialTools
 ) -> Draft:
     """Return the draft after an import; a library's function joins if that lacks a package, which a call asks for."""
     function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
@@ -209,8 +214,8 @@ def _lacking(draft: Draft) -> str:
 
 
 async def try_module(
-    reading: ModuleReading, snapshot: Snapshot, trial: TrialTools
-) -> tuple[ModuleReading, tuple[Problem, ...]]:
+    reading: "ModuleReading", snapshot: "Snapshot", trial: TrialTools
+) -> tuple["ModuleReading", tuple[Problem, ...]]:
     """Import a module in a worker, and let the worker resolve the types that the text does not decide."""
     modules = snapshot.with_module(reading).modules
     where = Place(reading.source.path)
@@ -228,7 +233,7 @@ async def try_module(
 
 
 def missing_package(
-    reading: ModuleReading, problems: tuple[Problem, ...], snapshot: Snapshot, listed: tuple[str, ...]
+    reading: "ModuleReading", problems: tuple[Problem, ...], snapshot: "Snapshot", listed: tuple[str, ...]
 ) -> str:
     """Return the package for which alone an import failed, which it or a module it imports needs: the user may grant
     it. Empty if there is none.
@@ -270,7 +275,9 @@ def import_problem(outcome: Outcome, known_place: Place) -> Problem | None:
             return Problem("import-fails", f"importing it was stopped: {fence(reason)}", known_place, fix)
 
 
-def resolve(reading: ModuleReading, claimed: Any) -> tuple[ModuleReading, tuple[Problem, ...]]:  # Any: a worker's claim
+def resolve(
+    reading: "ModuleReading", claimed: Any
+) -> tuple["ModuleReading", tuple[Problem, ...]]:  # Any: a worker's claim
     """Return the reading with the schemas that a worker returned, each of them checked."""
     problems: list[Problem] = []
     functions: list[Function] = []
@@ -284,7 +291,7 @@ def resolve(reading: ModuleReading, claimed: Any) -> tuple[ModuleReading, tuple[
     return replace(reading, functions=tuple(functions)), tuple(problems)
 
 
-def with_schemas(function: Function, answer: Any) -> Function | Problem:  # Any: a worker's claim
+def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # Any: a worker's claim
     """Return the function with the worker's schemas in place of those that its text left open."""
     where = Place(function.path, function.line)
     properties = dict(function.parameters["properties"])

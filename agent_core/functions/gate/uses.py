@@ -12,15 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import UNSAID, written
 from agent_core.access.grants.value import LATER, joined
 from agent_core.access.packages.projects import project_of
 
-from .candidate import Way
 from .draft import Finding
 from .tree import bound_names, context_nodes, nodes_of, own_nodes
+
+if TYPE_CHECKING:
+    from .candidate import Way
 
 _BY_GRANT = {
     "network": "socket ssl socketserver urllib.request http.client http.server ftplib smtplib poplib imaplib"
@@ -52,7 +55,7 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "packages": "use the standard library",
     }
 )
-FIXES: Mapping[Way, str] = MappingProxyType(
+FIXES: Mapping["Way", str] = MappingProxyType(
     {
         "absent": "{}, or leave it: a human is asked once the function is made or called",
         "none": "{}, or let a human grant it: knapper functions grant NAME",

@@ -1,16 +1,17 @@
 """The gate's results for a candidate or a saved file, as values. Their JSON shape is published."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.json_form import IF_SET, to_json
-from agent_core.base.problem import Problem
-from agent_core.registry.function import Function, ModuleReading
 
-from .candidate import Policy
-from .reader import ReaderAnswer
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
+    from agent_core.registry.function import Function, ModuleReading
+
+    from .candidate import Policy
 
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
@@ -23,9 +24,55 @@ TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-resu
 """Findings about what is missing from the examples."""
 
 
-def refusing(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def refusing(problems: Iterable["Problem"]) -> tuple["Problem", ...]:
     """Return the problems that refuse, and last those that a human's yes may settle: it is asked for after the rest."""
     return tuple(sorted((one for one in problems if one.severity == "refuses"), key=lambda one: one.code in GRANTABLE))
+
+
+Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understanding", "knowledge", "unknown"]
+"""The resource that a body needs besides its arguments; `unknown` if the description does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """One call, the result that the reader expects, and the one that came back; `agreed` if these are the same."""
+
+    call: str
+    expected: str
+    returned: str = ""
+    agreed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderAnswer:
+    """A reader's answer about a description, with its cost; with `error`, the reason why there is none.
+
+    `described` is the hash of what it was shown: a description is read once. `asked` are the gate's own calls that it
+    was asked about; those that it could not tell are not among `calls`. A model that `is_small` was asked for the reach
+    alone.
+    """
+
+    model: str
+    described: str = ""
+    reach: Reach = "unknown"
+    calls: tuple[ExpectedCall, ...] = ()
+    asked: tuple[str, ...] = ()
+    thought: str = ""
+    is_small: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    error: str = field(default="", metadata=IF_SET)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "ReaderAnswer":  # Any: JSON
+        """Return the answer in the JSON of a verdict."""
+        calls = tuple(ExpectedCall(**row) for row in data["calls"])
+        return cls(**{**data, "calls": calls, "asked": tuple(data["asked"])})
+
+    def expects(self, call: str) -> str:
+        """Return the result that it expects of a call; empty if it was not asked, or could not tell."""
+        return next((expected.expected for expected in self.calls if expected.call == call), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +127,14 @@ class Verdict:
     standing: Standing
     version: str
     fixes: tuple[Fix, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple["Problem", ...]
     stages: tuple[StageReport, ...]
     source: str
     module_text: str | None
     disagreements: tuple[Disagreement, ...] = ()
     agreed: int = 0
     confirmed: tuple[str, ...] = ()
-    reading: ModuleReading | None = None
+    reading: "ModuleReading | None" = None
     survivors: tuple[Survivor, ...] = ()
     offered: Disagreement | None = None
     needs: Grants = NOTHING
@@ -104,7 +151,7 @@ class Verdict:
         return bool(codes and self.asking) and codes <= GRANTABLE
 
     @property
-    def refusals(self) -> tuple[Problem, ...]:
+    def refusals(self) -> tuple["Problem", ...]:
         """The problems that keep the candidate out, in the order of `refusing`."""
         return refusing(self.problems)
 
@@ -152,7 +199,7 @@ class Look:
     """The findings about one function of a file from the stages that take longer than a save."""
 
     name: str
-    problems: tuple[Problem, ...] = ()
+    problems: tuple["Problem", ...] = ()
     stages: tuple[StageReport, ...] = ()
     survivors: tuple[Survivor, ...] = ()
     answer: ReaderAnswer | None = None
@@ -167,7 +214,7 @@ class Breakage:
     """
 
     name: str
-    user: Function
+    user: "Function"
     code: str
     description: str
 
@@ -178,18 +225,18 @@ class ModuleVerdict:
     examples; also the policy that was applied, and what was there before.
     """
 
-    reading: ModuleReading
+    reading: "ModuleReading"
     admitted: bool
-    problems: tuple[Problem, ...]
+    problems: tuple["Problem", ...]
     stages: tuple[StageReport, ...]
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
     breakages: tuple[Breakage, ...] = ()
-    policy: Policy = "human"
-    previous: ModuleReading | None = None
+    policy: "Policy" = "human"
+    previous: "ModuleReading | None" = None
 
     @property
-    def refusals(self) -> tuple[Problem, ...]:
+    def refusals(self) -> tuple["Problem", ...]:
         """The problems that keep the file out."""
         return tuple(problem for problem in self.problems if problem.severity == "refuses")
 

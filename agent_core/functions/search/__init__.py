@@ -3,6 +3,11 @@
 `FunctionSearch` words the results; the index (`index.py`) follows the snapshot and ranks.
 """
 
-from .search import FunctionSearch, SearchReport
+from agent_core.base.late import late_names
 
-__all__ = ["FunctionSearch", "SearchReport"]
+__getattr__ = late_names(
+    __name__,
+    {
+        "search": "FunctionSearch SearchReport",
+    },
+)

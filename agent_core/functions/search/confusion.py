@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.untrusted import one_line
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
     from .index import FunctionIndex
 
 NEAR: Final = 0.8
@@ -35,7 +36,7 @@ class Confusion:
 
 
 async def confusions(
-    index: "FunctionIndex", snapshot: Snapshot, names: Collection[str] | None = None, least: float = NEAR
+    index: "FunctionIndex", snapshot: "Snapshot", names: Collection[str] | None = None, least: float = NEAR
 ) -> list[Confusion]:
     """Return the pairs that are confused, the nearest first and each once; with `names`, those with one of these."""
     near = defaultdict[str, dict[str, float]](dict)
@@ -54,7 +55,7 @@ async def confusions(
     return sorted(confused.values(), key=lambda pair: (-pair.cosine, pair.name, pair.other))
 
 
-async def mistaken(index: "FunctionIndex", snapshot: Snapshot, name: str) -> Confusion | None:
+async def mistaken(index: "FunctionIndex", snapshot: "Snapshot", name: str) -> Confusion | None:
     """Return how one function is mistaken for another: what it says first finds another one before it.
 
     Else a near one for which it is taken, if there is one.
@@ -71,7 +72,7 @@ def first_sentence(description: str) -> str:
     return " ".join(_SENTENCE.split(description.strip(), 1)[0].split())
 
 
-def told_apart(function: Function, other_function: Function) -> str:
+def told_apart(function: "Function", other_function: "Function") -> str:
     """Return what the first sentence of one function could say that is not true of the other."""
     differences = list(_differences(function, other_function))
     if differences:
@@ -82,7 +83,7 @@ def told_apart(function: Function, other_function: Function) -> str:
     )
 
 
-def _differences(function: Function, other_function: Function) -> Iterator[str]:
+def _differences(function: "Function", other_function: "Function") -> Iterator[str]:
     mine, others = (list(each.parameters.get("properties", {})) for each in (function, other_function))
     own = [name for name in mine if name not in others]
     if own:

@@ -7,15 +7,13 @@ less what it owes to a crowded place. The weights were chosen on published sets 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from agent_core.base.language import language_of
 from agent_core.memory import words
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 
 from .confusion import first_sentence
 from .requests import RequestStore, ServedRequests
@@ -23,6 +21,10 @@ from .search import Ranked
 from .vectors import VectorTable
 from .word_index import Floats, WordIndex
 from .wording import NEED_CHARS, fields, mentioned, misplaced, spoken, views, wanted
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 _LISTED_WORDS, _FEWEST_WORDS, _DISTINCT, _MISPLACED = 20, 7, 0.5, 2
 _LIKENESS, _LIKENESS_OF_FEW, _LIKENESS_OF_NO_SENTENCE = 0.022, -0.015, 0.04
@@ -73,7 +75,7 @@ class FunctionIndex:
         return _MEANT.get(self._embedder.recipe if self._embedder else "", 0.01)
 
     async def rank(
-        self, need: str, snapshot: Snapshot, count: int, hidden: Iterable[str] = (), *, by_text: bool = False
+        self, need: str, snapshot: "Snapshot", count: int, hidden: Iterable[str] = (), *, by_text: bool = False
     ) -> list[Ranked]:
         """Return the functions that a need probably means, best first; none of `hidden`.
 
@@ -102,7 +104,7 @@ class FunctionIndex:
         return {*await self._requests.read(owners)}
 
     async def neighbors(
-        self, names: Iterable[str], snapshot: Snapshot, count: int
+        self, names: Iterable[str], snapshot: "Snapshot", count: int
     ) -> dict[str, list[tuple[str, float]]]:
         """Return, for each function, those whose descriptions mean nearly the same, nearest first, with cosines."""
         async with self._lock:
@@ -114,7 +116,7 @@ class FunctionIndex:
             }
 
     async def near(
-        self, snapshot: Snapshot, least: float, names: Iterable[str] | None = None
+        self, snapshot: "Snapshot", least: float, names: Iterable[str] | None = None
     ) -> list[tuple[str, str, float]]:
         """Return the pairs whose descriptions are at least so near, with their cosines; only those with `names`."""
         async with self._lock:
@@ -123,14 +125,14 @@ class FunctionIndex:
             pairs = self._meanings.pairs(least, slots)
             return [(self._names[one], self._names[other], cosine) for one, other, cosine in pairs]
 
-    async def requests_of(self, name: str, snapshot: Snapshot) -> list[str]:
+    async def requests_of(self, name: str, snapshot: "Snapshot") -> list[str]:
         """Return what a function says first that it is for, and the requests that it served."""
         async with self._lock:
             await self._learn()
             said = "" if name in self._word_lists else first_sentence(snapshot.functions[name].description)
             return [*([said] if said else []), *self._requests.of(name)]
 
-    async def word_lists(self, snapshot: Snapshot) -> list[str]:
+    async def word_lists(self, snapshot: "Snapshot") -> list[str]:
         """Return the functions whose descriptions are lists of words, which search does not read."""
         async with self._lock:
             await self._see(snapshot)
@@ -146,7 +148,7 @@ class FunctionIndex:
             reached |= dict.fromkeys(waiting)
         return [*reached]
 
-    async def _see(self, snapshot: Snapshot) -> None:
+    async def _see(self, snapshot: "Snapshot") -> None:
         functions = snapshot.functions
         if functions is self._seen:
             return
@@ -194,7 +196,7 @@ class FunctionIndex:
         self._slots[name] = slot
         return slot
 
-    async def _embed(self, slots: Sequence[int], functions: Sequence[Function]) -> None:
+    async def _embed(self, slots: Sequence[int], functions: Sequence["Function"]) -> None:
         weights = _VIEWS.get(self._embedder.recipe if self._embedder else "", _VIEWS["wordllama"])
         meanings, firsts = list[Floats](), list[Floats]()
         for start in range(0, len(functions), _BATCH):
@@ -216,7 +218,7 @@ class FunctionIndex:
         if firsts and len(firsts) == len(meanings):
             await asyncio.to_thread(self._lexicon.put, slots, np.concatenate(firsts))
 
-    def _read(self, function: Function, name: str) -> Function:
+    def _read(self, function: "Function", name: str) -> "Function":
         """Return the function as it is read: without its description if that is a list of words."""
         return replace(function, description="") if name in self._word_lists else function
 
@@ -290,7 +292,7 @@ def _top(scores: Floats, count: int) -> list[int]:
     return [int(slot) for slot in np.flatnonzero((scores >= least) & np.isfinite(scores))]
 
 
-def _text(function: Function | None) -> Any:  # Any: only compared
+def _text(function: "Function | None") -> Any:  # Any: only compared
     if function is None:
         return None
     return function.description, function.parameters, function.examples, function.module, function.body_hash

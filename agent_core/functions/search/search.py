@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
     from agent_core.storage import CallOwners
 
     from .index import FunctionIndex
@@ -46,7 +46,7 @@ class Ranked:
 class FunctionMatch:
     """One result: `differs` is empty if no other function is similar; `needs` are the functions that it calls."""
 
-    function: Function
+    function: "Function"
     score: float
     why: str
     differs: str
@@ -81,7 +81,7 @@ class FunctionSearch:
     """Searches the functions of a workspace."""
 
     def __init__(
-        self, embedder: Embedder | None, store: "RequestStore | None", snapshot: Callable[[], Snapshot]
+        self, embedder: Embedder | None, store: "RequestStore | None", snapshot: Callable[[], "Snapshot"]
     ) -> None:
         """Create the search; the index is made when it is first asked."""
         self._embedder = embedder
@@ -105,7 +105,7 @@ class FunctionSearch:
                 await self._embedder.embed(["."])
 
     async def search(
-        self, need: str, count: int = COUNT, hidden: Collection[str] = (), owners: "CallOwners" = None
+        self, need: str, count: int | None = None, hidden: Collection[str] = (), owners: "CallOwners" = None
     ) -> SearchReport:
         """Return the functions that serve a need, best first; what the best one calls follows it.
 
@@ -116,7 +116,7 @@ class FunctionSearch:
         """
         if not need.strip():
             raise UsageError("The need is empty.", fix="Say what the function is for: search_functions('sum a column')")
-        snapshot, count = self._snapshot(), max(1, min(count, MOST))
+        snapshot, count = self._snapshot(), max(1, min(COUNT if count is None else count, MOST))
         ranked = await self.index.rank(need, snapshot, count, hidden)
         ranked = [candidate for candidate in ranked if candidate.score >= self.index.least]
         ranked = self._with_needs(ranked, hidden)[:count]
@@ -145,7 +145,7 @@ class FunctionSearch:
         return [candidate for name, candidate in order.items() if name not in hidden]
 
     def _match(
-        self, ranked: Ranked, snapshot: Snapshot, hidden: Collection[str], near: Sequence[tuple[str, float]]
+        self, ranked: Ranked, snapshot: "Snapshot", hidden: Collection[str], near: Sequence[tuple[str, float]]
     ) -> FunctionMatch:
         name = ranked.name
         needs = tuple(need for need in self.index.needs(name) if need not in hidden)
@@ -154,7 +154,7 @@ class FunctionSearch:
         return FunctionMatch(snapshot.functions[name], ranked.score, _why(ranked), differs, needs)
 
 
-def _difference(function: Function, other_function: Function) -> str:
+def _difference(function: "Function", other_function: "Function") -> str:
     """Return what the nearest neighbor does instead, or what it takes if both say the same."""
     if other_function.description != function.description:
         return f"`{other_function.name}`: {one_line(other_function.description.partition(_BLANK)[0], _DESCRIBED)}"

@@ -4,12 +4,13 @@ What is close to many others is close to many requests, too, and rarely what the
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from .word_index import Floats
+if TYPE_CHECKING:
+    from .word_index import Floats
 
 NEAREST: Final = 3
 _COMPARED: Final = 4000  # with so many others at most: above it, a sample says as much
@@ -25,7 +26,7 @@ class VectorTable:
         self._live: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
         self._lengths: Floats = np.zeros(0, np.float32)
 
-    def put(self, slots: Sequence[int], vectors: Floats) -> None:
+    def put(self, slots: Sequence[int], vectors: "Floats") -> None:
         """Set the vectors of these slots."""
         if not len(slots):
             return
@@ -50,14 +51,14 @@ class VectorTable:
         self._live[known] = False
         self._vectors[known] = 0
 
-    def products(self, vector: Floats, size: int) -> Floats:
+    def products(self, vector: "Floats", size: int) -> "Floats":
         """Return the products of the first `size` slots with a vector; 0 where there is none."""
         products = np.zeros(size, np.float32)
         if self._vectors.size:
             products[: len(self._vectors)] = self._vectors[:size] @ vector
         return products
 
-    def crowding(self, size: int) -> Floats:
+    def crowding(self, size: int) -> "Floats":
         """Return how crowded the first `size` slots are, 0 to 1."""
         crowding = np.zeros(size, np.float32)
         crowding[: len(self._near)] = self._near[:size].mean(1)
@@ -106,12 +107,12 @@ class VectorTable:
             self._near[block] = _top(np.concatenate([self._near[block], cosines], 1))
 
 
-def _unit(vectors: Floats) -> Floats:
+def _unit(vectors: "Floats") -> "Floats":
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), np.float32)
 
 
-def _top(cosines: Floats) -> Floats:
+def _top(cosines: "Floats") -> "Floats":
     count = min(NEAREST, cosines.shape[1])
     top = np.zeros((len(cosines), NEAREST), np.float32)
     top[:, :count] = np.partition(cosines, -count, axis=1)[:, -count:]

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.language import language_of
 from agent_core.memory import words
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from sandbox.wire.lines import lines_of
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 NEED_CHARS: Final = 2_000
 """So much of a need is read."""
@@ -79,7 +81,7 @@ def misplaced(description: str) -> int:
     )
 
 
-def spoken(function: Function) -> list[tuple[str, str]]:
+def spoken(function: "Function") -> list[tuple[str, str]]:
     """Return the words of a function's name and description, each with its stem."""
     said = _said(function.name, function.description)
     return list(zip(words.stems(said), said, strict=True))
@@ -94,7 +96,7 @@ def _said(name: str, description: str) -> list[str]:
     return words.content(f"{_split(name)} {description[:DESCRIPTION_CHARS]}")
 
 
-def fields(function: Function, linked: Iterable[str]) -> list[list[str]]:
+def fields(function: "Function", linked: Iterable[str]) -> list[list[str]]:
     """Return the stems of a function's name, of its description, and of all else, with the names `linked` to it."""
     calls = " ".join(example.call for example in function.examples)
     rest = f"{_parameters(function)} {function.module} {calls} {' '.join(map(_split, sorted(linked)))}"
@@ -102,7 +104,7 @@ def fields(function: Function, linked: Iterable[str]) -> list[list[str]]:
     return [words.stems(words.content(text)) for text in texts]
 
 
-def mentioned(functions: Mapping[str, Function], snapshot: Snapshot) -> dict[str, frozenset[str]]:
+def mentioned(functions: Mapping[str, "Function"], snapshot: "Snapshot") -> dict[str, frozenset[str]]:
     """Return the other functions whose names stand in the source or description of each, read without parsing it."""
     lines, named = dict[str, list[str]](), dict[str, frozenset[str]]()
     for name, function in functions.items():
@@ -115,7 +117,7 @@ def mentioned(functions: Mapping[str, Function], snapshot: Snapshot) -> dict[str
     return named
 
 
-def views(function: Function) -> tuple[str, str, str]:
+def views(function: "Function") -> tuple[str, str, str]:
     """Return three texts to embed: name with description, description alone, both with the parameters."""
     name, description = _split(function.name), function.description[:DESCRIPTION_CHARS]
     short = f"{name}. {description}"
@@ -126,6 +128,6 @@ def _split(name: str) -> str:
     return _HUMP.sub(" ", name)
 
 
-def _parameters(function: Function) -> str:
+def _parameters(function: "Function") -> str:
     properties = function.parameters.get("properties", {})
     return " ".join(f"{_split(name)} {schema.get('description', '')}" for name, schema in properties.items())

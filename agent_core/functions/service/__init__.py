@@ -3,21 +3,16 @@
 A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
 """
 
-from .call_records import noted
-from .export import Handing
-from .file_checks import CheckRequest, count
-from .library import Taking
-from .plan import Author, PlannedChange, StaleView
-from .workshop import FunctionService
+from agent_core.base.late import late_names
 
-__all__ = [
-    "Author",
-    "CheckRequest",
-    "FunctionService",
-    "Handing",
-    "PlannedChange",
-    "StaleView",
-    "Taking",
-    "count",
-    "noted",
-]
+__getattr__ = late_names(
+    __name__,
+    {
+        "call_records": "noted",
+        "export": "Handing",
+        "file_checks": "CheckRequest count",
+        "library": "Taking",
+        "plan": "Author PlannedChange StaleView",
+        "workshop": "FunctionService",
+    },
+)

@@ -9,18 +9,22 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.function import Function
-from agent_core.registry.registry import Registry
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FunctionStore, SaveVerdict
 
-from ..gate import Gate, Look, ModuleVerdict
 from .judgment import judgment_on
 from .loaded_files import verdict_on
-from .package_grants import PackageGrants
+
+if TYPE_CHECKING:  # the gate is opened with the first file that was saved
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import Registry
+    from agent_core.registry.snapshot import Snapshot
+
+    from ..gate import Gate, Look, ModuleVerdict
+    from .package_grants import PackageGrants
 
 Tell = Callable[[str, Sequence[Problem]], None]
 _QUIET_S = 0.2  # an editor that formats saves twice
@@ -31,7 +35,12 @@ class BackgroundReview:
     """The queue of functions to review, and the task that reviews them."""
 
     def __init__(
-        self, store: FunctionStore, registry: Registry, gate: Gate, packages: PackageGrants, tell: Tell
+        self,
+        store: FunctionStore,
+        registry: "Registry",
+        gate: "Callable[[], Gate]",
+        packages: "Callable[[], PackageGrants]",
+        tell: Tell,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -46,7 +55,7 @@ class BackgroundReview:
         self._looking: tuple[str, asyncio.Task[None]] | None = None
         self._is_open = False
 
-    def ask(self, verdict: ModuleVerdict) -> None:
+    def ask(self, verdict: "ModuleVerdict") -> None:
         """Request a review of the functions of a saved file with possibly different results, when there is time."""
         for name, _ in verdict.standings if self._is_open else ():
             self._left.pop(name, None)
@@ -105,7 +114,7 @@ class BackgroundReview:
             self._left.clear()
             self._tell(f"{name} and {more} more" if more else name, [problem])
 
-    async def _look(self, name: str, verdict: ModuleVerdict) -> None:
+    async def _look(self, name: str, verdict: "ModuleVerdict") -> None:
         """Report the findings on one function if it is still there and unchanged."""
         try:
             findings = await self._found(name, verdict)
@@ -119,24 +128,24 @@ class BackgroundReview:
             if news:
                 self._tell(name, news)
 
-    async def _found(self, name: str, module_verdict: ModuleVerdict) -> Sequence[Problem]:
+    async def _found(self, name: str, module_verdict: "ModuleVerdict") -> Sequence[Problem]:
         snapshot = self._registry.snapshot()
         if not self._is_there(name, module_verdict):
             return ()
         verdict = replace(module_verdict, reading=snapshot.readings[snapshot.functions[name].module])
-        granted = await self._packages.of_text(verdict.reading.source.text)
-        look = await self._gate.look_closer(name, verdict, snapshot, granted)
+        granted = await self._packages().of_text(verdict.reading.source.text)
+        look = await self._gate().look_closer(name, verdict, snapshot, granted)
         if not self._is_there(name, module_verdict):
             return ()
         problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was taken, strict or not
         await self._keep(_function(module_verdict, name), replace(look, problems=problems))
         return problems
 
-    def _is_there(self, name: str, verdict: ModuleVerdict) -> bool:
+    def _is_there(self, name: str, verdict: "ModuleVerdict") -> bool:
         current, own = self._registry.snapshot().functions.get(name), _function(verdict, name)
         return current is not None and (current.module, current.body_hash) == (own.module, own.body_hash)
 
-    async def _keep(self, function: Function, look: Look) -> None:
+    async def _keep(self, function: "Function", look: "Look") -> None:
         """Add the findings to the stored verdict."""
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         if verdict is not None:
@@ -152,26 +161,26 @@ def _finding(problem: Problem) -> tuple[str, str]:
     return problem.code, "" if problem.code == "weak-examples" else problem.message
 
 
-def _function(verdict: ModuleVerdict, name: str) -> Function:
+def _function(verdict: "ModuleVerdict", name: str) -> "Function":
     return next(function for function in verdict.reading.functions if function.name == name)
 
 
 class LateProof:
     """Service that judges a draft of a saved file again, with the packages that it has by now."""
 
-    def __init__(self, store: FunctionStore, gate: Gate, packages: PackageGrants) -> None:
+    def __init__(self, store: FunctionStore, gate: "Callable[[], Gate]", packages: "PackageGrants") -> None:
         self._store = store
         self._gate = gate
         self._packages = packages
 
-    async def __call__(self, function: Function, snapshot: Snapshot) -> None:
+    async def __call__(self, function: "Function", snapshot: "Snapshot") -> None:
         """Run the examples of a function if it is a draft of a saved file, and keep how it stands."""
         before = await judgment_on(self._store, function.body_hash, function.name)
         if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
             return
         source = snapshot.modules[function.module]
         granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
-        verdict = await self._gate.judge_module(source, snapshot, "human", granted=granted)
+        verdict = await self._gate().judge_module(source, snapshot, "human", granted=granted)
         standing = dict(verdict.standings).get(function.name)
         if standing is None:
             return

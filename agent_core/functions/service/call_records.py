@@ -7,27 +7,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from textwrap import dedent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base import syntax
 from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.registry.docstring import read
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.standing import summed
 from agent_core.storage import CallOwners, CallRow, CallStore, KindRow, RecordCall, Stats, Write
 from sandbox import Killed, Raised
 from sandbox.wire.lines import lines_of
 
 from ..answers import CallOutcome, CallReport, Measured, word
-from ..debug import Watch
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+
+    from ..debug import Watch
 
 _TURNS = 10
 _NAMES = re.compile(r"[\w.]+")
 
 
 def recorded(
-    function: Function, snapshot: Snapshot, outcome: CallOutcome, seconds: float, turn: str = ""
+    function: "Function", snapshot: "Snapshot", outcome: CallOutcome, seconds: float, turn: str = ""
 ) -> RecordCall:
     """Return the record of one real call."""
     how, error, message = word(outcome), "", ""
@@ -42,9 +45,9 @@ def recorded(
 
 
 def noted(
-    watch: Watch,
-    function: Function,
-    snapshot: Snapshot,
+    watch: "Watch",
+    function: "Function",
+    snapshot: "Snapshot",
     outcome: CallOutcome,
     *,
     seconds: float,
@@ -63,19 +66,19 @@ def noted(
     return (replace(record, outcome="refused") if is_refused else record, *writes)
 
 
-def is_documented(error: str, function: Function, snapshot: Snapshot) -> bool:
+def is_documented(error: str, function: "Function", snapshot: "Snapshot") -> bool:
     """Return whether the docstring names this exception, or a built-in class that it belongs to."""
     named = [name for entry in read(_docstring(function, snapshot)).raises for name in _NAMES.findall(entry)]
     return any(_belongs(error, name) for name in named)
 
 
-def source_of(function: Function, snapshot: Snapshot) -> str:
+def source_of(function: "Function", snapshot: "Snapshot") -> str:
     """Return the function's own lines."""
     lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
     return "\n".join(line.rstrip("\r\n") for line in lines)
 
 
-def _docstring(function: Function, snapshot: Snapshot) -> str | None:
+def _docstring(function: "Function", snapshot: "Snapshot") -> str | None:
     try:
         tree = syntax.parse(dedent(source_of(function, snapshot)))
     except SyntaxError:  # its lines do not stand by themselves: nothing is known of it
@@ -211,7 +214,7 @@ def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
 
 
 async def statistics(
-    store: CallStore, function: Function, rows: Sequence[Stats], owners: CallOwners = None
+    store: CallStore, function: "Function", rows: Sequence[Stats], owners: CallOwners = None
 ) -> FunctionStatistics:
     """Return the totals over all versions, each version by itself, and the stored single calls, those of `owners`."""
     kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name, owners)

@@ -5,30 +5,33 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Denied, Permit
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import Store, Write
 from sandbox import Evaluation, Job, Outcome, Refused, Returned
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import Watch, stop
-from ..foreign.library import ForeignFunction
-from ..sandbox_client import SandboxClient
 from ..state import FunctionStates
 from ..worker_api import OnProgress, WorkerApi
 from .call_records import noted, recorded
 from .function_facts import Coverage
-from .grant_service import GrantService
-from .plan import Author
-from .seen_results import SeenResults
+
+if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.storage import Store, Write
+
+    from ..foreign.library import ForeignFunction
+    from ..sandbox_client import SandboxClient
+    from .grant_service import GrantService
+    from .plan import Author
+    from .seen_results import SeenResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,9 @@ class TraceReport:
 class CallService:
     """Service that makes calls, each with a debugger watch."""
 
-    def __init__(self, sandbox: SandboxClient, grants: GrantService, store: Store, seen_results: SeenResults) -> None:
+    def __init__(
+        self, sandbox: "SandboxClient", grants: "GrantService", store: "Store", seen_results: "SeenResults"
+    ) -> None:
         self._sandbox = sandbox
         self._seen_results = seen_results
         self._store = store
@@ -67,13 +72,13 @@ class CallService:
 
     async def made(
         self,
-        function: Function,
-        snapshot: Snapshot,
+        function: "Function",
+        snapshot: "Snapshot",
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
         watch: Watch | None = None,
-        author: Author | None = None,
-    ) -> tuple[CallReport, tuple[Write, ...]]:
+        author: "Author | None" = None,
+    ) -> tuple[CallReport, tuple["Write", ...]]:
         """Make one call. Return the report on it, and the writes for it.
 
         `author` is the agent whose turn it is part of, if any.
@@ -108,7 +113,7 @@ class CallService:
     async def _run(
         self,
         api: WorkerApi,
-        function: Function,
+        function: "Function",
         arguments: Mapping[str, Any],  # Any: JSON
         permit: Permit,
         watch: Watch,
@@ -126,7 +131,7 @@ class CallService:
             watch.close()
 
     async def made_abroad(
-        self, foreign: ForeignFunction, arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
+        self, foreign: "ForeignFunction", arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
     ) -> CallReport:
         """Call a function of another program. Return the report on it.
 
@@ -142,7 +147,11 @@ class CallService:
         return CallReport.of(outcome)
 
     async def traced(
-        self, function: Function, snapshot: Snapshot, arguments: str | Mapping[str, Any], author: Author | None = None
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        arguments: str | Mapping[str, Any],
+        author: "Author | None" = None,
     ) -> TraceReport:
         """Return the outcome of a call, each line that ran with its changes, and all of it as text.
 
@@ -159,7 +168,7 @@ class CallService:
         text = stop.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
         return TraceReport(function.name, report, lines, watch.is_cut, text)
 
-    async def coverage(self, function: Function, snapshot: Snapshot) -> Coverage:
+    async def coverage(self, function: "Function", snapshot: "Snapshot") -> Coverage:
         """Return the executable lines of a function that its examples reach, cached for each text of its module."""
         key = function.module, function.name, function.version
         if key not in self._covered:
@@ -173,7 +182,9 @@ class CallService:
             self._covered[key] = Coverage(len(can_run), len(can_run & reached), tuple(sorted(can_run - reached)))
         return self._covered[key]
 
-    async def _reached(self, function: Function, snapshot: Snapshot, example: Example) -> tuple[set[int], set[int]]:
+    async def _reached(
+        self, function: "Function", snapshot: "Snapshot", example: "Example"
+    ) -> tuple[set[int], set[int]]:
         permit = await self._grants.having(function, snapshot)
         watch = self.debugging.watch(trace="cover", covers=(function.module, function.name))
 
@@ -190,7 +201,7 @@ class CallService:
         return ran, {line for line in watch.can_run if line in own}
 
 
-async def _checked(function: Function, arguments_json: str) -> dict[str, Any]:  # Any: JSON
+async def _checked(function: "Function", arguments_json: str) -> dict[str, Any]:  # Any: JSON
     checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
     if not isinstance(checked, dict):
         raise UsageError(bad_arguments(function.name, checked))

@@ -4,14 +4,13 @@ An admitted candidate is a plan with the new text of its file and its rows; a re
 """
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_core.access.grants import Question
 from agent_core.base.json_form import to_json
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem, Severity
-from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import BeginState, DropPending, FunctionStore, SavePending, SaveVerdict
 
@@ -26,6 +25,10 @@ from .foreign import adapt
 from .grant_service import CandidateGrants, GrantService
 from .judgment import FAILED_EXAMPLES, UNSETTLED, Judgment, PendingCandidate, judgment_on, pending_candidate
 from .plan import ChangeSummary, PlannedChange, planned
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.snapshot import Snapshot
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
 _MOST_GIVEN = 8
@@ -47,7 +50,7 @@ class CandidateReview:
     async def judged(
         self,
         candidate: Candidate,
-        snapshot: Snapshot,
+        snapshot: "Snapshot",
         summary: ChangeSummary,
         policy: Policy = "agent",
         *,
@@ -94,7 +97,7 @@ class CandidateReview:
         self,
         candidate: Candidate,
         verdict: Verdict,
-        snapshot: Snapshot,
+        snapshot: "Snapshot",
         summary: ChangeSummary,
         grants: CandidateGrants | None = None,
     ) -> PlannedChange:
@@ -133,7 +136,9 @@ class CandidateReview:
         plan = replace(plan, writes=(*plan.writes, *writes), lent=grants.lent)
         return replace(plan, giving=grants.giving, text="\n".join([plan.text, *change_texts.granted(grants.grants)]))
 
-    async def confirmed(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> tuple[Candidate, Verdict]:
+    async def confirmed(
+        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot"
+    ) -> tuple[Candidate, Verdict]:
         """Return candidate and verdict with the returned results in place of the expected ones."""
         after = await self.gate.confirm(candidate, verdict, snapshot)
         if not (after.admitted and candidate.asked):
@@ -157,7 +162,7 @@ class CandidateReview:
         self,
         candidate: Candidate,
         verdict: Verdict,
-        snapshot: Snapshot,
+        snapshot: "Snapshot",
         policy: Policy = "agent",
         granted: Granted = UNGRANTED,
     ) -> tuple[Candidate, Verdict]:
@@ -193,7 +198,7 @@ class CandidateReview:
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refused(
-        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, grants: CandidateGrants
+        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", grants: CandidateGrants
     ) -> PlannedChange:
         before = snapshot.functions.get(verdict.name)
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
@@ -222,7 +227,7 @@ class CandidateReview:
 
 
 async def confirmed(
-    store: FunctionStore, anew: tuple[str, ...], old_function: Function | None, function: Function
+    store: FunctionStore, anew: tuple[str, ...], old_function: "Function | None", function: "Function"
 ) -> tuple[str, ...]:
     """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
     calls = [*anew]
@@ -234,14 +239,14 @@ async def confirmed(
     return tuple(dict.fromkeys(calls))
 
 
-def _diff(verdict: Verdict, snapshot: Snapshot) -> str:
+def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:
     """Return how a candidate differs from the function that it would replace; empty if it is new."""
     before = own_text(verdict.name, snapshot)
     return unified(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
 
 
 def held_to_what_was_proved(
-    candidate: Candidate, verdict: Verdict, snapshot: Snapshot, summary: ChangeSummary
+    candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary
 ) -> Verdict:
     """Return the verdict with the findings on examples, checks and uses of grants that the previous version had."""
     before, after = snapshot.functions.get(verdict.name), _named(verdict.reading, verdict.name)
@@ -260,7 +265,7 @@ def held_to_what_was_proved(
     return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, *problems), stages=stages)
 
 
-def _at_home(verdict: Verdict, candidate: Candidate, function: Function | None = None) -> Verdict:
+def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None" = None) -> Verdict:
     """Return the verdict with its problems at lines of the function's file, or of its own text, if it is in no file."""
     if candidate.file:
         return verdict
@@ -288,11 +293,11 @@ def _as_written(example: GivenExample) -> tuple[str, str]:
     return f"{example.call}{ignoring}", example.expected
 
 
-def _named(reading: ModuleReading | None, name: str) -> Function | None:
+def _named(reading: "ModuleReading | None", name: str) -> "Function | None":
     return next((function for function in reading.functions if function.name == name), None) if reading else None
 
 
-def _with_text(snapshot: Snapshot, module: str, text: str | None) -> Snapshot:
+def _with_text(snapshot: "Snapshot", module: str, text: str | None) -> "Snapshot":
     existing = snapshot.modules.get(module)
     if existing is None or text is None or text == existing.text:
         return snapshot

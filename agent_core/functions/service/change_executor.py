@@ -13,22 +13,26 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent_core.access.grants import GrantStore
 from agent_core.base import machine
 from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageError, UsageError, WorkspaceError
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.module_file import remove, save
-from agent_core.registry.registry import Registry
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import folder_problem
 from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, Write, open_lock
 
-from .folder_copy import FolderCopy
 from .judgment import Judgment
 from .placement import with_kept_out
 from .plan import FileChange, PlannedChange
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import GrantStore
+    from agent_core.registry.registry import Registry
+    from agent_core.registry.snapshot import Snapshot
+
+    from .folder_copy import FolderCopy
 
 Record = Callable[[PlannedChange], Awaitable[None]]
 _TRIES = 20  # each time that a plan is too late, another process has made its change
@@ -41,9 +45,9 @@ class ChangeExecutor:
         self,
         root: Path,
         store: FunctionStore,
-        registry: Registry,
-        grant_store: GrantStore,
-        copy: FolderCopy | None = None,
+        registry: "Registry",
+        grant_store: "GrantStore",
+        copy: "FolderCopy | None" = None,
     ) -> None:
         """Create the executor; `copy` notes what a folder that shares the store gives to it."""
         self.one_at_a_time = asyncio.Lock()
@@ -155,7 +159,7 @@ def _refused(plan: PlannedChange, error: KnapperError) -> Judgment:
     return Judgment.from_json(detail)
 
 
-def _after(snapshot: Snapshot, change: FileChange) -> Snapshot:
+def _after(snapshot: "Snapshot", change: FileChange) -> "Snapshot":
     if change.reading is None:
         return snapshot.without_module(change.module)
     return snapshot.with_module(change.reading)

@@ -3,28 +3,32 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent_core.access.grants import Grants
 from agent_core.base.events import FunctionsChanged
-from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.model.step import REPLY
-from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
-from agent_core.registry.registry import RegistryChange
 from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, read_file
 from agent_core.registry.synopsis import signature
 from sandbox.wire.lines import bare_lines
 
-from ..gate import Breakage, Disagreement, ExampleResult, Verdict
-from ..gate.meaning import REACHES_NOTHING
+from ..gate.rules import REACHES_NOTHING
 from ..gate.verdict import GRANTABLE
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import Grants
+    from agent_core.base.problem import Place, Problem
+    from agent_core.registry.examples import Example
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import RegistryChange
+
+    from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 
 MAX_PROBLEMS = 12
 _MOST_SEEN = 3
 
 
-def admitted(verdict: Verdict, function: Function, done: str) -> str:
+def admitted(verdict: "Verdict", function: "Function", done: str) -> str:
     """Return the answer that the function joined: its signature, the fixes made, and its weak points."""
     lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
     lines += [f"Fixed: {fix.message}" for fix in verdict.fixes]
@@ -38,12 +42,12 @@ def admitted(verdict: Verdict, function: Function, done: str) -> str:
     return "\n".join(lines)
 
 
-def granted(grants: Grants) -> list[str]:
+def granted(grants: "Grants") -> list[str]:
     """Return the lines on what the user granted the function."""
     return [f"A human lets it: {'; '.join(grants.sentences())}."] if grants else []
 
 
-def refused(verdict: Verdict, *, is_repeat: bool, replaces: bool) -> str:
+def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
     """Return the answer that the function did not join: every problem, and the shortest way out.
 
     The texts are those that a small model was shown in its demonstration (`model/demonstration.toml`) and acts on:
@@ -90,17 +94,17 @@ def challenged(name: str, calls: Sequence[str], *, replaces: bool = False, given
     return "\n".join(lines)
 
 
-def _is_beyond(verdict: Verdict) -> bool:
+def _is_beyond(verdict: "Verdict") -> bool:
     """Check whether all that is in the way is that a reader of the description expects more than computing."""
     return {problem.code for problem in verdict.refusals} == {REACHES_NOTHING}
 
 
-def not_done(verdict: Verdict, *, replaces: bool) -> str:
+def not_done(verdict: "Verdict", *, replaces: bool) -> str:
     """Return the sentence that nothing was changed."""
     return f"`{verdict.name}` was not {'changed' if replaces else 'made'}."
 
 
-def promised(changed: Sequence[Disagreement]) -> str:
+def promised(changed: Sequence["Disagreement"]) -> str:
     """Return the addition to a refusal if confirming would change an example that the function had before."""
     if not changed:
         return ""
@@ -109,7 +113,7 @@ def promised(changed: Sequence[Disagreement]) -> str:
     return f"{calls} {was}: to change it, confirm with a `reason`."
 
 
-def unconfirmed(verdict: Verdict, replaces: bool) -> str:  # noqa: FBT001 - a fact, not a mode
+def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a fact, not a mode
     """Return why a candidate cannot be confirmed in its present form."""
     lines = [
         f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way.",
@@ -120,7 +124,7 @@ def unconfirmed(verdict: Verdict, replaces: bool) -> str:  # noqa: FBT001 - a fa
     return "\n".join(lines)
 
 
-def known_example(name: str, example: Example, expected: str) -> str:
+def known_example(name: str, example: "Example", expected: str) -> str:
     """Return the answer that a call has its example already, with what it says."""
     says = example.raises or example.expected.strip()
     has = f"{one_line(example.call, 200)} gives {fence(says, 200)}"
@@ -128,7 +132,7 @@ def known_example(name: str, example: Example, expected: str) -> str:
     return text if says == expected.strip() else f"{text} To change it call edit_function with a reason."
 
 
-def failed_example(name: str, result: ExampleResult) -> str:
+def failed_example(name: str, result: "ExampleResult") -> str:
     """Return the answer that an example failed and was not kept, with both values; neither is presumed right."""
     wrote, back = fence(result.expected, 200), fence(result.returned, 200)
     return (
@@ -137,7 +141,7 @@ def failed_example(name: str, result: ExampleResult) -> str:
     )
 
 
-def excluded(verdict: Verdict, *, is_repeat: bool) -> frozenset[str]:
+def excluded(verdict: "Verdict", *, is_repeat: bool) -> frozenset[str]:
     """Return the functions that a schema-constrained model is not offered next, because they would lead nowhere.
 
     At first it has to act and not to reply; the same candidate once more shuts the way that brought it.
@@ -147,13 +151,13 @@ def excluded(verdict: Verdict, *, is_repeat: bool) -> frozenset[str]:
     return frozenset({"confirm_function"} if is_repeat else {"confirm_function", REPLY})
 
 
-def source_of_pending(verdict: Verdict) -> str:
+def source_of_pending(verdict: "Verdict") -> str:
     """Return the text that edit_function works on, if fixes made it differ from what was sent."""
     return "The candidate now reads:\n" + block(verdict.source, 6_000) if verdict.fixes and verdict.source else ""
 
 
 def changes(
-    change_events: Iterable[FunctionsChanged], functions: Mapping[str, Function], hidden: Collection[str] = ()
+    change_events: Iterable[FunctionsChanged], functions: Mapping[str, "Function"], hidden: Collection[str] = ()
 ) -> str:
     """Return one notice about functions that someone else changed, as far as they are not hidden; it may be empty."""
     told = list(change_events)
@@ -169,7 +173,7 @@ def changes(
 
 
 def _sentences(
-    change_events: Iterable[FunctionsChanged], functions: Mapping[str, Function], hidden: Collection[str]
+    change_events: Iterable[FunctionsChanged], functions: Mapping[str, "Function"], hidden: Collection[str]
 ) -> str:
     sentences: list[str] = []
     seen = {name: function for name, function in functions.items() if name not in hidden}
@@ -196,7 +200,7 @@ def _sentences(
     return " ".join(dict.fromkeys(sentences))
 
 
-def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
+def heard(change: "RegistryChange", root: Path) -> FunctionsChanged:
     """Return a change of the registry as listeners receive it, with the lines for which files are rejected."""
     lines = {str(problem): _line_of(root, problem.where) for problem in change.rejected}
     return FunctionsChanged(
@@ -214,7 +218,7 @@ def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
     )
 
 
-def _line_of(root: Path, place: Place) -> str:
+def _line_of(root: Path, place: "Place") -> str:
     """Return the line of a file on disk."""
     source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
     lines = bare_lines(source.text) if isinstance(source, ModuleSource) else []
@@ -228,14 +232,14 @@ class ReloadReport:
     loaded: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
-    rejected: tuple[Problem, ...]
+    rejected: tuple["Problem", ...]
     fixed: tuple[str, ...]
     standings: Mapping[str, str]
     disagreeing: Mapping[str, str]
     noted: Mapping[str, str]
 
 
-def reloaded(change: RegistryChange, rejected: Iterable[Problem]) -> ReloadReport:
+def reloaded(change: "RegistryChange", rejected: Iterable["Problem"]) -> ReloadReport:
     """Return the report of a reload."""
     doubts = dict(change.standings), dict(change.disagreeing), dict(change.noted)
     return ReloadReport(change.loaded, change.changed, change.removed, tuple(rejected), change.fixed, *doubts)
@@ -257,7 +261,7 @@ def summed(report: ReloadReport, change_events: Iterable[FunctionsChanged]) -> R
     return replace(report, **sorted_names, **still, noted=noted)  # type: ignore[arg-type]  # by the names of the fields
 
 
-def difference(disagreements: Sequence[Disagreement]) -> str:
+def difference(disagreements: Sequence["Disagreement"]) -> str:
     """Return how a function differs from its examples, with the first of them."""
     first, more = disagreements[0], len(disagreements) - 1
     back, wrote = one_line(first.returned, 80) or "nothing", one_line(first.expected, 80) or "nothing"
@@ -265,7 +269,7 @@ def difference(disagreements: Sequence[Disagreement]) -> str:
     return f"{one_line(first.call, 80)} gave {back}, its example on line {first.line} says {wrote}{also}"
 
 
-def breakage(breakage: Breakage) -> tuple[str, str]:
+def breakage(breakage: "Breakage") -> tuple[str, str]:
     """Return the changed function and a sentence on the function that it breaks."""
     user = breakage.user
     back = f"; roll back with rollback_function or /rollback {breakage.name}" if breakage.name else ""
@@ -275,7 +279,7 @@ def breakage(breakage: Breakage) -> tuple[str, str]:
     )
 
 
-def seen_later(problems: Sequence[Problem]) -> str:
+def seen_later(problems: Sequence["Problem"]) -> str:
     """Return the findings of the background review, each on its line with place and fix, the doubtful ones last.
 
     With which function it may be confused is always among them.
@@ -290,22 +294,22 @@ def seen_later(problems: Sequence[Problem]) -> str:
     return "\n".join([*shown, *([f"{len(ordered) - _MOST_SEEN} more"] if len(ordered) > _MOST_SEEN else [])])
 
 
-def _disagreement(disagreement: Disagreement) -> str:
+def _disagreement(disagreement: "Disagreement") -> str:
     returned, expected = one_line(disagreement.returned, 400), one_line(disagreement.expected, 400)
     says = f"the example says {expected}" if expected else "that can be the example"
     return f"- {one_line(disagreement.call, 200)} returned {returned}, and {says}."
 
 
-def _count(problems: Sequence[Problem]) -> str:
+def _count(problems: Sequence["Problem"]) -> str:
     return "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
 
 
-def problems_of(problems: Sequence[Problem]) -> str:
+def problems_of(problems: Sequence["Problem"]) -> str:
     """Return a line for each problem."""
     return "\n".join(map(_line, problems))
 
 
-def _line(problem: Problem) -> str:
+def _line(problem: "Problem") -> str:
     line = f"line {problem.where.line}: " if problem.where.line else ""
     fix = f" Fix: {problem.fix}." if problem.fix else ""
     return f"- {line}{problem.message}.{fix} [{problem.code}]".replace("..", ".")

@@ -6,16 +6,14 @@ Nothing is written here: a plan holds the new text of the file and the rows that
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-from agent_core.access.grants import Grants
 from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
-from agent_core.registry.function import Function
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.synopsis import signature
 from agent_core.registry.uses import callers, private_users
@@ -23,7 +21,7 @@ from agent_core.storage import DropPending, FunctionStore
 
 from ..gate import Candidate, GivenExample, Policy
 from ..gate.examples.agreement import predictions
-from ..gate.meaning import REACHES_NOTHING
+from ..gate.rules import REACHES_NOTHING
 from . import change_texts, conflict, example_regression
 from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
@@ -31,6 +29,11 @@ from .function_facts import unknown_function
 from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
 from .maker import MOST_ATTEMPTS, FunctionMaker, RefusedAttempt, shown_refusal
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import Grants
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
 
 class ChangePlanner:
@@ -195,7 +198,7 @@ class ChangePlanner:
         candidate: Candidate,
         pending: PendingCandidate,
         expected: Sequence[str],
-        snapshot: Snapshot,
+        snapshot: "Snapshot",
         summary: ChangeSummary,
     ) -> PlannedChange:
         """Plan a candidate with the results that its author predicts, or ask for them again."""
@@ -208,7 +211,7 @@ class ChangePlanner:
         candidate = replace(candidate, examples=(*others, *answered))
         return await self._review.judged(candidate, snapshot, summary, challenging=True)
 
-    async def _asked_before(self, candidate: Candidate, old_function: Function | None) -> Candidate:
+    async def _asked_before(self, candidate: Candidate, old_function: "Function | None") -> Candidate:
         """Return the candidate with what a reader said of its description, the calls that its author was asked about,
         and the answers that still fit it.
         """
@@ -228,7 +231,7 @@ class ChangePlanner:
         kept = [example for example in answers if example_regression.holds(now, example.call) is None]
         return replace(candidate, asked=pending.asked, examples=(*candidate.examples, *kept))
 
-    async def granted(self, name: str, grants: Grants, author: Author, version: str = "") -> PlannedChange:
+    async def granted(self, name: str, grants: "Grants", author: Author, version: str = "") -> PlannedChange:
         """Plan a pending candidate that only needs grants, unchanged, with the grants that the user gave it."""
         pending = await pending_candidate(self._store, name)
         if pending is None:
@@ -352,7 +355,7 @@ def _answered(candidate: Candidate, judgment: Judgment) -> Candidate:
     return replace(candidate, answer=answer_of(judgment), asked=asked, examples=(*candidate.examples, *given))
 
 
-def own_function(candidate: Candidate) -> Function | None:
+def own_function(candidate: Candidate) -> "Function | None":
     """Return the function of a candidate's text as it can be read alone."""
     functions = read_module(ModuleSource.of(candidate.module, candidate.code)).functions
     return next((function for function in functions if function.name == candidate.name), None)

@@ -2,16 +2,19 @@
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
 from agent_core.storage import SavePending
 
-from ..gate import Candidate, Verdict
 from .history import diff
 from .judgment import Judgment, PendingCandidate
 from .plan import Author, PlannedChange
+
+if TYPE_CHECKING:
+    from ..gate import Candidate, Verdict
 
 _LONGEST = 6_000
 
@@ -41,7 +44,7 @@ def require_read(name: str, author: Author, source: str) -> None:
         raise StaleFile(f"{changed(name).message} It reads now:\n{block(source, _LONGEST)}")
 
 
-def kept(candidate: Candidate, verdict: Verdict, error: WorkspaceError, theirs: str, base: str) -> PlannedChange:
+def kept(candidate: "Candidate", verdict: "Verdict", error: WorkspaceError, theirs: str, base: str) -> PlannedChange:
     """Keep an agent's conflicting version as pending. `base` is the hash of the saved version if that is in use."""
     name, path, yours = candidate.name, candidate.path, verdict.source or candidate.code
     fix = f"keep what is on disk, or take the other with confirm_function or /confirm {name}"

@@ -7,9 +7,10 @@ effects: functions that come up together are told apart, because each is masked 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from agent_core.storage import ExposedTurn
+if TYPE_CHECKING:
+    from agent_core.storage import ExposedTurn
 
 Worth: TypeAlias = Literal["helps", "harms", "unknown"]
 Version: TypeAlias = tuple[str, str]
@@ -52,7 +53,7 @@ class FunctionEffect:
     models: tuple[str, ...]
 
 
-def effects(turns: Sequence[ExposedTurn]) -> dict[Version, FunctionEffect]:
+def effects(turns: Sequence["ExposedTurn"]) -> dict[Version, FunctionEffect]:
     """Return the effect of each version of a function that was both shown and masked often enough."""
     # Tokens are fitted as logarithms: a long turn is not ten times as informative as a short one.
     tokens = _fit_effects(turns, lambda turn: math.log1p(turn.tokens))
@@ -88,7 +89,7 @@ class _Fit:
 
 
 def _fit_effects(
-    turns: Sequence[ExposedTurn], outcome: Callable[[ExposedTurn], float]
+    turns: Sequence["ExposedTurn"], outcome: Callable[["ExposedTurn"], float]
 ) -> dict[Version, EffectInterval]:
     """Return the effects on one outcome, by least squares of all functions together, one after another."""
     fits = _measurable(turns)
@@ -104,7 +105,7 @@ def _fit_effects(
     return {version: _interval(fit, rest, len(turns) / spare) for version, fit in fits.items()}
 
 
-def _measurable(turns: Sequence[ExposedTurn]) -> dict[Version, _Fit]:
+def _measurable(turns: Sequence["ExposedTurn"]) -> dict[Version, _Fit]:
     fits: dict[Version, _Fit] = {}
     for at, turn in enumerate(turns):
         for version in turn.shown | turn.masked:

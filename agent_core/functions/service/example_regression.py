@@ -9,7 +9,7 @@ code reaches.
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
 from agent_core.access.grants.items import KINDS
@@ -17,13 +17,15 @@ from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem, Severity
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
-from agent_core.registry.examples import Example
-from agent_core.registry.function import Function, ModuleReading
-from agent_core.registry.typenames import Schema
 
 from ..gate.capability import needs_of_text, reach_of
 from ..gate.examples.agreement import literal_value
 from ..gate.tree import find, parse
+
+if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
+    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.typenames import Schema
 
 CODE: Final = "example-dropped"
 CHECK_CODE: Final = "check-dropped"
@@ -47,7 +49,7 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 }
 
 
-def dropped(old_function: Function | None, function: Function | None) -> list[tuple[Example, str]]:
+def dropped(old_function: "Function | None", function: "Function | None") -> list[tuple["Example", str]]:
     """Return the examples that a function no longer has, each with what their call promises now, if anything."""
     if old_function is None or function is None:
         return []
@@ -58,7 +60,7 @@ def dropped(old_function: Function | None, function: Function | None) -> list[tu
 
 
 def problem(
-    old_function: Function | None, function: Function | None, severity: Severity, place: Place
+    old_function: "Function | None", function: "Function | None", severity: Severity, place: Place
 ) -> Problem | None:
     """Return the problem if examples of the previous version are missing."""
     lost = dropped(old_function, function)
@@ -85,7 +87,7 @@ def problem(
 
 
 def proved_problems(
-    old_function: Function, function: Function, old: str, new: str, grants: Grants, severity: Severity, place: Place
+    old_function: "Function", function: "Function", old: str, new: str, grants: Grants, severity: Severity, place: Place
 ) -> list[Problem]:
     """Return the problems if checks of the previous version, or what it was granted something for, are gone.
 
@@ -103,7 +105,7 @@ def proved_problems(
     return problems
 
 
-def _errors_gone(name: str, function: Function, old: str, new: str) -> Iterator[str]:
+def _errors_gone(name: str, function: "Function", old: str, new: str) -> Iterator[str]:
     """Yield the errors that the docstring listed and no longer does, or that its code no longer raises itself.
 
     One that an example still shows is there, whoever raises it.
@@ -130,7 +132,7 @@ def _errors(name: str, text: str) -> tuple[tuple[str, ...], set[str]]:
     return docstring.read(ast.get_docstring(node)).raises, {ast.unparse(error) for error in called if error}
 
 
-def _bounds_gone(old_function: Function, new_function: Function) -> Iterator[str]:
+def _bounds_gone(old_function: "Function", new_function: "Function") -> Iterator[str]:
     """Yield the bounds on arguments that both versions take as one type, and that the new one does not have."""
     old, new = (function.parameters.get("properties", {}) for function in (old_function, new_function))
     for name in [name for name in old if name in new and old[name].get("type") == new[name].get("type")]:
@@ -156,7 +158,7 @@ def _uses_gone(grants: Grants, needed_grants: Grants) -> tuple[str, ...]:
     return reach_of(Grants.from_json(gone))
 
 
-def of_save(before: ModuleReading | None, reading: ModuleReading) -> list[Problem]:
+def of_save(before: "ModuleReading | None", reading: "ModuleReading") -> list[Problem]:
     """Return the warnings on the functions of a saved file. They only warn because a save cannot state a reason."""
     had = {function.name: function for function in before.functions} if before else {}
     path = reading.source.path
@@ -166,14 +168,14 @@ def of_save(before: ModuleReading | None, reading: ModuleReading) -> list[Proble
     return [warning for warning in problems if warning is not None]
 
 
-def still_there(calls: Collection[str], old_function: Function, function: Function) -> list[str]:
+def still_there(calls: Collection[str], old_function: "Function", function: "Function") -> list[str]:
     """Return those calls that have an example in both versions with the same promise."""
     old = {example.call: _key(example) for example in old_function.examples}
     now = {_key(example): example.call for example in function.examples}
     return [now[old[call]] for call in calls if call in old and old[call] in now]
 
 
-def holds(function: Function | None, call: str) -> Example | None:
+def holds(function: "Function | None", call: str) -> "Example | None":
     """Return the function's example of that call, however it is written."""
     normalized = _normal(call)
     return (
@@ -183,11 +185,11 @@ def holds(function: Function | None, call: str) -> Example | None:
     )
 
 
-def _key(example: Example) -> _Key:
+def _key(example: "Example") -> _Key:
     return "\n".join([*_set_up(example), _normal(example.call)]), promise(example)
 
 
-def promise(example: Example) -> str:
+def promise(example: "Example") -> str:
     """Return the promise of an example such that equal promises are equal texts."""
     if example.raises:
         return f"raises {example.raises}"
@@ -196,7 +198,7 @@ def promise(example: Example) -> str:
     return text if type(value) is object else repr(value)
 
 
-def written(example: Example) -> str:
+def written(example: "Example") -> str:
     """Return the promise of an example in the form that `add_example` takes."""
     return example.raises or example.expected.rstrip("\n")
 
@@ -208,7 +210,7 @@ def _normal(call: str) -> str:
         return call.strip()
 
 
-def _set_up(example: Example) -> list[str]:
+def _set_up(example: "Example") -> list[str]:
     """Return the setup lines that the call depends on, in order."""
     lines: list[str] = []
     needed = _names(example.call)
@@ -224,12 +226,12 @@ def _names(text: str) -> set[str]:
     return {*re.findall(r"[^\W\d]\w*", text)}
 
 
-def _is_other(old_function: Function, function: Function) -> bool:
+def _is_other(old_function: "Function", function: "Function") -> bool:
     """Return whether the signature changed: names, types, what is required, what is returned."""
     return _signature(old_function) != _signature(function)
 
 
-def _signature(function: Function) -> object:
+def _signature(function: "Function") -> object:
     typed = {
         name: {key: value for key, value in schema.items() if key not in ("description", "default")}
         for name, schema in function.parameters.get("properties", {}).items()
@@ -237,7 +239,7 @@ def _signature(function: Function) -> object:
     return list(typed.items()), sorted(function.parameters.get("required", ())), function.returns
 
 
-def _fits(example: Example, old_function: Function, function: Function) -> bool:
+def _fits(example: "Example", old_function: "Function", function: "Function") -> bool:
     """Return whether an example could still run unchanged: its call fits, and so may its result."""
     if old_function.returns != function.returns:
         return False
@@ -249,7 +251,7 @@ def _fits(example: Example, old_function: Function, function: Function) -> bool:
     return all(_takes(function, call) for call in calls if getattr(call.func, "id", "") == function.name)
 
 
-def _takes(function: Function, call: ast.Call) -> bool:
+def _takes(function: "Function", call: ast.Call) -> bool:
     schemas: dict[str, Schema] = function.parameters.get("properties", {})
     names = list(schemas)
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
@@ -267,7 +269,7 @@ def _takes(function: Function, call: ast.Call) -> bool:
     )
 
 
-def _is_of(schema: Schema, node: ast.expr) -> bool:
+def _is_of(schema: "Schema", node: ast.expr) -> bool:
     """Return whether a literal may be of a type, as far as the name of the type tells."""
     kind = _KINDS.get(str(schema.get("type")))
     value = literal_value(ast.unparse(node))
@@ -276,12 +278,12 @@ def _is_of(schema: Schema, node: ast.expr) -> bool:
     return isinstance(value, kind) and (not isinstance(value, bool) or kind is bool)
 
 
-def _listed(lost: Iterable[tuple[Example, str]]) -> str:
+def _listed(lost: Iterable[tuple["Example", str]]) -> str:
     named = list(_named(lost))
     return "; ".join(named[:_MOST]) + (f"; and {len(named) - _MOST} more" if len(named) > _MOST else "")
 
 
-def _named(lost: Iterable[tuple[Example, str]]) -> Iterator[str]:
+def _named(lost: Iterable[tuple["Example", str]]) -> Iterator[str]:
     for example, now in lost:
         instead = f", now {fence(now, 80)}" if now else ""
         yield f"{fence(example.call, 120)} → {fence(promise(example), 80)}{instead}"

@@ -7,16 +7,19 @@ written over.
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_core.base.errors import StaleFile, WorkspaceError
-from agent_core.registry.registry import Registry
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, path_of, read_file
 from agent_core.registry.spans import ParsedText
 from sandbox.wire.lines import lines_of
 
 from .conflict import written_lines
 from .plan import PlannedChange
+
+if TYPE_CHECKING:
+    from agent_core.registry.registry import Registry
+    from agent_core.registry.snapshot import Snapshot
 
 CatchUp = Callable[[str], Awaitable[None]]
 """Take what a file, named by its path, is now, whoever wrote it."""
@@ -28,13 +31,13 @@ Late = Callable[[WorkspaceError], Awaitable[PlannedChange]]
 class FileSync:
     """Synchronization of plans with the current files."""
 
-    def __init__(self, root: Path, registry: Registry, module_bytes: int, catch_up: CatchUp) -> None:
+    def __init__(self, root: Path, registry: "Registry", module_bytes: int, catch_up: CatchUp) -> None:
         self.registry = registry
         self._folder = root / "functions"
         self._limit = module_bytes
         self._catch_up = catch_up
 
-    async def settled(self, module: str, name: str, old_snapshot: Snapshot) -> Snapshot:
+    async def settled(self, module: str, name: str, old_snapshot: "Snapshot") -> "Snapshot":
         """Return a snapshot with the current file of the module. An unseen save is loaded first.
 
         Raises:
@@ -57,7 +60,7 @@ class FileSync:
         plan: PlannedChange,
         verb: Replan,
         name: str = "",
-        snapshot: Snapshot | None = None,
+        snapshot: "Snapshot | None" = None,
         late: Late | None = None,
     ) -> PlannedChange:
         """Return the plan with a way to replan if its file changes meanwhile. `name` must be as in `snapshot`."""
@@ -91,7 +94,7 @@ class FileSync:
         source = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
         return isinstance(source, ModuleSource) and source.version != (existing.version if existing else None)
 
-    async def _caught_up(self, path: str, name: str, old_snapshot: Snapshot) -> Snapshot:
+    async def _caught_up(self, path: str, name: str, old_snapshot: "Snapshot") -> "Snapshot":
         await self._catch_up(path)
         snapshot = self.registry.snapshot()
         if name and own_text(name, snapshot) != own_text(name, old_snapshot):
@@ -100,7 +103,7 @@ class FileSync:
         return snapshot
 
 
-def own_text(name: str, snapshot: Snapshot) -> str | None:
+def own_text(name: str, snapshot: "Snapshot") -> str | None:
     """Return a function's own text with the comments above it, or None if there is no such function."""
     function = snapshot.functions.get(name)
     if function is None:
@@ -109,7 +112,7 @@ def own_text(name: str, snapshot: Snapshot) -> str | None:
     return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])
 
 
-def _why_rejected(path: str, snapshot: Snapshot) -> str:
+def _why_rejected(path: str, snapshot: "Snapshot") -> str:
     """Return what is wrong with a file, as the end of a sentence."""
     problems = snapshot.rejections.get(path)
     return f": {problems[0]}" if problems else "; `/reload` or `knapper functions reload` says what is wrong with it."

@@ -1,32 +1,38 @@
 """Facts about functions: what is listed, and everything that is known of one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.errors import UnknownName, UsageError
-from agent_core.base.events import Quarantined
 from agent_core.base.json_form import to_json
+from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.problem import Place, Problem
-from agent_core.base.settings import StandingSettings
-from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
 from agent_core.registry.standing import Standing, is_unused, standing
 from agent_core.registry.uses import callees, callers, code_hash
-from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
 
-from ..answers import CallReport
-from ..gate import ExampleResult
-from ..gate.capability import reach_in
-from ..gate.verdict import Survivor
 from .call_records import FunctionStatistics, by_function, source_of, statistics
 from .effects import FunctionEffect, Version, Worth, effects
 from .judgment import Judgment, judgment_on
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import GrantStore
+    from agent_core.base.events import Quarantined
+    from agent_core.base.settings import StandingSettings
+    from agent_core.registry.examples import Example
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
+
+    from ..answers import CallReport
+    from ..gate import ExampleResult, capability
+    from ..gate.verdict import Survivor
+else:
+    capability = LateModule("agent_core.functions.gate.capability")
 
 MOST_SURVIVORS = 3
 FOREIGN_REACH = ("calls another program",)
@@ -79,19 +85,19 @@ class Coverage:
 class FunctionDetails:
     """Everything that is known of one function. `versions` are those of its module."""
 
-    function: Function
+    function: "Function"
     source: str
     standing: Standing
     statistics: FunctionStatistics
     verdict: Judgment | None
     callers: tuple[str, ...]
     callees: tuple[str, ...]
-    versions: tuple[VersionRow, ...]
+    versions: tuple["VersionRow", ...]
     coverage: Coverage = Coverage(0, 0, ())
-    quarantine: Quarantined | None = None
+    quarantine: "Quarantined | None" = None
     grants: Grants = NOTHING
     reach: tuple[str, ...] = ()
-    state: StateRow | None = None
+    state: "StateRow | None" = None
     effect: FunctionEffect | None = None
 
     @property
@@ -100,7 +106,7 @@ class FunctionDetails:
         return next((row.model for row in reversed(self.versions) if row.version == self.function.version), "")
 
     @property
-    def survivors(self) -> tuple[Survivor, ...]:
+    def survivors(self) -> tuple["Survivor", ...]:
         """The changes of its body that no example notices, the first few."""
         return self.verdict.survivors[:MOST_SURVIVORS] if self.verdict else ()
 
@@ -130,7 +136,7 @@ class FunctionDetails:
         }
 
 
-def _example_json(example: Example) -> dict[str, Any]:
+def _example_json(example: "Example") -> dict[str, Any]:
     expected = example.expected or example.raises
     return {"setup": [*example.setup], "call": example.call, "expected": expected, "line": example.line}
 
@@ -141,11 +147,15 @@ class ViewContext:
     that the file proposes.
     """
 
-    store: Store
-    snapshot: Snapshot
-    rules: StandingSettings
+    store: "Store"
+    snapshot: "Snapshot"
+    rules: "StandingSettings"
     starters: Callable[[], frozenset[str]]
-    proposed: Callable[[], Awaitable[Mapping[str, Grants]]]
+    book: "Callable[[], GrantStore]"
+
+    async def proposed(self) -> Mapping[str, Grants]:
+        """Return what the file of grants proposes, by function."""
+        return {name: entry.grants for name, entry in (await self.book().entries()).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +195,13 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     return FunctionListing(tuple(selected), () if view_filter.unused else view.snapshot.rejected, len(retirable))
 
 
-async def measured(store: Store) -> dict[Version, FunctionEffect]:
+async def measured(store: "Store") -> dict[Version, FunctionEffect]:
     """Return the measured worth of the versions of functions of which there is enough on record."""
     turns = await store.exposed_turns()
     return await asyncio.to_thread(effects, turns) if turns else {}
 
 
-def foreign_rows(functions: Iterable[Function], view_filter: ViewFilter) -> list[FunctionSummary]:
+def foreign_rows(functions: Iterable["Function"], view_filter: ViewFilter) -> list[FunctionSummary]:
     """Return the foreign functions that match, by name."""
     matching = (
         []
@@ -205,19 +215,19 @@ def foreign_rows(functions: Iterable[Function], view_filter: ViewFilter) -> list
     return sorted((row for row in rows if view_filter.standing in ("", row.standing)), key=lambda row: row.name)
 
 
-def reach_of_function(function: Function, snapshot: Snapshot, grants: Grants = NOTHING) -> tuple[str, ...]:
+def reach_of_function(function: "Function", snapshot: "Snapshot", grants: Grants = NOTHING) -> tuple[str, ...]:
     """Return in words what a function gets at besides its arguments, by its module's text and what it is granted."""
     source = snapshot.modules.get(function.module)
-    return reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
+    return capability.reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
 
 
-def kind_of(function: Function) -> str:
+def kind_of(function: "Function") -> str:
     """Return whether a function of the program is about memory or about all else: `memory` or `meta`."""
     is_meta = function.module.startswith(_PROGRAM) and function.module != _OF_MEMORY
     return "meta" if is_meta else "memory"  # the methods of a memory class are in a module of their own
 
 
-def matches(functions: Iterable[Function], pattern: str = "", module: str = "") -> list[Function]:
+def matches(functions: Iterable["Function"], pattern: str = "", module: str = "") -> list["Function"]:
     """Return functions of the program that match, by name; their modules are `meta` and `memory`."""
     query = ViewFilter(pattern, "")
     chosen = [function for function in functions if _matches(function, query, Wildcard(pattern.lower()))]
@@ -225,7 +235,7 @@ def matches(functions: Iterable[Function], pattern: str = "", module: str = "") 
     return sorted(of_module, key=lambda function: function.name)
 
 
-async def unused(view: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
+async def unused(view: ViewContext, stats: Mapping[str, Sequence["Stats"]]) -> dict[str, float]:
     """Return the functions that may be retired, each with its last call or its joining. They are never removed here."""
     if not view.rules.retire_days:
         return {}
@@ -243,7 +253,7 @@ async def unused(view: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dic
     return {name: since for name, since in last_uses.items() if name not in left_out}
 
 
-async def introspection(view: ViewContext, name: str, owners: CallOwners = None) -> FunctionDetails:
+async def introspection(view: ViewContext, name: str, owners: "CallOwners" = None) -> FunctionDetails:
     """Return what the store and the registry know about one function; of its single calls, those of `owners`.
 
     Raises:
@@ -271,13 +281,13 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
     )
 
 
-def foreign_details(function: Function, source: str) -> FunctionDetails:
+def foreign_details(function: "Function", source: str) -> FunctionDetails:
     """Return what is known of a function of another program: its calls are not counted here."""
     none = FunctionStatistics.none()
     return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=FOREIGN_REACH)
 
 
-def _placed(judgment: Judgment, function: Function) -> Judgment:
+def _placed(judgment: Judgment, function: "Function") -> Judgment:
     """Return a verdict with its problems at the function's current lines. It was given on the file at that time."""
     if not judgment.line:
         return judgment
@@ -294,8 +304,8 @@ class FunctionTestReport:
     """The results of a function's examples, or the outcome of one call."""
 
     name: str
-    examples: tuple[ExampleResult, ...]
-    outcome: CallReport | None
+    examples: tuple["ExampleResult", ...]
+    outcome: "CallReport | None"
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape."""
@@ -303,7 +313,7 @@ class FunctionTestReport:
         return {"name": self.name, "examples": examples, "outcome": to_json(self.outcome)}
 
 
-def _result_json(result: ExampleResult) -> dict[str, Any]:
+def _result_json(result: "ExampleResult") -> dict[str, Any]:
     shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
     return {
         **shown,
@@ -320,7 +330,7 @@ def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     return UnknownName(f"There is no function `{name}` in functions/.", fix=fix)
 
 
-def _matches(function: Function, view_filter: ViewFilter, wildcard: Wildcard) -> bool:
+def _matches(function: "Function", view_filter: ViewFilter, wildcard: Wildcard) -> bool:
     module = view_filter.module
     if module and function.module != module and not function.module.startswith(f"{module}."):
         return False
@@ -332,11 +342,11 @@ def _matches(function: Function, view_filter: ViewFilter, wildcard: Wildcard) ->
 
 
 def standing_now(
-    snapshot: Snapshot,
-    function: Function,
+    snapshot: "Snapshot",
+    function: "Function",
     judgment: Judgment | None,
-    rows: Sequence[Stats],
-    standing_settings: StandingSettings,
+    rows: Sequence["Stats"],
+    standing_settings: "StandingSettings",
 ) -> Standing:
     """Return the gate's standing (draft if never judged), adjusted by calls of the present version.
 
@@ -350,13 +360,13 @@ def standing_now(
     return standing(given, present, standing_settings, is_doubted=is_doubted)
 
 
-def is_unfit(function: Function, judgment: Judgment | None, snapshot: Snapshot) -> bool:
+def is_unfit(function: "Function", judgment: Judgment | None, snapshot: "Snapshot") -> bool:
     """Return whether its examples fail with the code that it uses now."""
     return judgment is not None and bool(judgment.unfit_with) and judgment.unfit_with == code_hash(function, snapshot)
 
 
 async def _summary(
-    function: Function, rows: Sequence[Stats], retirable: Mapping[str, float], grants: Grants, view: ViewContext
+    function: "Function", rows: Sequence["Stats"], retirable: Mapping[str, float], grants: Grants, view: ViewContext
 ) -> FunctionSummary:
     verdict = await judgment_on(view.store, function.body_hash, function.name)
     is_judged_so = verdict is not None and not grants and verdict.version == function.version

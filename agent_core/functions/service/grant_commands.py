@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from agent_core.access.grants import NOTHING, Giving, Grants, Question
 from agent_core.access.grants.book import who
@@ -9,18 +10,21 @@ from agent_core.access.grants.content import content_of, misleading, unshowable
 from agent_core.access.grants.file import checked
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.json_form import IF_SET
-from agent_core.base.problem import Problem
-from agent_core.registry.function import Function
-from agent_core.registry.registry import Registry
-from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import FunctionStore
 
 from ..gate.verdict import GRANTABLE
 from .changes import ChangePlanner, require_same
 from .function_facts import FunctionDetails, unknown_function
-from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import Author, Given, PlannedChange
+
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import Registry
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.storage import FunctionStore
+
+    from .grant_service import GrantService
 
 CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
 
@@ -52,7 +56,7 @@ class GrantListing:
     """The entries of the file of grants, and the problems of what is not understood in it."""
 
     grants: tuple[ProposedGrants, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple["Problem", ...]
 
 
 class GrantCommands:
@@ -60,10 +64,10 @@ class GrantCommands:
 
     def __init__(
         self,
-        store: FunctionStore,
-        registry: Registry,
+        store: "FunctionStore",
+        registry: "Registry",
         changes: ChangePlanner,
-        grants: GrantService,
+        grants: "GrantService",
         carry_out: CarryOut,
     ) -> None:
         self._store = store
@@ -171,7 +175,7 @@ class GrantCommands:
             raise UsageError(f"`{name}` has none of these.", fix=f"It may: {'; '.join(had.sentences())}.")
         return Revoked(name, had.without(remaining), remaining)
 
-    async def seen(self, snapshot: Snapshot, details: FunctionDetails) -> FunctionDetails:
+    async def seen(self, snapshot: "Snapshot", details: FunctionDetails) -> FunctionDetails:
         """Return the details of a function with its current grants instead of those missing when it was judged."""
         function, verdict = details.function, details.verdict
         lacking = await self._grants.lacking(function, snapshot)
@@ -179,10 +183,6 @@ class GrantCommands:
             problems = (p for p in verdict.problems if p.code not in GRANTABLE or p.message in lacking)
             verdict = replace(verdict, problems=tuple(problems))
         return replace(details, verdict=verdict, grants=await self._grants.in_force(function, snapshot))
-
-    async def proposed(self) -> Mapping[str, Grants]:
-        """Return what the file proposes, by function."""
-        return {name: entry.grants for name, entry in (await self._grants.book.entries()).items()}
 
     async def listing(self, name: str = "") -> GrantListing:
         """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
@@ -203,7 +203,7 @@ class GrantCommands:
         return pending if pending and pending.needs_only_grants else None
 
 
-def _require_plain(function: Function, snapshot: Snapshot) -> None:
+def _require_plain(function: "Function", snapshot: "Snapshot") -> None:
     """Raise an error if the code does not run as it reads.
 
     Raises:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from agent_core.access.grants import (
     NOTHING,
@@ -28,28 +29,31 @@ from agent_core.access.grants import (
 from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, modules_of, unshowable
-from agent_core.access.grants.file import GrantEntry
 from agent_core.access.grants.permit import raised
 from agent_core.access.packages import PackagesError
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
-from agent_core.base.settings import GrantSettings
-from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
-from sandbox import Limits
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
-from ..gate import Verdict
-from ..gate.candidate import Way
 from ..gate.capability import imported_at_the_top, lacking, packages_used, uses_at_import
 from ..gate.draft import unified
 from ..gate.trial import Granted
 from ..gate.uses import modules_of_workspace, needs_of, uses
 from .call_records import source_of
 from .closure import ModuleParts
-from .package_grants import PackageGrants
-from .plan import ChangeSummary
+
+if TYPE_CHECKING:
+    from agent_core.access.grants.file import GrantEntry
+    from agent_core.base.settings import GrantSettings
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+    from sandbox import Limits
+
+    from ..gate import Verdict
+    from ..gate.candidate import Way
+    from .package_grants import PackageGrants
+    from .plan import ChangeSummary
 
 _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
 
@@ -70,10 +74,10 @@ class GrantService:
 
     def __init__(
         self,
-        package_grants: PackageGrants,
+        package_grants: "PackageGrants",
         resolver: AccessResolver,
-        settings: GrantSettings,
-        limits: Limits,
+        settings: "GrantSettings",
+        limits: "Limits",
         packages: tuple[str, ...],
         queue: ApprovalQueue,
     ) -> None:
@@ -106,27 +110,27 @@ class GrantService:
         service._approvals, service.stood = approvals or self._approvals, 0.0
         return service
 
-    async def ungranted(self, snapshot: Snapshot) -> Granted:
+    async def ungranted(self, snapshot: "Snapshot") -> Granted:
         """Return the grants with which a candidate is judged before anybody is asked."""
         return Granted(guarded=await self.guarded(snapshot), approval_mode=self._way())
 
-    def _way(self) -> Way:
+    def _way(self) -> "Way":
         """Return how the user is asked for the missing grants of a candidate."""
         if self.can_ask:
             return "joining"
         return "file" if self._settings.unattended == "file" else "none"
 
-    async def granted(self, grants: Grants, snapshot: Snapshot, owner: str) -> Granted:
+    async def granted(self, grants: Grants, snapshot: "Snapshot", owner: str) -> Granted:
         """Return the grants and access with which a candidate is judged once it has these grants."""
         spelled = self.reach.spelled(self.packages.known(grants))
         return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants, owner))
 
-    async def having(self, function: Function, snapshot: Snapshot) -> Granted:
+    async def having(self, function: "Function", snapshot: "Snapshot") -> Granted:
         """Return the same for an existing function."""
         owner = f"{function.module}.{function.name}"
         return await self.granted(await self.in_force(function, snapshot), snapshot, owner)
 
-    async def in_force(self, function: Function, snapshot: Snapshot) -> Grants:
+    async def in_force(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function may reach now: by the user's approval, or by the file if that is set."""
         return await self.book.allowed(function, snapshot) | await self._by_file(function, snapshot)
 
@@ -139,25 +143,27 @@ class GrantService:
         """Return whether there is somebody who is asked."""
         return self._settings.ask != "never" and self._approvals.queue.approver is not None
 
-    async def _by_file(self, function: Function, snapshot: Snapshot) -> Grants:
+    async def _by_file(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the grants that the file alone puts in force, limited to the text's uses, if nobody can be asked."""
         entry = (await self.book.entries()).get(function.name)
         if entry is None or not self._is_by_file() or misleading(function, snapshot):
             return NOTHING
         return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
-    def asks(self, verdict: Verdict, summary: ChangeSummary) -> bool:
+    def asks(self, verdict: "Verdict", summary: "ChangeSummary") -> bool:
         """Return whether the user must approve before this candidate joins."""
         wants_all = self._settings.ask == "always" and summary.author.by == "agent" and verdict.admitted
         return wants_all or verdict.lacks_only_grants
 
-    async def question(self, function: Function, snapshot: Snapshot) -> Question | None:
+    async def question(self, function: "Function", snapshot: "Snapshot") -> Question | None:
         """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
         needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
         question = await self.book.question(function, snapshot, needs, around)
         return question and replace(question, lines=_shown(function, snapshot, self._known(snapshot, None)))
 
-    async def for_candidate(self, verdict: Verdict, snapshot: Snapshot, summary: ChangeSummary) -> CandidateGrants:
+    async def for_candidate(
+        self, verdict: "Verdict", snapshot: "Snapshot", summary: "ChangeSummary"
+    ) -> CandidateGrants:
         """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
         after, function = _joined(verdict, snapshot)
         unfit = await self._unfit(verdict, after)
@@ -189,7 +195,7 @@ class GrantService:
             return CandidateGrants(state.now | question.missing, lent=giving)
         return CandidateGrants(state.now | question.missing, giving)
 
-    async def _unfit(self, verdict: Verdict, new_snapshot: Snapshot) -> str:
+    async def _unfit(self, verdict: "Verdict", new_snapshot: "Snapshot") -> str:
         """Return why a candidate cannot join regardless of grants, or an empty string."""
         function = _joined(verdict, new_snapshot)[1]
         if function is None:
@@ -200,7 +206,7 @@ class GrantService:
         at_top = imported_at_the_top(verdict.source, self._packages)
         return await self.packages.crowded(verdict.name, at_top, mates)
 
-    async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit | Denied:
+    async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return a permit for a call after the user was asked for missing grants, or the reason for denial."""
         lent = self.book.borrowed(function, snapshot)
         needs = await self.needs(function, snapshot)
@@ -227,13 +233,13 @@ class GrantService:
                 now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
         return self._permit(function, snapshot, now, note)
 
-    async def prove_after(self, function: Function, snapshot: Snapshot, grants: Grants) -> None:
+    async def prove_after(self, function: "Function", snapshot: "Snapshot", grants: Grants) -> None:
         """Let the examples of a function run that waited for a package, now that a human has granted it."""
         if self.prove is not None and grants.packages:
             with standing_still():
                 await self.prove(function, snapshot)
 
-    async def lacking(self, function: Function, snapshot: Snapshot) -> frozenset[str]:
+    async def lacking(self, function: "Function", snapshot: "Snapshot") -> frozenset[str]:
         """Return the gate's messages about those uses in its module that a function has no grant for now."""
         granted = self.reach.spelled(self.packages.known(await self.in_force(function, snapshot)))
         try:
@@ -243,11 +249,11 @@ class GrantService:
             return frozenset()
         return frozenset(finding.message for finding in findings)
 
-    async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
+    async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that can only be called with a grant."""
         return await self.book.needed_to_call(snapshot) | self.foreign()
 
-    async def needs(self, function: Function, snapshot: Snapshot) -> Grants:
+    async def needs(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a workspace function needs, by its own text, its helpers and what runs when its module is
         imported; of packages also what it uses of other modules, which no call can ask for any more.
         """
@@ -260,17 +266,17 @@ class GrantService:
         )
         return self.packages.named(needs, entry.grants) if entry else needs
 
-    def _known(self, snapshot: Snapshot, entry: GrantEntry | None) -> tuple[str, ...]:
+    def _known(self, snapshot: "Snapshot", entry: "GrantEntry | None") -> tuple[str, ...]:
         """Return what an import may name without needing a package: those that are listed, and the workspace's own."""
         granted = entry.grants if entry else NOTHING
         return (*self._packages, *sorted(modules_of_workspace(snapshot.modules, granted)))
 
-    async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
+    async def want(self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "") -> bool:
         """Ask during a call for a grant that it turned out to need. Return whether the call may go on with it."""
         return not (await self.want_path(function, snapshot, grants, "", "", caller=caller))[1]
 
     async def want_path(
-        self, function: str, snapshot: Snapshot, grants: Grants, folder: str, doubt: str, *, caller: str = ""
+        self, function: str, snapshot: "Snapshot", grants: Grants, folder: str, doubt: str, *, caller: str = ""
     ) -> tuple[Grants, str]:
         """Ask during a call for a file that is being opened. Return what was given, or why nothing was."""
         target = snapshot.functions[function]
@@ -295,7 +301,7 @@ class GrantService:
         """Return the handler of a call's requests for files."""
         return FileRequests(self.reach, function, permit, want)
 
-    def _permit(self, function: Function, snapshot: Snapshot, grants: Grants, note: str) -> Permit:
+    def _permit(self, function: "Function", snapshot: "Snapshot", grants: Grants, note: str) -> Permit:
         if not grants:
             return Permit(snapshot.modules, self._limits, note=note)
         return Permit(
@@ -307,7 +313,7 @@ class GrantService:
             note or self.reach.refusal(grants, function.name) or self.reach.grown(grants),
         )
 
-    def _around(self, function: Function, snapshot: Snapshot) -> Grants:
+    def _around(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the needs of the modules that a function's own module imports."""
         others = [source for name, source in modules_of(function.module, snapshot).items() if name != function.module]
         return _needs_of_all(tuple(source.text for source in others), self._known(snapshot, None), frozenset())
@@ -344,7 +350,7 @@ class GrantService:
 
 
 def _shown(
-    function: Function, snapshot: Snapshot, listed: tuple[str, ...] | None = None
+    function: "Function", snapshot: "Snapshot", listed: tuple[str, ...] | None = None
 ) -> tuple[tuple[int, str], ...]:
     """Return the lines of a function that need a grant, and those of its module's import, where the packages `listed`
     need none.
@@ -361,7 +367,7 @@ def _shown(
     return tuple((line, lines[line - 1].strip()) for line in numbers)
 
 
-def _joined(verdict: Verdict, snapshot: Snapshot) -> tuple[Snapshot, Function | None]:
+def _joined(verdict: "Verdict", snapshot: "Snapshot") -> tuple["Snapshot", "Function | None"]:
     """Return the snapshot with the candidate's module in it, and the candidate there."""
     if verdict.reading is None:
         return snapshot, None
@@ -380,7 +386,7 @@ def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[s
     )
 
 
-def _packages_around(function: Function, snapshot: Snapshot, known: tuple[str, ...]) -> Grants:
+def _packages_around(function: "Function", snapshot: "Snapshot", known: tuple[str, ...]) -> Grants:
     """Return the packages that a function needs for what it uses of other modules."""
     sources = modules_of(function.module, snapshot)
     texts = tuple((module, source.text) for module, source in sorted(sources.items()))

@@ -9,15 +9,17 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import ComparisonBudget, compare, diff_lines
 from agent_core.registry.source import ModuleSource, parse_accepted
 from agent_core.registry.tree import survey
-from agent_core.storage import VersionRow
 from sandbox.wire.lines import bare_lines, lines_of
+
+if TYPE_CHECKING:
+    from agent_core.storage import VersionRow
 
 SAVED = "saved"  # the reasons of changes that the user made in the files
 REMOVED = "the file was removed"
@@ -37,7 +39,7 @@ class Version:
     number: int
     hash: str
     source: str
-    row: VersionRow
+    row: "VersionRow"
     change_kind: str = "changed"
     added: int = 0
     removed: int = 0
@@ -131,7 +133,7 @@ class FunctionBlame:
     lines: tuple[BlamedLine, ...]
 
 
-def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
+def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
     """Return every version of a function, oldest first, from the histories of its modules in their order."""
     holders: dict[str, str] = {}
     entries: list[Version] = []
@@ -149,7 +151,7 @@ def versions(rows: Iterable[VersionRow], name: str) -> tuple[Version, ...]:
     return tuple(entries)
 
 
-def _moved(versions: Sequence[Version], source: str, row: VersionRow) -> bool:
+def _moved(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
     """Return whether an apparent deletion was the first half of a move to another module, in the user's own files."""
     return (
         len(versions) > 1
@@ -159,7 +161,7 @@ def _moved(versions: Sequence[Version], source: str, row: VersionRow) -> bool:
     )
 
 
-def _version(source: str, row: VersionRow, before: Sequence[Version], budget: ComparisonBudget) -> Version:
+def _version(source: str, row: "VersionRow", before: Sequence[Version], budget: ComparisonBudget) -> Version:
     last = before[-1].source if before else ""
     kind = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
     added, removed = compare(bare_lines(last), bare_lines(source), budget).counts

@@ -6,19 +6,19 @@ again has the keys that it came with, in their order.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Grants
 from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
-from agent_core.storage import FunctionStore
 
 from ..gate import Candidate, GivenExample, Verdict
-from ..gate.meaning import DISPUTED, REACHES_NOTHING
-from ..gate.reader import ReaderAnswer
-from ..gate.rules import CHALLENGED
-from ..gate.verdict import GRANTABLE, Disagreement, Fix, StageReport, Survivor, refusing
+from ..gate.rules import CHALLENGED, DISPUTED, REACHES_NOTHING
+from ..gate.verdict import GRANTABLE, Disagreement, Fix, ReaderAnswer, StageReport, Survivor, refusing
+
+if TYPE_CHECKING:
+    from agent_core.storage import FunctionStore
 
 FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 UNSETTLED = frozenset({DISPUTED, REACHES_NOTHING})
@@ -200,7 +200,7 @@ class PendingCandidate:
         return {key: value for key, value in data.items() if value is not None}
 
 
-async def pending_candidate(store: FunctionStore, name: str) -> PendingCandidate | None:
+async def pending_candidate(store: "FunctionStore", name: str) -> PendingCandidate | None:
     """Return the rejected candidate of this name."""
     pending = await store.pending(name)
     return None if pending is None else PendingCandidate.from_json(pending)
@@ -212,7 +212,7 @@ def answer_of(judgment: Judgment) -> ReaderAnswer | None:
     return ReaderAnswer.from_json(answer) if answer else None
 
 
-async def judgment_on(store: FunctionStore, version: str, name: str) -> Judgment | None:
+async def judgment_on(store: "FunctionStore", version: str, name: str) -> Judgment | None:
     """Return the stored verdict on a version of a function."""
     verdict = await store.verdict(version, name)
     return None if verdict is None else Judgment.from_json(verdict)

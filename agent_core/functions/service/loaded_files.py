@@ -7,9 +7,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_core.base.problem import Problem
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.registry import RegistryChange, difference
 from agent_core.registry.schema import read_module
@@ -18,9 +17,13 @@ from agent_core.registry.source import ModuleSource, module_of
 from agent_core.storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
 from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
-from ..gate import Disagreement, ModuleVerdict
 from . import change_texts
 from .history import REMOVED, SAVED
+
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
+
+    from ..gate import Disagreement, ModuleVerdict
 
 _NO_STAMP = (0, 0, 0)
 _WHY_DRAFT = {True: "draft: its examples need what is not granted yet", False: "draft: it has no examples"}
@@ -54,13 +57,13 @@ class LoadedFile:
     path: str
     module: str | None = None
     reading: ModuleReading | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple["Problem", ...] = ()
     writes: tuple[Write, ...] = ()
     is_removed: bool = False
     standings: tuple[tuple[str, str], ...] = ()
     disagreeing: tuple[tuple[str, str], ...] = ()
     noted: tuple[tuple[str, str], ...] = ()
-    verdict: ModuleVerdict | None = None
+    verdict: "ModuleVerdict | None" = None
     previous: ModuleReading | None = None
     rejected_version: str = ""  # of a text that is rejected
 
@@ -70,7 +73,7 @@ class LoadedFile:
         return _lacks_import(self.problems)
 
 
-def _lacks_import(problems: Iterable[Problem]) -> bool:
+def _lacks_import(problems: Iterable["Problem"]) -> bool:
     return any(problem.code == "import-fails" for problem in problems)
 
 
@@ -146,7 +149,7 @@ def module_at(path: str) -> str:
 def admission(
     path: str,
     source: ModuleSource,
-    verdict: ModuleVerdict,
+    verdict: "ModuleVerdict",
     good: GoodVersions,
     confirmed: Mapping[str, Sequence[str]],
 ) -> tuple[Write, ...]:
@@ -177,7 +180,7 @@ def saved_reading(reading: ModuleReading) -> SaveReading:
     return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))
 
 
-def verdict_on(function: Function, verdict: ModuleVerdict) -> dict[str, Any]:  # Any: JSON
+def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON
     """Return the part of a file's verdict on one of its functions. `line` is its line at that time."""
     own = [
         problem
@@ -236,7 +239,7 @@ def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
     return replace(reading, functions=tuple(function for function in reading.functions if function.name not in names))
 
 
-def standings(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+def standings(verdict: "ModuleVerdict") -> tuple[tuple[str, str], ...]:
     """Return the standing of each judged function of a saved file and the reason, except for failing examples."""
     differing = {name for name, _ in verdict.disagreements}
     having = {function.name for function in verdict.reading.functions if function.examples}
@@ -247,7 +250,7 @@ def standings(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
     )
 
 
-def disagreeing(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+def disagreeing(verdict: "ModuleVerdict") -> tuple[tuple[str, str], ...]:
     """Return a sentence for each function of a saved file with failing examples."""
     grouped: dict[str, list[Disagreement]] = {}
     for name, disagreement in verdict.disagreements:
@@ -255,7 +258,7 @@ def disagreeing(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
     return tuple((name, change_texts.difference(ones)) for name, ones in grouped.items())
 
 
-def noted(verdict: ModuleVerdict) -> tuple[tuple[str, str], ...]:
+def noted(verdict: "ModuleVerdict") -> tuple[tuple[str, str], ...]:
     """Return a sentence for each function of a saved file that promises less than before, or breaks another."""
     dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
     notes = [

@@ -11,15 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.registry.folder_access import is_there
-from agent_core.registry.function import ModuleReading
 from agent_core.registry.registry import Registry, RegistryChange
+from agent_core.registry.scan import Scanned, is_below, scan
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import (
     UNREADABLE_FOLDER,
     ModuleSource,
@@ -29,12 +29,8 @@ from agent_core.registry.source import (
     shown_folder,
     shown_path,
 )
-from agent_core.registry.watch import Scanned, is_below, scan
 from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest, Write
 
-from ..gate import Gate, ModuleVerdict
-from . import example_regression
-from .candidate_review import confirmed
 from .change_executor import only_writer
 from .folder_copy import FolderCopy, Pulled
 from .judgment import judgment_on
@@ -55,8 +51,18 @@ from .loaded_files import (
     unchanged,
     waiting,
 )
-from .package_grants import PackageGrants
 from .placement import all_placed, all_writes, as_placed, modules_with_free_names, rejected_again
+
+if TYPE_CHECKING:  # a folder in which nothing is new needs no gate
+    from agent_core.registry.function import ModuleReading
+    from agent_core.registry.snapshot import Snapshot
+
+    from ..gate import Gate, ModuleVerdict
+    from . import candidate_review, example_regression
+    from .package_grants import PackageGrants
+else:
+    candidate_review = LateModule("agent_core.functions.service.candidate_review")
+    example_regression = LateModule("agent_core.functions.service.example_regression")
 
 _TRIES = 3
 _OUT_OF_REACH: Final = "out of reach"
@@ -76,12 +82,12 @@ class Loader:
         root: Path,
         store: FunctionStore,
         registry: Registry,
-        gate: Gate,
-        packages: PackageGrants,
+        gate: "Callable[[], Gate]",
+        packages: "Callable[[], PackageGrants]",
         *,
         limit_bytes: int,
         copy: FolderCopy | None = None,
-        then: Callable[[ModuleVerdict], None] = lambda verdict: None,
+        then: "Callable[[ModuleVerdict], None]" = lambda verdict: None,
     ) -> None:
         self._folder = root / "functions"
         self._state = root / STATE
@@ -229,7 +235,9 @@ class Loader:
                 self._then(file_result.verdict)
         return change
 
-    async def _last_known(self, sources: Mapping[str, Found], good: GoodVersions, empty_snapshot: Snapshot) -> Snapshot:
+    async def _last_known(
+        self, sources: Mapping[str, Found], good: GoodVersions, empty_snapshot: "Snapshot"
+    ) -> "Snapshot":
         """Return the functions as they were when a program last saw them: what changed since is judged against them."""
         known: list[LoadedFile] = []
         for path, source in sources.items():
@@ -241,7 +249,7 @@ class Loader:
         return all_placed(empty_snapshot, known, good)
 
     async def _judge_freed(
-        self, snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
+        self, snapshot: "Snapshot", good: GoodVersions, results: Iterable[LoadedFile]
     ) -> list[LoadedFile]:
         """Return the results of files with functions that have got the name which kept them out. They are placed."""
         sources = modules_with_free_names(snapshot, good, results) if good.kept_out else ()
@@ -255,10 +263,10 @@ class Loader:
                 given = [write for write in writes if isinstance(write, SetManifest)]
                 await self._copy.note({write.module: write.version for write in given})
 
-    async def _renewed(self, snapshot: Snapshot) -> list[LoadedFile]:
+    async def _renewed(self, snapshot: "Snapshot") -> list[LoadedFile]:
         """Return the modules with schemas that are made of types of other modules, where those have changed."""
         outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
-        readings = await asyncio.gather(*(self._gate.read_again(reading, snapshot) for reading in outdated))
+        readings = await asyncio.gather(*(self._gate().read_again(reading, snapshot) for reading in outdated))
         return [
             LoadedFile(reading.source.path, reading.source.module, reading, writes=(saved_reading(reading),))
             for reading in readings
@@ -331,7 +339,7 @@ class Loader:
         could_be = all(problem.code != UNREADABLE_FOLDER for problem in rejected)
         return could_be and os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
 
-    async def _take(self, path: str, source: Found, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
+    async def _take(self, path: str, source: Found, good: GoodVersions, snapshot: "Snapshot") -> LoadedFile:
         if source is None:
             return removed_file(path, good, snapshot)
         if source == _OUT_OF_REACH:
@@ -343,11 +351,11 @@ class Loader:
             return LoadedFile(path, source.module, same)
         return await self._judged(source, good, snapshot)
 
-    async def _judged(self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
+    async def _judged(self, source: ModuleSource, good: GoodVersions, snapshot: "Snapshot") -> LoadedFile:
         path = source.path
         previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
-        granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
-        verdict = await self._gate.judge_module(source, snapshot, "human", previous_reading=previous, granted=granted)
+        granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
+        verdict = await self._gate().judge_module(source, snapshot, "human", previous_reading=previous, granted=granted)
         if not verdict.admitted:
             kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, good, snapshot)
             return replace(kept, rejected_version=source.version)
@@ -358,16 +366,17 @@ class Loader:
         return replace(known_of, standings=standings(verdict), disagreeing=disagreeing(verdict), noted=noted(verdict))
 
     async def _confirmed(
-        self, previous_reading: ModuleReading | None, verdict: ModuleVerdict
+        self, previous_reading: "ModuleReading | None", verdict: "ModuleVerdict"
     ) -> dict[str, Sequence[str]]:
         """Return the calls, by function, with results that were once accepted as returned and still hold."""
         had = {function.name: function for function in previous_reading.functions} if previous_reading else {}
+        confirmed = candidate_review.confirmed
         judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
         return {
             function.name: await confirmed(self._store, (), had.get(function.name), function) for function in judged
         }
 
-    async def _unfit(self, verdict: ModuleVerdict) -> list[Write]:
+    async def _unfit(self, verdict: "ModuleVerdict") -> list[Write]:
         """Return the writes that mark functions of other files broken by a save, with the code that breaks them."""
         broken = {breakage.user.name: breakage for breakage in verdict.breakages}
         verdicts = [
@@ -381,16 +390,16 @@ class Loader:
         ]
 
     async def _keep_last_good(
-        self, path: str, problems: tuple[Problem, ...], versions: GoodVersions, snapshot: Snapshot
+        self, path: str, problems: tuple[Problem, ...], versions: GoodVersions, snapshot: "Snapshot"
     ) -> LoadedFile:
         good = await self._last_good(path, versions, snapshot)
         return LoadedFile(path, good.source.module if good else None, good, problems)
 
-    def _is_behind(self, reading: ModuleReading, good: GoodVersions) -> bool:
+    def _is_behind(self, reading: "ModuleReading", good: GoodVersions) -> bool:
         """Check whether another folder has changed the module since."""
         return self._copy is not None and good.manifest.get(reading.source.module) != reading.source.version
 
-    async def _last_good(self, path: str, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
+    async def _last_good(self, path: str, good: GoodVersions, snapshot: "Snapshot") -> "ModuleReading | None":
         module = module_at(path)
         reading = snapshot.readings.get(module)
         if reading is not None and reading.source.path == path and not self._is_behind(reading, good):

@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import System, User
@@ -17,7 +17,9 @@ from agent_core.model import Model, Request
 
 from ..gate.reader import reply_apart
 from .judgment import Judgment
-from .plan import PlannedChange
+
+if TYPE_CHECKING:
+    from .plan import PlannedChange
 
 MOST_ATTEMPTS: Final = 3
 _WAIT_S: Final = 180.0
@@ -96,7 +98,7 @@ class FunctionMaker:
             await self._model.aclose()
 
 
-def shown_refusal(plan: PlannedChange) -> str:
+def shown_refusal(plan: "PlannedChange") -> str:
     """Return why an attempt was refused, as the maker reads it: where its author is asked what calls return, it says so
     by examples.
     """

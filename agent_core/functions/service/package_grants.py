@@ -6,11 +6,10 @@ A function's packages are those of all its grants together, so that they fit eac
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import NOTHING, Grants, GrantStore, Question
 from agent_core.access.grants.value import joined
-from agent_core.access.packages import Environment, Resolution
 from agent_core.access.packages.failures import NO_PIP
 from agent_core.access.packages.projects import project_of
 from agent_core.registry.source import ModuleSource
@@ -18,6 +17,9 @@ from sandbox import Access, Job, Limits, ModuleImport, Returned
 from sandbox.access import NOTHING as NO_ACCESS
 
 from ..gate.trial import Granted, Workers
+
+if TYPE_CHECKING:
+    from agent_core.access.packages import Environment, Resolution
 
 _PATIENT_S = 60
 _TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"
@@ -53,7 +55,7 @@ class Cleaned:
 class PackageGrants:
     """The packages of one workspace that grants ask for."""
 
-    def __init__(self, environment: Environment, grant_store: GrantStore) -> None:
+    def __init__(self, environment: "Environment", grant_store: GrantStore) -> None:
         self.environment = environment
         self.book = grant_store
         self.by_file: Callable[[], bool] = lambda: False  # whether the file alone decides here
@@ -162,7 +164,7 @@ class PackageGrants:
         """
         return Cleaned(tuple(await self.environment.clean(await self._wanted())))
 
-    async def _resolved(self, requirements: tuple[str, ...]) -> Resolution:
+    async def _resolved(self, requirements: tuple[str, ...]) -> "Resolution":
         """Return the earlier resolution of these requirements, so that only what the user has seen is installed."""
         if requirements not in self._said:
             self._said[requirements] = await self.environment.resolve(requirements)

@@ -6,17 +6,20 @@ or verdict, and nothing is told but that it is rejected. What had a name keeps i
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from agent_core.base.problem import Problem
-from agent_core.registry.function import Function, ModuleReading
-from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import ModuleSource
 from agent_core.storage import SaveVerdict, SaveVersion, SetManifest, Write
 
 from .loaded_files import GoodVersions, LoadedFile, by_agent, disagreeing, known_of, noted, standings, without
 
+if TYPE_CHECKING:
+    from agent_core.base.problem import Problem
+    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.source import ModuleSource
 
-def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:
+
+def all_placed(old_snapshot: "Snapshot", results: Collection[LoadedFile], good: GoodVersions) -> "Snapshot":
     """Return the snapshot with the results of all files."""
     snapshot = old_snapshot.draft()
     for result in sorted(results, key=lambda result: precedence(result, good)):
@@ -27,7 +30,7 @@ def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: Go
 
 
 def all_writes(
-    results: Collection[LoadedFile], snapshot: Snapshot, good: GoodVersions, finished: frozenset[str]
+    results: Collection[LoadedFile], snapshot: "Snapshot", good: GoodVersions, finished: frozenset[str]
 ) -> list[Write]:
     """Return the writes for the results of all files, as they were placed."""
     writes = list[Write]()
@@ -49,7 +52,7 @@ def precedence(loaded: LoadedFile, good: GoodVersions) -> tuple[bool, bool, bool
     )
 
 
-def kept_writes(loaded: LoadedFile, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
+def kept_writes(loaded: LoadedFile, snapshot: "Snapshot", moved: set[str | None]) -> Iterable[Write]:
     """Return the writes to keep. The row of a module belongs to the file that holds it: `web.py` or a package."""
     if loaded.is_removed and loaded.module in moved:
         return [write for write in loaded.writes if not isinstance(write, SetManifest)]
@@ -57,7 +60,7 @@ def kept_writes(loaded: LoadedFile, snapshot: Snapshot, moved: set[str | None]) 
     return loaded.writes if holder is None or holder.path == loaded.path else ()
 
 
-def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
+def placed(snapshot: "Snapshot", loaded: LoadedFile) -> "Snapshot":
     """Return the snapshot with the result of one file."""
     if loaded.is_removed:
         return snapshot.without_module(loaded.module or "").with_rejection(loaded.path, ())
@@ -68,14 +71,14 @@ def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
     return snapshot
 
 
-def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
+def _is_news(snapshot: "Snapshot", path: str, reading: "ModuleReading") -> bool:
     """Return whether the reading differs from the one in place, or may settle the problems of its file."""
     return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
 
 
 def _settled(
-    snapshot: Snapshot, old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
-) -> Snapshot:
+    snapshot: "Snapshot", old_snapshot: "Snapshot", results: Collection[LoadedFile], good: GoodVersions
+) -> "Snapshot":
     """Return the snapshot with each name that several files offer at the one that had it."""
     removed = [known_of(result.path, good) for result in results if result.is_removed]
     had = {function.name: function for reading in removed if reading for function in reading.functions}
@@ -85,7 +88,7 @@ def _settled(
     return snapshot
 
 
-def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersions) -> str:
+def _heir(name: str, was: "Function | None", snapshot: "Snapshot", good: GoodVersions) -> str:
     """Return the module that is to have a name in place of its holder: the one to which the function moved, or that
     had it when this was written down. It is empty if the holder is the right one.
     """
@@ -100,11 +103,11 @@ def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersion
     return next((module for module in known if name not in good.kept_out.get(module, ())), "")
 
 
-def _hash_of(name: str, reading: ModuleReading) -> str:
+def _hash_of(name: str, reading: "ModuleReading") -> str:
     return next((function.body_hash for function in reading.functions if function.name == name), "")
 
 
-def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
+def as_placed(loaded: LoadedFile, snapshot: "Snapshot") -> LoadedFile:
     """Return the result of a judged file without what would be written and told of functions that are kept out."""
     out = snapshot.kept_out(loaded.verdict.reading) if loaded.verdict else frozenset[str]()
     if loaded.verdict is None or not out:
@@ -135,8 +138,8 @@ def _is_verdict_on(write: Write, functions: Collection[tuple[str, str]]) -> bool
 
 
 def modules_with_free_names(
-    snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
-) -> list[ModuleSource]:
+    snapshot: "Snapshot", good: GoodVersions, results: Iterable[LoadedFile]
+) -> list["ModuleSource"]:
     """Return the files, not judged yet, with functions that were kept out and are in force now."""
     judged = {result.module for result in results if result.verdict is not None}
     return [
@@ -146,19 +149,19 @@ def modules_with_free_names(
     ]
 
 
-def _has_any(snapshot: Snapshot, module: str, names: Collection[str]) -> bool:
+def _has_any(snapshot: "Snapshot", module: str, names: Collection[str]) -> bool:
     held = (snapshot.functions.get(name) for name in names)
     return any(function is not None and function.module == module for function in held)
 
 
-def with_kept_out(write: Write, reading: ModuleReading | None, snapshot: Snapshot) -> Write:
+def with_kept_out(write: Write, reading: "ModuleReading | None", snapshot: "Snapshot") -> Write:
     """Return the write for a file that was changed, with the functions that are kept out of it."""
     if isinstance(write, SaveVersion) and reading is not None and write.module == reading.source.module:
         return replace(write, kept_out=tuple(sorted(snapshot.kept_out(reading))))
     return write
 
 
-def rejected_again(results: Iterable[LoadedFile], old_snapshot: Snapshot, snapshot: Snapshot) -> list[Problem]:
+def rejected_again(results: Iterable[LoadedFile], old_snapshot: "Snapshot", snapshot: "Snapshot") -> list["Problem"]:
     """Return the problems that files with a new text still have."""
     paths = [result.path for result in results if result.verdict is not None]
     return [

@@ -7,17 +7,20 @@ leaves either all of the change or nothing of it.
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent_core.access.grants import Approvals, Giving, Grants
-from agent_core.base.events import FunctionsChanged
 from agent_core.base.json_form import IF_SET
-from agent_core.registry.function import ModuleReading
-from agent_core.registry.source import ModuleSource
 from agent_core.storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
 
-from ..debug import DebuggerSeat
 from .judgment import Judgment
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import Approvals, Giving, Grants
+    from agent_core.base.events import FunctionsChanged
+    from agent_core.registry.function import ModuleReading
+    from agent_core.registry.source import ModuleSource
+
+    from ..debug import DebuggerSeat
 
 Deed = Literal["created", "changed", "deleted"]
 _NO_STAMP = (0, 0, 0)
@@ -32,7 +35,7 @@ class FileChange:
     expected: str | None
     text: str | None
     version: str | None
-    reading: ModuleReading | None
+    reading: "ModuleReading | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,8 @@ class Given:
     """The grants that a function was given, and all that it has now."""
 
     name: str
-    given: Grants
-    grants: Grants
+    given: "Grants"
+    grants: "Grants"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,8 @@ class PlannedChange:
     refused: str | None = None
     excluded: frozenset[str] = frozenset()
     replan: "Callable[[], Awaitable[PlannedChange]] | None" = None
-    giving: Giving | None = None
-    lent: Giving | None = None
+    giving: "Giving | None" = None
+    lent: "Giving | None" = None
     revoked: str = ""
 
 
@@ -100,7 +103,7 @@ class StaleView:
     def __init__(self) -> None:
         self._names: set[str] = set()
 
-    def heard(self, changed: FunctionsChanged) -> None:
+    def heard(self, changed: "FunctionsChanged") -> None:
         """Note a change by someone else."""
         self._names |= {*changed.changed}
         self._names -= {*changed.removed}
@@ -127,8 +130,8 @@ class Author:
     turn: str = ""
     model: str = ""
     unread: StaleView = field(default_factory=StaleView, compare=False)
-    approvals: Approvals | None = field(default=None, compare=False)
-    seat: DebuggerSeat | None = field(default=None, compare=False)
+    approvals: "Approvals | None" = field(default=None, compare=False)
+    seat: "DebuggerSeat | None" = field(default=None, compare=False)
     spend: Callable[[int, int, str], None] | None = field(default=None, compare=False)
     request: Callable[[], str] | None = field(default=None, compare=False)
 
@@ -146,7 +149,7 @@ class ChangeSummary:
     author: Author
     reason: str = ""
     done: str = ""
-    preset_grants: Grants | None = None
+    preset_grants: "Grants | None" = None
     goes_back: bool = False
     wrote: str = ""
 
@@ -162,7 +165,7 @@ class ChangeSummary:
 
 
 def planned(
-    text: str, detail: Detail, source: ModuleSource, reading: ModuleReading | None, summary: ChangeSummary
+    text: str, detail: Detail, source: "ModuleSource", reading: "ModuleReading | None", summary: ChangeSummary
 ) -> PlannedChange:
     """Return the file's change from `source` (empty version: no file yet) to `reading` (None: file deleted)."""
     expected = source.version or None

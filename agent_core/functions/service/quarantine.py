@@ -10,17 +10,20 @@ next turn.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
-from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import fence, one_line
-from agent_core.registry.function import Function
-from agent_core.registry.registry import Registry
 from agent_core.registry.standing import is_quarantined
 from agent_core.storage import FAILURES, CallOwners, CallRow, ReleaseFunction, Stats, Store
 
 from .history import SHORT
+
+if TYPE_CHECKING:
+    from agent_core.base.settings import StandingSettings
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import Registry
 
 _REASONS = 3
 
@@ -37,7 +40,7 @@ class Released:
 class Quarantine:
     """The quarantine, with an index that does not ask the store at each call."""
 
-    def __init__(self, store: Store, registry: Registry, standing: StandingSettings) -> None:
+    def __init__(self, store: Store, registry: "Registry", standing: "StandingSettings") -> None:
         self.held: frozenset[tuple[str, str]] = frozenset()
         self.archived: frozenset[tuple[str, str]] = frozenset()
         self.complaints: Mapping[tuple[str, str], str] = {}
@@ -45,7 +48,7 @@ class Quarantine:
         self._registry = registry
         self._standing = standing
 
-    def holds(self, function: Function) -> bool:
+    def holds(self, function: "Function") -> bool:
         """Return whether this version of the function is in quarantine."""
         return (function.name, function.body_hash) in self.held
 
@@ -73,7 +76,7 @@ class Quarantine:
             await self.case(function, owners) for function in functions if (function.name, function.body_hash) in fresh
         ]
 
-    async def case(self, function: Function, owners: CallOwners = None) -> Quarantined:
+    async def case(self, function: "Function", owners: CallOwners = None) -> Quarantined:
         """Return why a function is in quarantine, the last version that worked, and the user's options.
 
         Of failures in calls that are not of `owners` only the kind is told: messages hold what a call was given.
@@ -97,12 +100,12 @@ class Quarantine:
             ways=(*back, f"release {name}"),
         )
 
-    async def refusal(self, function: Function, owners: CallOwners = None) -> str:
+    async def refusal(self, function: "Function", owners: CallOwners = None) -> str:
         """Return the answer to a model that calls a function in quarantine, as `case` tells it."""
         case = await self.case(function, owners)
         return f"`{case.name}` was not called: it is quarantined, because it kept failing: {_advice(case)}"
 
-    async def release(self, function: Function) -> Released:
+    async def release(self, function: "Function") -> Released:
         """Release a function from quarantine by the user's decision. Its failures are counted from zero again.
 
         Raises:
@@ -154,7 +157,7 @@ def _short(call: CallRow) -> str:
     return one_line(text, 120)
 
 
-def _last_that_worked(rows: list[Stats], standing: StandingSettings) -> Stats | None:
+def _last_that_worked(rows: list[Stats], standing: "StandingSettings") -> Stats | None:
     """Return the version with the newest return, preferring one that is not in quarantine itself."""
     worked = [row for row in rows if row.worked is not None]
     return max(worked, key=lambda row: (not is_quarantined(row, standing), row.worked or 0.0), default=None)

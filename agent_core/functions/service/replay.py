@@ -4,10 +4,10 @@ A replay reaches nothing: what the function asks through `self` is answered from
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.access.secrets import CallSecrets, Curtain
 from agent_core.base.errors import UsageError
@@ -15,7 +15,6 @@ from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import visible
-from agent_core.registry.registry import Registry
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
@@ -27,8 +26,12 @@ from sandbox.wire.values import encode, read
 from ..answers import CallReport, show_value, size_of
 from ..debug import Debugger, DebuggerSeat, Watch
 from ..debug.recording import RecordedOutcome, Row, first_few
-from ..sandbox_client import SandboxClient
 from . import history
+
+if TYPE_CHECKING:
+    from agent_core.registry.registry import Registry
+
+    from ..sandbox_client import SandboxClient
 
 THEN, NOW = "", "now"
 MOST_SHOWN: Final = 200
@@ -109,7 +112,9 @@ class Replay:
 class Replays:
     """The recorded calls of a workspace, as far as they are those of `owners`."""
 
-    def __init__(self, store: Store, registry: Registry, sandbox: SandboxClient, owners: CallOwners = None) -> None:
+    def __init__(
+        self, store: Store, registry: "Registry", sandbox: Callable[[], "SandboxClient"], owners: CallOwners = None
+    ) -> None:
         self._store = store
         self._registry = registry
         self._sandbox = sandbox
@@ -161,7 +166,8 @@ class Replays:
             module = snapshot.functions[name].module
         else:
             module, snapshot = await self._code(row, version)
-        watch = self._sandbox.debugging.watch(
+        sandbox = self._sandbox()
+        watch = sandbox.debugging.watch(
             looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
@@ -169,8 +175,8 @@ class Replays:
         try:
             with watch.over(name, snapshot) as around:
                 work = FunctionCall(name, read(row.data["arguments"]))
-                job = Job(snapshot.modules, module, work, self._sandbox.limits, around=around)
-                outcome = await self._sandbox.run(job, Curtain(CallSecrets(self._sandbox.secrets, row.function), heard))
+                job = Job(snapshot.modules, module, work, sandbox.limits, around=around)
+                outcome = await sandbox.run(job, Curtain(CallSecrets(sandbox.secrets, row.function), heard))
         finally:
             watch.close()
         then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)

@@ -7,32 +7,36 @@ conflict.
 
 import ast
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence, one_line
-from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
 from agent_core.registry.imports import is_import
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse
 from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline
-from agent_core.storage import FunctionStore
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
 from . import change_texts, conflict, example_regression, history
-from .candidate_review import CandidateReview
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judgment import Judgment, judgment_on
 from .plan import Author, ChangeSummary, Deed, PlannedChange
+
+if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
+    from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
+    from agent_core.storage import FunctionStore
+
+    from .candidate_review import CandidateReview
 
 
 def candidate_of(module_text: str, name: str, source: str) -> str:
@@ -122,7 +126,7 @@ def _words(node: ast.stmt) -> Iterator[str]:
 class VersionHistory:
     """Queries on the versions of functions, and plans for rollback and for new examples."""
 
-    def __init__(self, store: FunctionStore, files: FileSync, review: CandidateReview) -> None:
+    def __init__(self, store: "FunctionStore", files: FileSync, review: Callable[[], "CandidateReview"]) -> None:
         self._store = store
         self._files = files
         self._review = review
@@ -186,7 +190,7 @@ class VersionHistory:
         return self._files.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
 
     async def _brought_back(
-        self, version: Version, name: str, module: str, snapshot: Snapshot, author: Author, wrote: str
+        self, version: Version, name: str, module: str, snapshot: "Snapshot", author: Author, wrote: str
     ) -> PlannedChange:
         is_there = name in snapshot.functions
         back = history.went_back(version, is_there=is_there)
@@ -197,7 +201,7 @@ class VersionHistory:
         deed: Deed = "changed" if is_there else "created"
         work = ChangeSummary(deed, name, author, back, f"was {back} of {version.when}", goes_back=True, wrote=wrote)
         policy = _policy(author.by, wrote)
-        plan = await self._review.judged(candidate, snapshot, work, policy)
+        plan = await self._review().judged(candidate, snapshot, work, policy)
         assert isinstance(plan.detail, Judgment)
         return replace(plan, detail=replace(plan.detail, back=f"version {version.number} of {version.when}"))
 
@@ -217,11 +221,11 @@ class VersionHistory:
             return _refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
         return await self._proven(function, code, snapshot, author)
 
-    async def _proven(self, function: Function, code: str, snapshot: Snapshot, author: Author) -> PlannedChange:
+    async def _proven(self, function: "Function", code: str, snapshot: "Snapshot", author: Author) -> PlannedChange:
         (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
         if fresh is None:
             return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
-        (result,) = await self._review.gate.run_examples(replace(function, examples=(fresh,)), snapshot)
+        (result,) = await self._review().gate.run_examples(replace(function, examples=(fresh,)), snapshot)
         if not result.agreed:
             return _refusal(function.name, change_texts.failed_example(function.name, result))
         why = f"example added: {one_line(fresh.call, 120)}"
@@ -229,7 +233,7 @@ class VersionHistory:
         work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         policy = _policy(author.by, (verdict and verdict.by) or "human")
-        plan = await self._review.judged(candidate, snapshot, work, policy)
+        plan = await self._review().judged(candidate, snapshot, work, policy)
         replan = partial(self.add_example, function.name, fresh.call, example_regression.written(fresh), author)
         return self._files.repeatable(plan, replan, function.name, snapshot)
 
@@ -239,7 +243,7 @@ def _policy(by: str, wrote: str) -> Policy:
     return "human" if by == "human" else "import" if wrote == "human" else "agent"
 
 
-def _fresh(function: Function, code: str) -> tuple[Example] | None:
+def _fresh(function: "Function", code: str) -> tuple["Example"] | None:
     """Return the one new example in a text of a function."""
     reading = read_module(ModuleSource.of(function.module, code, function.path))
     examples = next((definition.examples for definition in reading.functions if definition.name == function.name), ())
@@ -254,7 +258,7 @@ def _dropped(name: str, before: Version | None, version: Version) -> tuple[str, 
     return (problem.message,) if problem else ()
 
 
-def _own(name: str, version: Version | None) -> Function | None:
+def _own(name: str, version: Version | None) -> "Function | None":
     functions = read_module(ModuleSource.of("history", version.source)).functions if version else ()
     return next((function for function in functions if function.name == name), None)
 

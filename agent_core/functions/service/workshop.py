@@ -3,124 +3,227 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
-from agent_core.base.problem import Problem
-from agent_core.base.settings import StandingSettings
+from agent_core.base.late import LateModule
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function, reach_words
-from agent_core.registry.registry import Registry, RegistryChange
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store
 
-from ..answers import CallReport
-from ..foreign.library import ForeignFunction, stub
-from ..gate import Candidate, Gate
-from ..gate.capability import KEEPS_STATE, imported_at_the_top
-from ..sandbox_client import SandboxClient
-from ..search import FunctionSearch, SearchReport
-from ..search.search import COUNT
-from ..state import TRIES, FunctionStates
-from ..worker_api import OnProgress
 from . import change_texts, function_facts
-from .audit import Audit
 from .background_review import BackgroundReview, LateProof
-from .batch import BatchOperations
-from .call_service import CallService, TraceReport
-from .candidate_review import CandidateReview
 from .change_executor import ChangeExecutor, Record
-from .changes import ChangePlanner
-from .file_sync import FileSync
 from .folder_copy import FolderCopy
-from .grant_commands import GrantCommands
-from .grant_service import GrantService
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .loader import Loader
-from .maker import FunctionMaker
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
-from .ratings import Rated, Ratings
-from .replay import Replays
 from .seen_results import SeenResults
-from .tending import Tending
-from .version_history import VersionHistory
+
+if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no search
+    from agent_core.access.grants import GrantStore
+    from agent_core.base.problem import Problem
+    from agent_core.base.settings import StandingSettings
+    from agent_core.registry.registry import Registry, RegistryChange
+    from agent_core.registry.snapshot import Snapshot
+
+    from .. import state
+    from ..answers import CallReport
+    from ..foreign import library
+    from ..foreign.library import ForeignFunction
+    from ..gate import Gate, candidate, capability
+    from ..sandbox_client import SandboxClient
+    from ..search import FunctionSearch, SearchReport
+    from ..state import FunctionStates
+    from ..worker_api import OnProgress
+    from . import (
+        audit,
+        batch,
+        call_service,
+        candidate_review,
+        changes,
+        file_sync,
+        grant_commands,
+        ratings,
+        replay,
+        tending,
+        version_history,
+    )
+    from .audit import Audit
+    from .batch import BatchOperations
+    from .call_service import CallService, TraceReport
+    from .candidate_review import CandidateReview
+    from .changes import ChangePlanner
+    from .file_sync import FileSync
+    from .grant_commands import GrantCommands
+    from .grant_service import GrantService
+    from .maker import FunctionMaker
+    from .ratings import Rated, Ratings
+    from .replay import Replays
+    from .tending import Tending
+    from .version_history import VersionHistory
+else:
+    audit = LateModule("agent_core.functions.service.audit")
+    batch = LateModule("agent_core.functions.service.batch")
+    call_service = LateModule("agent_core.functions.service.call_service")
+    candidate_review = LateModule("agent_core.functions.service.candidate_review")
+    changes = LateModule("agent_core.functions.service.changes")
+    file_sync = LateModule("agent_core.functions.service.file_sync")
+    grant_commands = LateModule("agent_core.functions.service.grant_commands")
+    ratings = LateModule("agent_core.functions.service.ratings")
+    replay = LateModule("agent_core.functions.service.replay")
+    tending = LateModule("agent_core.functions.service.tending")
+    version_history = LateModule("agent_core.functions.service.version_history")
+    library = LateModule("agent_core.functions.foreign.library")
+    candidate = LateModule("agent_core.functions.gate.candidate")
+    capability = LateModule("agent_core.functions.gate.capability")
+    state = LateModule("agent_core.functions.state")
 
 DEFAULT_MODULE = "grown"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceParts:
+    """The rooms that a service joins; each is opened when it is first asked for, and is the same from then on."""
+
+    book: "Callable[[], GrantStore]"
+    foreign: "Callable[[], Mapping[str, ForeignFunction]]"
+    gate: "Callable[[], Gate]"
+    grants: "Callable[[], GrantService]"
+    hosted: Callable[[], Mapping[str, tuple[str, ...]]]
+    maker: "Callable[[], FunctionMaker | None]"
+    mender: "Callable[[], FunctionMaker | None]"
+    sandbox: "Callable[[], SandboxClient]"
+    search: "Callable[[], FunctionSearch]"
+    starters: Callable[[], frozenset[str]]
 
 
 class FunctionService:
     """Service with everything that can be done with the functions of one workspace."""
 
-    def __init__(  # noqa: PLR0913 - the rooms that it joins
+    def __init__(
         self,
         root: Path,
         store: Store,
-        registry: Registry,
-        gate: Gate,
-        sandbox: SandboxClient,
+        registry: "Registry",
+        parts: ServiceParts,
         *,
         module_bytes: int,
-        standing: StandingSettings,
-        grants: GrantService,
-        starters: Callable[[], frozenset[str]],
-        hosted: Mapping[str, tuple[str, ...]],
-        search: FunctionSearch,
-        maker: FunctionMaker | None = None,
-        mender: FunctionMaker | None = None,
+        standing: "StandingSettings",
     ) -> None:
         self.registry = registry
-        self.second_look = BackgroundReview(store, registry, gate, grants.packages, self._seen)
-        copy = FolderCopy(root, store, module_bytes) if store.is_shared else None
+        self.second_look = BackgroundReview(store, registry, parts.gate, lambda: self.granting.packages, self._seen)
+        self._copy = FolderCopy(root, store, module_bytes) if store.is_shared else None
         self.loader = Loader(
             root,
             store,
             registry,
-            gate,
-            grants.packages,
+            parts.gate,
+            lambda: self.granting.packages,
             limit_bytes=module_bytes,
-            copy=copy,
+            copy=self._copy,
             then=self.second_look.ask,
         )
         self._pulled = -1
-        self._root, self._store, self._gate = root, store, gate
-        self.granting = grants
-        grants.prove = LateProof(store, gate, grants.packages)
-        self._sandbox = sandbox
+        self._root, self._store, self._parts, self._module_bytes = root, store, parts, module_bytes
         self.seen_results = SeenResults(store, registry.snapshot)
-        self.calls = CallService(sandbox, grants, store, self.seen_results)
-        self.replays = Replays(store, registry, sandbox)
-        self._carrier = ChangeExecutor(root, store, registry, grants.book, copy)
-        self.bulk = BatchOperations(
-            root, store, registry, gate, sandbox, lambda plan: self.finish(plan, None), hosted, grants.packages
-        )
-        ground, judging = FileSync(root, registry, module_bytes, self._catch_up), CandidateReview(store, gate, grants)
-        self.plans = ChangePlanner(store, ground, judging, maker)
-        self.past = VersionHistory(store, ground, judging)
-        self.grants = GrantCommands(store, registry, self.plans, grants, self.finish)
         self.quarantine = Quarantine(store, registry, standing)
-        self.ratings = Ratings(store, standing, self.quarantine, self.tell)
-        self.finder = search
-        self.auditing = Audit(self._view, search, gate, self.quarantine)
-        self.tending = Tending(
-            store,
+        self._standing = standing
+        self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
+        self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
+        registry.subscribe(self._heard)
+
+    @cached_property
+    def granting(self) -> "GrantService":
+        """The grants, and who is asked for them."""
+        granting = self._parts.grants()
+        granting.prove = LateProof(self._store, self._parts.gate, granting.packages)
+        return granting
+
+    @cached_property
+    def calls(self) -> "CallService":
+        """The calls of functions."""
+        return call_service.CallService(self._parts.sandbox(), self.granting, self._store, self.seen_results)
+
+    @cached_property
+    def replays(self) -> "Replays":
+        """The recorded calls."""
+        return replay.Replays(self._store, self.registry, self._parts.sandbox)
+
+    @cached_property
+    def _carrier(self) -> ChangeExecutor:
+        return ChangeExecutor(self._root, self._store, self.registry, self._parts.book(), self._copy)
+
+    @cached_property
+    def bulk(self) -> "BatchOperations":
+        """What is done with many functions at once."""
+        gate, packages, hosted = self._parts.gate(), self.granting.packages, self._parts.hosted()
+        sandbox, registry = self._parts.sandbox(), self.registry
+        return batch.BatchOperations(
+            self._root, self._store, registry, gate, sandbox, lambda plan: self.finish(plan, None), hosted, packages
+        )
+
+    @cached_property
+    def _files(self) -> "FileSync":
+        return file_sync.FileSync(self._root, self.registry, self._module_bytes, self._catch_up)
+
+    def _review(self) -> "CandidateReview":
+        return candidate_review.CandidateReview(self._store, self._parts.gate(), self.granting)
+
+    @cached_property
+    def plans(self) -> "ChangePlanner":
+        """The changes of functions, planned."""
+        return changes.ChangePlanner(self._store, self._files, self._review(), self._parts.maker())
+
+    @cached_property
+    def past(self) -> "VersionHistory":
+        """The versions of functions."""
+        return version_history.VersionHistory(self._store, self._files, self._review)
+
+    @cached_property
+    def grants(self) -> "GrantCommands":
+        """The grants, as the user manages them."""
+        return grant_commands.GrantCommands(self._store, self.registry, self.plans, self.granting, self.finish)
+
+    @cached_property
+    def ratings(self) -> "Ratings":
+        """What users and calls say of results."""
+        return ratings.Ratings(self._store, self._standing, self.quarantine, self.tell)
+
+    @cached_property
+    def finder(self) -> "FunctionSearch":
+        """The search by needs."""
+        return self._parts.search()
+
+    @cached_property
+    def auditing(self) -> "Audit":
+        """The look for what could be better in the library."""
+        return audit.Audit(self._view, self.finder, self._parts.gate(), self.quarantine)
+
+    @cached_property
+    def tending(self) -> "Tending":
+        """The changes that a look at the library leads to."""
+        return tending.Tending(
+            self._store,
             self.auditing,
             self.quarantine,
             self.plans,
             self.past,
             self.replays,
-            registry.snapshot,
+            self.registry.snapshot,
             self.finish,
-            mender,
+            self._parts.mender(),
         )
-        self._standing = standing
-        self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
-        self._starters = starters
-        self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
-        registry.subscribe(self._heard)
+
+    def close(self) -> None:
+        """Release the folders of packages that were used."""
+        if "granting" in vars(self):
+            self.granting.packages.environment.close()
 
     async def carry_out(self, plan: PlannedChange, record: Record, author: Author) -> PlannedChange:
         """Make a planned change. `record` stores it in one transaction with what must be atomic with it."""
@@ -134,10 +237,10 @@ class FunctionService:
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:
         """Plan a new function: judged, not yet written."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
-        packages = imported_at_the_top(code, self._gate.rules.packages)
+        packages = capability.imported_at_the_top(code, self._parts.gate().rules.packages)
         if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
             module = name  # its neighbours would have to import its packages too
-        return await self.plans.create(Candidate(name, code, module, reason), author)
+        return await self.plans.create(candidate.Candidate(name, code, module, reason), author)
 
     async def create(
         self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
@@ -265,11 +368,10 @@ class FunctionService:
         reached = () if is_helper else function_facts.reach_of_function(function, snapshot)
         return f" [{one_line(reach_words(reached), 400)}]" if reached else ""
 
-    def foreign(self) -> Mapping[str, ForeignFunction]:
+    def foreign(self) -> "Mapping[str, ForeignFunction]":
         """Return the functions of other programs that can be called, by name."""
         taken = self.registry.snapshot().functions
-        offered = self._sandbox.foreign.functions() if self._sandbox.foreign else {}
-        return {name: foreign for name, foreign in offered.items() if name not in taken}
+        return {name: foreign for name, foreign in self._parts.foreign().items() if name not in taken}
 
     async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
         """Return functions that nobody has called for long, which the user may want to retire."""
@@ -278,8 +380,8 @@ class FunctionService:
         )
 
     async def search(
-        self, need: str, count: int = COUNT, hidden: Collection[str] = (), *, owners: CallOwners = None
-    ) -> SearchReport:
+        self, need: str, count: int | None = None, hidden: Collection[str] = (), *, owners: CallOwners = None
+    ) -> "SearchReport":
         """Return the functions that serve a need, best first, with why, and how they differ from their neighbors.
 
         What is hidden is not among them. Of the requests that they served, those of `owners` are quoted.
@@ -293,7 +395,7 @@ class FunctionService:
         """Return the names of the functions that a message probably needs, best first, without the hidden ones."""
         return await self.finder.likely(message, count, {*self._quarantined(), *hidden})
 
-    async def grown(self, snapshot: Snapshot) -> frozenset[str]:
+    async def grown(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that an agent made, or changed last."""
         if self._grown[0] != snapshot.number:
             verdicts = [
@@ -315,14 +417,14 @@ class FunctionService:
         was approved.
         """
         if (foreign := self.foreign().get(name)) is not None:
-            return function_facts.foreign_details(foreign.function, stub(foreign.function))
+            return function_facts.foreign_details(foreign.function, library.stub(foreign.function))
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         details = await function_facts.introspection(self._view(), name, owners)
         case = await self.quarantine.case(function, owners) if details.standing == "quarantined" else None
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
-    async def rate(self, name: str, *, is_good: bool, note: str = "") -> Rated:
+    async def rate(self, name: str, *, is_good: bool, note: str = "") -> "Rated":
         """Store the user's opinion of a function's results. Return its standing since.
 
         Raises:
@@ -350,11 +452,11 @@ class FunctionService:
         self,
         name: str,
         arguments: str | Mapping[str, Any],
-        on_progress: OnProgress | None = None,
+        on_progress: "OnProgress | None" = None,
         author: Author | None = None,
         *,
         owners: CallOwners = None,
-    ) -> CallReport:
+    ) -> "CallReport":
         """Call a function once in a worker, on the record. Return how it ended.
 
         `author` says who is asked about grants, if not the approver of the workspace. If it is quarantined now, the
@@ -374,16 +476,16 @@ class FunctionService:
     async def _kept_call(
         self,
         function: Function,
-        snapshot: Snapshot,
+        snapshot: "Snapshot",
         arguments: str | Mapping[str, Any],
-        on_progress: OnProgress | None,
+        on_progress: "OnProgress | None",
         author: Author | None,
-    ) -> CallReport:
+    ) -> "CallReport":
         """Make a call, store what it leaves, and return the report; again, if it reaches nothing but its state, which
         another call changed meanwhile.
         """
-        is_repeatable = function_facts.reach_of_function(function, snapshot) == (KEEPS_STATE,)
-        for tries_left in reversed(range(TRIES if is_repeatable else 1)):
+        is_repeatable = function_facts.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
+        for tries_left in reversed(range(state.TRIES if is_repeatable else 1)):
             report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
             try:
                 await self._store.apply(writes)
@@ -411,16 +513,16 @@ class FunctionService:
         write = SaveState(row.function, value, row.n, RESTORED) if base else DropState(row.function, row.n)
         await self._store.apply([write])
 
-    def states(self, turn: str) -> FunctionStates:
+    def states(self, turn: str) -> "FunctionStates":
         """Return the states of functions as a call of a turn sees and leaves them."""
-        return FunctionStates(self._store, turn)
+        return state.FunctionStates(self._store, turn)
 
-    async def _marked(self, report: CallReport, function: Function, snapshot: Snapshot) -> CallReport:
+    async def _marked(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
         """Return the report with what is unproven of the value, if there is one."""
         returned = report.outcome == "returned"
         return replace(report, unproven=await self.ratings.unproven(function, snapshot)) if returned else report
 
-    async def trace(self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None) -> TraceReport:
+    async def trace(self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None) -> "TraceReport":
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
 
         `author` is the agent whose turn it is part of, if any.
@@ -448,7 +550,9 @@ class FunctionService:
             report, _ = await self.calls.made(function, snapshot, arguments, author=author)
             return function_facts.FunctionTestReport(name, (), await self._marked(report, function, snapshot))
         snapshot = self.registry.snapshot()
-        results = await self._gate.run_examples(function, snapshot, await self.granting.having(function, snapshot))
+        results = await self._parts.gate().run_examples(
+            function, snapshot, await self.granting.having(function, snapshot)
+        )
         return function_facts.FunctionTestReport(name, tuple(results), None)
 
     def names(self) -> Sequence[str]:
@@ -469,7 +573,7 @@ class FunctionService:
         self._function(name)
         return self.plans.source(name)
 
-    def rejected(self) -> tuple[Problem, ...]:
+    def rejected(self) -> tuple["Problem", ...]:
         """Return the problems that keep files or functions out now."""
         return self.registry.snapshot().rejected
 
@@ -494,11 +598,11 @@ class FunctionService:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _heard(self, change: RegistryChange) -> None:
+    def _heard(self, change: "RegistryChange") -> None:
         if change.by != "agent":
             self.tell(change_texts.heard(change, self._root))
 
-    def _seen(self, name: str, problems: Sequence[Problem]) -> None:
+    def _seen(self, name: str, problems: Sequence["Problem"]) -> None:
         self.tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))
 
     def tell(self, event: events.FunctionsChanged) -> None:
@@ -507,8 +611,9 @@ class FunctionService:
             listener(event)
 
     def _view(self) -> function_facts.ViewContext:
-        snapshot, proposed = self.registry.snapshot(), self.grants.proposed
-        return function_facts.ViewContext(self._store, snapshot, self._standing, self._starters, proposed)
+        return function_facts.ViewContext(
+            self._store, self.registry.snapshot(), self._standing, self._parts.starters, self._parts.book
+        )
 
     def _function(self, name: str, others: Iterable[str] = ()) -> Function:
         functions = self.registry.snapshot().functions

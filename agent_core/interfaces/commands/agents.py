@@ -124,14 +124,13 @@ def _agrees(name: str) -> bool:
 @click.option("--until-idle", is_flag=True, help="End when nothing is due and no turn runs.")
 async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click hands it in)
     """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
-    from agent_core.base.events import Event
 
     from ..render.agent_tree import BehindLines
 
     lines = BehindLines()
     counts = {"turns": 0}
 
-    def hear(event: Event) -> None:
+    def hear(event: "Event") -> None:
         counts["turns"] += event.type == "turn_ended"
         door.show(lines.of(event))
 
@@ -318,7 +317,8 @@ async def route(door: Door, name: str, to: str) -> Result:
 
 @asynccontextmanager
 async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
-    from agent_core.workspace.agent_files import PASSING, AgentFiles
+    from agent_core.storage.agent_store import PASSING
+    from agent_core.workspace.agent_files import AgentFiles
     from agent_core.workspace.group_file import group_names
     from agent_core.workspace.runner import ring
     from agent_core.workspace.supervision import Supervision

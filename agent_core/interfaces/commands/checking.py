@@ -27,6 +27,7 @@ from .verb import Door, Opens, Result, verb
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.audit import AuditReport
     from agent_core.functions.service.judgment import Judgment
+    from agent_core.functions.service.library import ImportedFunction
 
 Policy = Literal["agent", "human", "import"]
 _COUNTED = ("judged", "refused", "draft", "fixed", "warned")
@@ -181,7 +182,6 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
     before are skipped. The exit code is 1 if something is rejected.
     """
     from agent_core.functions.service import Taking
-    from agent_core.functions.service.library import ImportedFunction
 
     from ..render.import_report import function_lines, summary_lines
     from ..shell_door import with_workspace
@@ -189,7 +189,7 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
     with ProgressBar(None, "judged") as progress:
 
-        def tell(function: ImportedFunction) -> None:
+        def tell(function: "ImportedFunction") -> None:
             progress.clear()
             if not context.as_json:
                 write(function_lines(function, is_tried=taking.dry_run), sys.stdout)

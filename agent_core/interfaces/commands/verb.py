@@ -17,10 +17,8 @@ from click.core import ParameterSource
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 
-from ..choices import Table
 from ..cli_context import CliContext, loading, workspace_command
 from ..shell_completion import complete
-from ..spans import Line
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.debug import Debugger
@@ -31,6 +29,8 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.storage import CallOwners
     from agent_core.workspace.workspace import Workspace
 
+    from ..choices import Table
+    from ..spans import Line
     from ..state import WorkspaceState
 
 SourceProgress: TypeAlias = Callable[[int, int, str], None]
@@ -45,12 +45,12 @@ class Result:
     """
 
     document: Any  # Any: a JSON document of a published shape
-    lines: Sequence[Line] = ()
+    lines: Sequence["Line"] = ()
     hint: str = ""
     code: int = 0
-    aside: Sequence[Line] = ()
+    aside: Sequence["Line"] = ()
     source: tuple[str, int, Sequence[int]] | None = None
-    table: Table | None = None
+    table: "Table | None" = None
 
 
 class Door(Protocol):
@@ -94,7 +94,7 @@ class Door(Protocol):
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask for a yes, with a code if the deed cannot be undone. In the shell, the command itself is a yes."""
 
-    def show(self, lines: Sequence[Line]) -> None:
+    def show(self, lines: Sequence["Line"]) -> None:
         """Show what belongs to a question, before it is asked."""
 
     def resting(self) -> AbstractAsyncContextManager[None]:

@@ -1,25 +1,27 @@
 """Agents as documents and as lines: the list, what each remembers, and the result of an import."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
-from agent_core.runtime.helper_calls import PREFIX
+from agent_core.storage.agent_store import HELPER_RUN
 from agent_core.workspace.portable import AgentReport, waiting_of
 
 from ..columns import columns
 from ..spans import Line, indented, line
-from ..state import WorkspaceState
+
+if TYPE_CHECKING:
+    from ..state import WorkspaceState
 
 Json = dict[str, Any]  # Any: JSON
 
 
-async def agents_listing(state: WorkspaceState) -> Json:
+async def agents_listing(state: "WorkspaceState") -> Json:
     """Return every agent, by name, with how much it said and remembers; a helper's runs are no agents to talk to."""
     last = {row.name: row for row in await state.store.agents()}
     rows = []
     for name in await state.moves.names():
-        if name.startswith(PREFIX):
+        if name.startswith(HELPER_RUN):
             continue
         counts = await state.store.memory_counts(name)
         had = last.get(name)
@@ -37,7 +39,7 @@ async def agents_listing(state: WorkspaceState) -> Json:
     return {"agents": rows}
 
 
-async def agent_facts(state: WorkspaceState, name: str) -> Json:
+async def agent_facts(state: "WorkspaceState", name: str) -> Json:
     """Return one agent: its settings, blocks, sections, sources and pinned functions, with counts of each."""
     whole = await state.moves.whole(name)
     entries = [entry.kind for turn in whole.turns for entry in turn.entries]

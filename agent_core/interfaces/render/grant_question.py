@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 from agent_core.access.grants import Answer, Decision, Grants, Question
 from agent_core.access.grants.approval import BOUND
-from agent_core.base.events import GrantAnswered
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
@@ -22,6 +21,9 @@ from ..question import Agreement, Answers
 from ..spans import Line, Role, Span, indented, line
 from ..wrap import folded, screen_columns
 from .verdicts import problem_lines
+
+if TYPE_CHECKING:
+    from agent_core.base.events import GrantAnswered
 
 Key = Literal["o", "y", "f", "n", "w"]
 KEYS: tuple[tuple[Key, str], ...] = (("o", "once"), ("y", "yes, kept"), ("n", "no"), ("w", "no, with a word"))
@@ -291,7 +293,7 @@ def answer_line(decision: Decision, question: Question) -> Line:
     return line("  ", ("dim", "→ "), (role, answer + word))
 
 
-def denied_lines(denied: Iterable[GrantAnswered]) -> list[Line]:
+def denied_lines(denied: Iterable["GrantAnswered"]) -> list[Line]:
     """Return what was denied without asking the user, each once, with the command that grants it."""
     denials = {(event.function, event.says): event for event in denied if event.answer == "no" and event.by in _BECAUSE}
     shown = [row for event in list(denials.values())[:_MOST_DENIED] for row in _denied(event)]
@@ -299,7 +301,7 @@ def denied_lines(denied: Iterable[GrantAnswered]) -> list[Line]:
     return [*shown, *([line(("dim", f"… and {more} more"))] if more > 0 else [])]
 
 
-def _denied(answered: GrantAnswered) -> Sequence[Line]:
+def _denied(answered: "GrantAnswered") -> Sequence[Line]:
     request = "; ".join(answered.says) or "join"
     name, why = one_line(answered.function, 80), _BECAUSE[answered.by]
     head = line(("warn", "! "), "denied, for ", why, ": ", ("name", name), " to ", one_line(request, _LONGEST_DENIED))

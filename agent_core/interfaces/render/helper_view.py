@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line
 from agent_core.registry.synopsis import signature
-from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.helper_file import Helper, path_of
-from agent_core.workspace.helper_library import HelperVersion
-from agent_core.workspace.helper_proposals import HelperProposal
 from sandbox.wire.lines import bare_lines
 
 from ..columns import columns
@@ -17,6 +14,9 @@ from ..spans import Line, indented, line
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # the commands start without a workspace
+    from agent_core.workspace.helper_changes import HelperVerdict
+    from agent_core.workspace.helper_library import HelperVersion
+    from agent_core.workspace.helper_proposals import HelperProposal
     from agent_core.workspace.workspace import Workspace
 
 Json = dict[str, Any]  # Any: JSON
@@ -94,7 +94,7 @@ def source_lines(text: str) -> list[Line]:
     return indented(line(("dim", one_line(row, 400))) for row in bare_lines(text))
 
 
-def verdict_lines(verdict: HelperVerdict, done: str) -> list[Line]:
+def verdict_lines(verdict: "HelperVerdict", done: str) -> list[Line]:
     """Return a verdict: whether it passed, and the problems."""
     if verdict.admitted:
         head = line(("ok", "✓ "), ("name", verdict.name), f" {done}{f': {verdict.back}' if verdict.back else ''}")
@@ -103,7 +103,7 @@ def verdict_lines(verdict: HelperVerdict, done: str) -> list[Line]:
     return [head, *indented(problem_lines(verdict.problems))]
 
 
-def history_lines(versions: Iterable[HelperVersion]) -> list[Line]:
+def history_lines(versions: Iterable["HelperVersion"]) -> list[Line]:
     """Return the versions of a helper, the newest first."""
     rows = [
         [
@@ -118,7 +118,7 @@ def history_lines(versions: Iterable[HelperVersion]) -> list[Line]:
     return columns(rows[::-1], ("name", "", "dim", "", "dim"))
 
 
-def proposal_lines(proposals: Iterable[HelperProposal]) -> list[Line]:
+def proposal_lines(proposals: Iterable["HelperProposal"]) -> list[Line]:
     """Return each proposal with its figures and its draft."""
     lines: list[Line] = []
     for one in proposals:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
@@ -11,10 +11,8 @@ from agent_core.base.matching.differences import ComparisonBudget, compare
 from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.block import value_lines
-from agent_core.memory.planned_edit import PlannedEdit
 from agent_core.memory.results import FoundItem, ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
-from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
 from sandbox.wire.lines import bare_lines
 
@@ -22,6 +20,10 @@ from ..columns import columns
 from ..commands.verb import Result
 from ..spans import Line, indented, line
 from .agent_view import day, text_of
+
+if TYPE_CHECKING:
+    from agent_core.memory.planned_edit import PlannedEdit
+    from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140
@@ -41,10 +43,10 @@ class BlockLine:
     """A line of a block as it is now, and the change that wrote it."""
 
     text: str
-    by: BlockChange
+    by: "BlockChange"
 
 
-def blame(changes: Sequence[BlockChange]) -> list[BlockLine]:
+def blame(changes: Sequence["BlockChange"]) -> list[BlockLine]:
     """Return the lines of a block after its last change, each with the change that brought it in; oldest change first.
 
     A line that was taken out and came back is whoever's brought it back.
@@ -62,7 +64,7 @@ def blame(changes: Sequence[BlockChange]) -> list[BlockLine]:
     return blamed
 
 
-async def memory_document(store: Store, agent: str, label: str = "") -> Json:
+async def memory_document(store: "Store", agent: str, label: str = "") -> Json:
     """Return all blocks and sections of an agent, or those with one label or name.
 
     Raises:
@@ -83,7 +85,7 @@ async def memory_document(store: Store, agent: str, label: str = "") -> Json:
     }
 
 
-async def history_document(store: MemoryStore, agent: str, label: str = "") -> Json:
+async def history_document(store: "MemoryStore", agent: str, label: str = "") -> Json:
     """Return every change of a block, even of one the agent no longer has, or of all its blocks, oldest first.
 
     Raises:
@@ -102,7 +104,7 @@ async def history_document(store: MemoryStore, agent: str, label: str = "") -> J
     return document
 
 
-async def known_labels(store: MemoryStore, agent: str, label: str) -> str:
+async def known_labels(store: "MemoryStore", agent: str, label: str) -> str:
     """Return a sentence that names the block that was meant, or the existing blocks."""
     labels = [row.label for row in await store.blocks(agent)]
     otherwise = f"There are: {', '.join(labels)}." if labels else f"Next: knapper run --agent {agent}"
@@ -173,7 +175,7 @@ def _blame_lines(lines: Sequence[Json]) -> list[Line]:
     return [line(""), tuple(("dim", text) for _, text in titles), *below]
 
 
-def edit_says(change: BlockChange) -> str:
+def edit_says(change: "BlockChange") -> str:
     """Return a sentence about a change of a block: who made it, and what it did."""
     description = one_line(change.action.removeprefix("write: "))
     if change.by == "human":
@@ -182,7 +184,7 @@ def edit_says(change: BlockChange) -> str:
     return f"the edit “{description}” {hand if change.by == 'class' else f'by {hand}'}"
 
 
-def edit_shown(label: str, edit: PlannedEdit | None) -> Result:
+def edit_shown(label: str, edit: "PlannedEdit | None") -> Result:
     """Return the result of an edit, or of an editor that was left without one (None)."""
     if edit is None:
         unchanged = {"label": label, "outcome": "unchanged", "text": "Nothing was changed."}
@@ -193,7 +195,7 @@ def edit_shown(label: str, edit: PlannedEdit | None) -> Result:
     return Result({"label": label, "outcome": edit.outcome, "text": edit.text}, lines, code=0 if is_done else 1)
 
 
-def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable[BlockRow] = ()) -> list[Line]:
+def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
     """Return search results for the user: the lines of `blocks` with a word of the question, what is missing, the hits
     of all searches, best first, then how many.
 
@@ -278,7 +280,7 @@ def _hit(item: FoundItem, terms: Collection[str]) -> Line:
     return line(("dim", f"- {about}: "), excerpt(item.text, terms, _HIT))
 
 
-def _block(row: BlockRow) -> Json:
+def _block(row: "BlockRow") -> Json:
     return {
         "label": row.label,
         "value": row.value if isinstance(row.value, str) else list(row.value),
@@ -292,11 +294,11 @@ def _block(row: BlockRow) -> Json:
     }
 
 
-def _section(row: SectionRow) -> Json:
+def _section(row: "SectionRow") -> Json:
     return {"name": row.name, "position": row.position, "text": row.text, "limit": row.limit, "edited": row.edited}
 
 
-def _change(label: str, change: BlockChange) -> Json:
+def _change(label: str, change: "BlockChange") -> Json:
     return {
         "label": label,
         "version": change.version,

@@ -3,15 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
-from agent_core.memory.source_catalog import SourceReport
-from agent_core.storage import DocumentRow
 
 from ..columns import columns
 from ..progress import CELLS, StatusLine
 from ..spans import Line, line
+
+if TYPE_CHECKING:
+    from agent_core.memory.source_catalog import SourceReport
+    from agent_core.storage import DocumentRow
 
 _FILES = {"added": "added", "replaced": "replaced", "resumed": "resumed", "there": "there already"}
 _NAMED = 5
@@ -39,7 +41,7 @@ class SourceProgressBar:
             self._line.show(f"{bar} {done:,} of {total:,} passages · {name}")
 
 
-def report_lines(reports: Sequence[SourceReport]) -> list[Line]:
+def report_lines(reports: Sequence["SourceReport"]) -> list[Line]:
     """Return the result for each source as a line; that of a folder is one line."""
     if len(reports) > 1 and reports[0].folder:
         return [_folder_line(reports)]
@@ -53,7 +55,7 @@ def report_lines(reports: Sequence[SourceReport]) -> list[Line]:
     ]
 
 
-def _folder_line(reports: Sequence[SourceReport]) -> Line:
+def _folder_line(reports: Sequence["SourceReport"]) -> Line:
     folder, files = reports[0].folder, Counter(str(report.outcome) for report in reports)
     parts = [f"{files[outcome]:,} {words}" for outcome, words in _FILES.items() if files[outcome]]
     passages = sum(report.passages for report in reports if report.outcome != "there")
@@ -66,23 +68,23 @@ def _folder_line(reports: Sequence[SourceReport]) -> Line:
     return line(("ok", "✓ ") if is_any else ("bad", "✗ "), ("name", folder), told)
 
 
-def report_json(report: SourceReport) -> Json:
+def report_json(report: "SourceReport") -> Json:
     """Return the same as a document."""
     return asdict(report)
 
 
-def source_json(row: DocumentRow) -> Json:
+def source_json(row: "DocumentRow") -> Json:
     """Return a source as a document, with the stored `passages` and their `total`."""
     facts: Json = {"name": row.name, "kind": row.kind, "hash": row.hash, "at": row.at}
     return {**facts, "passages": row.done, "total": row.total, "complete": row.complete}
 
 
-def source_lines(rows: Sequence[DocumentRow]) -> list[Line]:
+def source_lines(rows: Sequence["DocumentRow"]) -> list[Line]:
     """Return the sources as a table."""
     return columns([_row(row) for row in rows], ["name", "", "dim", "dim", "dim"]) if rows else []
 
 
-def _row(row: DocumentRow) -> tuple[str, ...]:
+def _row(row: "DocumentRow") -> tuple[str, ...]:
     at = shown_time(row.at)
     many = f"{row.done:,} passage{'s' * (row.done != 1)}"
     if not row.complete:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_core.base.clock import shown_time
-from agent_core.base.events import Quarantined
 
 from ..columns import columns, duration
 from ..spans import Line, indented, line
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.base.events import Quarantined
     from agent_core.functions.service.call_records import CallTotals, FailureKind, FunctionStatistics, VersionStatistics
     from agent_core.functions.service.function_facts import FunctionListing, FunctionSummary
     from agent_core.functions.service.quarantine import Released
@@ -19,7 +19,7 @@ _KINDS, _VERSIONS, _SHORT = 5, 5, 8
 _WAYS = {"rollback": "to go back", "release": "to let the model see it all the same"}
 
 
-def quarantine_lines(quarantined: Quarantined, typed: str = COMMAND) -> list[Line]:
+def quarantine_lines(quarantined: "Quarantined", typed: str = COMMAND) -> list[Line]:
     """Return why the model no longer sees a function, which version worked last, and what to type."""
     below = [line(("dim", "lately: "), failure) for failure in quarantined.failures]
     below.append(line(("dim", "last worked: "), _worked(quarantined)))
@@ -79,7 +79,7 @@ def moment(at: float | None) -> str:
     return shown_time(at) if at is not None else "never"
 
 
-def _worked(quarantined: Quarantined) -> str:
+def _worked(quarantined: "Quarantined") -> str:
     if quarantined.worked_at is None:
         return "no call of it ever returned"
     version = quarantined.worked_version

@@ -7,8 +7,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from agent_core.base.events import FunctionsChanged
-from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.errors import ProtocolError
@@ -20,6 +18,8 @@ from ..columns import duration
 from ..spans import Line, Role, Span, indented, line, quoted
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.base.events import FunctionsChanged
+    from agent_core.base.problem import Problem
     from agent_core.functions.gate.verdict import StageReport
     from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.function_facts import FunctionTestReport
@@ -137,7 +137,7 @@ def verdict_line(judgment: "Judgment", joins: str) -> Line:
     return line(("bad", "✗ "), ("name", name), f" refused: {refusals}", tail)
 
 
-def _codes(problems: Iterable[Problem]) -> str:
+def _codes(problems: Iterable["Problem"]) -> str:
     counts = Counter(problem.code for problem in problems)
     return ", ".join(code if count == 1 else f"{code} ×{count}" for code, count in counts.items())
 
@@ -185,12 +185,12 @@ def _passed(stages: Iterable["StageReport"]) -> float:
     return sum(spent)
 
 
-def hints(judgment: "Judgment") -> list[Problem]:
+def hints(judgment: "Judgment") -> list["Problem"]:
     """Return the problems that refuse nothing."""
     return [problem for problem in judgment.problems if problem not in judgment.refusals]
 
 
-def problem_line(problem: Problem) -> Line:
+def problem_line(problem: "Problem") -> Line:
     """Return `path:line:column code: message — fix`, faint if it refuses nothing."""
     first, more, _ = (problem.fix or "").partition("\n")  # a template of several lines is for the model
     fix = f" — {first}{' …' if more else ''}" if first else ""
@@ -200,7 +200,7 @@ def problem_line(problem: Problem) -> Line:
     return line(("bad", place), f": {problem.message}", ("strong", fix))
 
 
-def problem_lines(problems: Iterable[Problem]) -> list[Line]:
+def problem_lines(problems: Iterable["Problem"]) -> list[Line]:
     """Return each problem on its own line."""
     return [problem_line(problem) for problem in problems]
 

@@ -4,7 +4,12 @@ A model is loaded when the first text is embedded, in a thread, and nothing is e
 of different models cannot be compared: whatever stores them stores `space` too.
 """
 
-from .local import Embedder, EmbeddingUnavailable
-from .models import embedder
+from agent_core.base.late import late_names
 
-__all__ = ["Embedder", "EmbeddingUnavailable", "embedder"]
+__getattr__ = late_names(
+    __name__,
+    {
+        "local": "Embedder EmbeddingUnavailable",
+        "models": "embedder",
+    },
+)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, ModelError
@@ -17,21 +17,24 @@ from agent_core.base.interruption import Interrupted
 from agent_core.base.limits import FOR_A_REQUEST, Allowance
 from agent_core.base.messages import System, User
 from agent_core.base.untrusted import one_line
-from agent_core.functions.service import FunctionService
-from agent_core.model.reply import Reply
 from agent_core.model.request import FunctionShown, Request
-from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import Entry, Post, Store
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from ..agent import Agent
-from ..model_session import ModelSession
 from ..session import GO_ON
 from ..turn import HEARD, ONLY, Company, Turn
 from ..turn_policy import Ended
 from .floor import USER, Floor, Speech, marked, tail
 from .plan import GroupEnd, GroupPlan, ended
 from .speaker import FUNCTION, NoAdvice, SpeakerChoice, SpeakerQuestion, choose
+
+if TYPE_CHECKING:
+    from agent_core.functions.service import FunctionService
+    from agent_core.model.reply import Reply
+    from agent_core.registry.snapshot import Snapshot
+
+    from ..model_session import ModelSession
 
 SPEAKER: Final = "speaker"
 """The kind of the entry that says who was chosen, by which rule, and why."""
@@ -71,7 +74,7 @@ class GroupLoop:
     is_group: Final = True
 
     def __init__(
-        self, model: ModelSession, store: Store, functions: FunctionService, plan: ReadPlan, open_member: OpenMember
+        self, model: "ModelSession", store: Store, functions: "FunctionService", plan: ReadPlan, open_member: OpenMember
     ) -> None:
         self.model_session = model
         self._store = store
@@ -87,7 +90,7 @@ class GroupLoop:
         self._members.clear()
         await self.model_session.aclose()
 
-    def sees(self, snapshot: Snapshot, _made: frozenset[str], /) -> Snapshot:
+    def sees(self, snapshot: "Snapshot", _made: frozenset[str], /) -> "Snapshot":
         """Return the functions that the group itself may call: all that there are, since only its policy calls."""
         return snapshot
 
@@ -264,7 +267,7 @@ def choice_request(question: SpeakerQuestion) -> Request:
     return Request((System(question.task), User(question.text)), (choosing,), _CHOICE_TOKENS, is_apart=True)
 
 
-def answered_name(reply: Reply) -> str:
+def answered_name(reply: "Reply") -> str:
     """Return the name that a model chose by its call; where it called nothing, what it said."""
     if not reply.calls:
         return reply.text

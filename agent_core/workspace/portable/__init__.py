@@ -1,21 +1,12 @@
 """Complete agents in files: an agent moves as one JSON document; files of MemGPT and Letta are read as well."""
 
-from .moves import ImportOptions, KnownNames, Moves, opened_moves, reader_of_files
-from .report import AgentExists, AgentFileError, AgentReport, NoAgent, waiting_of
-from .text import read_file, text_of, write_file
+from agent_core.base.late import late_names
 
-__all__ = [
-    "AgentExists",
-    "AgentFileError",
-    "AgentReport",
-    "ImportOptions",
-    "KnownNames",
-    "Moves",
-    "NoAgent",
-    "opened_moves",
-    "read_file",
-    "reader_of_files",
-    "text_of",
-    "waiting_of",
-    "write_file",
-]
+__getattr__ = late_names(
+    __name__,
+    {
+        "moves": "ImportOptions KnownNames Moves opened_moves reader_of_files",
+        "report": "AgentExists AgentFileError AgentReport NoAgent waiting_of",
+        "text": "read_file text_of write_file",
+    },
+)

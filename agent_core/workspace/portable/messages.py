@@ -8,12 +8,14 @@ notice. Every call gets one answer, even if the answer is missing from the file.
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.storage import Entry, WholeEvent, WholeTurn
 
 from .packed import failed, unpacked
-from .report import AgentReport
+
+if TYPE_CHECKING:
+    from .report import AgentReport
 
 MISSING = "Whether this call took effect is unknown: its answer is not in the file that this comes from."
 
@@ -50,7 +52,7 @@ def answer_of(call_id: str, name: str, text: str, outcome: str) -> dict[str, Any
 class Turns:
     """Turns built message by message; `last` is the time for a message without one."""
 
-    report: AgentReport
+    report: "AgentReport"
     last: float
     _turns: list[tuple[WholeEvent, list[Entry]]] = field(default_factory=list)
     _open: dict[str, ImportedCall] = field(default_factory=dict)

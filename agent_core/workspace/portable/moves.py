@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
-from agent_core.base.settings import Settings
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
 from ..presets import presets
@@ -18,6 +17,9 @@ from .items import Arriving
 from .outward import document_of
 from .report import AgentExists, AgentFileError, AgentReport, NoAgent
 from .text import write
+
+if TYPE_CHECKING:
+    from agent_core.base.settings import Settings
 
 _TIMES: Final = 16  # bytes of all items for one character of the file
 _SPARE: Final = 1 << 30
@@ -47,7 +49,7 @@ class ImportOptions:
 
 
 @asynccontextmanager
-async def opened_moves(store: AgentStore, root: Path, settings: Settings) -> AsyncIterator["Moves"]:
+async def opened_moves(store: AgentStore, root: Path, settings: "Settings") -> AsyncIterator["Moves"]:
     """Yield the moves of a workspace's agents; a process of its own reads their files, once there is one to read."""
     known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
     async with reader_of_files() as reader:

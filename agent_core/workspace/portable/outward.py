@@ -1,26 +1,27 @@
 """Conversion of a stored agent to its file. The same agent gives the same text."""
 
-from typing import Any
-
-from agent_core.storage import (
-    BlockChange,
-    BlockRow,
-    DocumentRow,
-    Entry,
-    PassageRow,
-    SectionRow,
-    WholeAgent,
-    WholeBlock,
-    WholeEvent,
-    WholeTurn,
-)
+from typing import TYPE_CHECKING, Any
 
 from .document import FORMAT, VERSION
+
+if TYPE_CHECKING:
+    from agent_core.storage import (
+        BlockChange,
+        BlockRow,
+        DocumentRow,
+        Entry,
+        PassageRow,
+        SectionRow,
+        WholeAgent,
+        WholeBlock,
+        WholeEvent,
+        WholeTurn,
+    )
 
 Json = dict[str, Any]  # Any: JSON
 
 
-def document_of(whole: WholeAgent) -> Json:
+def document_of(whole: "WholeAgent") -> Json:
     """Return the document of an agent."""
     return {
         "format": FORMAT,
@@ -36,7 +37,7 @@ def document_of(whole: WholeAgent) -> Json:
     }
 
 
-def _block(block: WholeBlock) -> Json:
+def _block(block: "WholeBlock") -> Json:
     row: BlockRow = block.row
     return {
         "id": row.id,
@@ -56,7 +57,7 @@ def _block(block: WholeBlock) -> Json:
     }
 
 
-def _change(change: BlockChange) -> Json:
+def _change(change: "BlockChange") -> Json:
     return {
         "version": change.version,
         "value": _value(change.value),
@@ -72,7 +73,7 @@ def _value(value: str | tuple[str, ...]) -> str | list[str]:
     return value if isinstance(value, str) else list(value)
 
 
-def _section(row: SectionRow) -> Json:
+def _section(row: "SectionRow") -> Json:
     return {
         "name": row.name,
         "position": row.position,
@@ -82,7 +83,7 @@ def _section(row: SectionRow) -> Json:
     }
 
 
-def _turn(turn: WholeTurn) -> Json:
+def _turn(turn: "WholeTurn") -> Json:
     return {
         "id": turn.id,
         "state": turn.state,
@@ -94,16 +95,16 @@ def _turn(turn: WholeTurn) -> Json:
     }
 
 
-def _entry(entry: Entry) -> Json:
+def _entry(entry: "Entry") -> Json:
     return {"kind": entry.kind, "payload": entry.payload, "at": entry.at}
 
 
-def _event(event: WholeEvent) -> Json:
+def _event(event: "WholeEvent") -> Json:
     fields: Json = {"kind": event.kind, "payload": event.payload, "at": event.at}
     return fields | {name: value for name, value in (("key", event.key), ("due", event.due)) if value is not None}
 
 
-def _passage(row: PassageRow) -> Json:
+def _passage(row: "PassageRow") -> Json:
     return {
         "id": row.id,
         "text": row.text,
@@ -117,7 +118,7 @@ def _passage(row: PassageRow) -> Json:
     }
 
 
-def _document(row: DocumentRow) -> Json:
+def _document(row: "DocumentRow") -> Json:
     return {
         "hash": row.hash,
         "name": row.name,

@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
-from agent_core.storage import WholeEvent
+
+if TYPE_CHECKING:
+    from agent_core.storage import WholeEvent
 
 SHOWN: Final = 20
 """Events of an inbox that are shown."""
@@ -53,7 +55,7 @@ def _add(lines: Counter[tuple[str, str]], key: tuple[str, str], count: int) -> N
         lines[key if key in lines or len(lines) < _LINES else _OTHERS] += count
 
 
-def waiting_of(inbox: Sequence[WholeEvent]) -> list[dict[str, str]]:
+def waiting_of(inbox: Sequence["WholeEvent"]) -> list[dict[str, str]]:
     """Return the first events of an inbox, each with its kind and its text, on one line."""
     return [
         {

@@ -10,16 +10,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import syntax
-from agent_core.registry.examples import Example
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.claimed_collections import Members, Pairs, by_text
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from ..candidate import GivenExample
 from ..tree import literal
+
+if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
 
 _MISSING = object()
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -51,7 +53,7 @@ def shown_value(returned: Returned) -> str:
     return ours if is_plain and literal_value(returned.shown) is not _MISSING else returned.shown or ours
 
 
-def agrees(example: Example, outcome: Outcome, *, is_float: bool = False) -> bool:
+def agrees(example: "Example", outcome: Outcome, *, is_float: bool = False) -> bool:
     """Check whether an outcome meets the example's expectation; with promised floats (`is_float`), 2 is 2.0."""
     options = {name for name, on in example.options if on}
     if isinstance(outcome, Raised):
@@ -66,7 +68,7 @@ def agrees(example: Example, outcome: Outcome, *, is_float: bool = False) -> boo
     return any(same_text(expectation(example), text, options) for text in texts)
 
 
-def expectation(example: Example) -> str:
+def expectation(example: "Example") -> str:
     """Return what an example promises; a comparison without a result under it is meant to be true."""
     if example.expected.strip() or example.raises:
         return example.expected

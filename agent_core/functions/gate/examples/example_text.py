@@ -7,7 +7,7 @@ one, so who asks has to know which is which.
 
 import ast
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
@@ -19,8 +19,10 @@ from sandbox.wire.lines import bare_lines, lines_of
 
 from ..candidate import Candidate, GivenExample
 from ..tree import find, parse
-from ..verdict import Disagreement, Verdict
 from .agreement import literal_value
+
+if TYPE_CHECKING:
+    from ..verdict import Disagreement, Verdict
 
 _ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -121,7 +123,7 @@ def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
     return line if is_raw else line.replace("\\", "\\\\").replace(quotes, "".join(f"\\{quote}" for quote in quotes))
 
 
-def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
+def with_returned_values(candidate: Candidate, verdict: "Verdict") -> Candidate:
     """Return the candidate with the returned results in place of the written or missing ones."""
     text = verdict.source
     raw = _is_raw(text, candidate.name)
@@ -159,7 +161,7 @@ def _is_raw(text: str, name: str) -> bool:
     return start[:1] in "rR"
 
 
-def _rewrite(text: str, disagreement: Disagreement, *, raw: bool) -> str:
+def _rewrite(text: str, disagreement: "Disagreement", *, raw: bool) -> str:
     """Return the text with the lines under one prompt replaced."""
     lines = lines_of(text)
     if disagreement.line > len(lines):

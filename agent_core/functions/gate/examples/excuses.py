@@ -8,21 +8,25 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
-from agent_core.registry.examples import Example
-from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from sandbox import Outcome, Raised, Returned, TimedOut
 from sandbox.wire.lines import lines_of
 
-from ..draft import Draft
 from ..tree import nodes_of, parse
 from ..trial import placed
 from .agreement import agrees, doctest_form
 from .sufficiency import is_by_chance
+
+if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
+    from agent_core.registry.function import ModuleReading
+
+    from ..draft import Draft
 
 SKIP = "SKIP"
 _ELSEWHERE = frozenset({"NameError", "ImportError", "ModuleNotFoundError"})
@@ -32,7 +36,7 @@ _UNORDERED = frozenset({"set", "frozenset", "dict", "Counter", "defaultdict", "i
 _OPEN = re.compile(r"""\"\"\"|\'\'\'""")
 
 
-def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
+def option_for(example: "Example", outcome: Outcome, *, is_float: bool) -> str:
     """Return the doctest options under which an example agrees; an empty text if there are none."""
     options = _text_options(example) if isinstance(outcome, Returned) else _error_options(outcome)
     for names in options:
@@ -42,7 +46,7 @@ def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
     return ""
 
 
-def _text_options(example: Example) -> Iterator[tuple[str, ...]]:
+def _text_options(example: "Example") -> Iterator[tuple[str, ...]]:
     """Yield options for a text that is no literal: of a literal, each character counts."""
     try:
         nodes = list(ast.walk(syntax.parse(example.expected.strip(), mode="eval")))
@@ -59,7 +63,7 @@ def _error_options(outcome: Outcome) -> Iterator[tuple[str, ...]]:
         yield ("IGNORE_EXCEPTION_DETAIL",)
 
 
-def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module) -> str:
+def excuse(example: "Example", outcome: Outcome, again: Outcome, code: ast.Module) -> str:
     """Return why nothing can be said of an example that does not agree; an empty text if it is simply wrong.
 
     `again` is how it went when it ran once more, `code` the text with its function.
@@ -76,7 +80,7 @@ def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module)
     return ""
 
 
-def _uncertain(example: Example, returned: str, again: Outcome, code: ast.Module) -> Iterator[str]:
+def _uncertain(example: "Example", returned: str, again: Outcome, code: ast.Module) -> Iterator[str]:
     """Yield the reasons why what came back need not be what is written."""
     if not example.expected.strip():
         yield "no result is written"
@@ -133,7 +137,7 @@ def _last_line(lines: Sequence[str], number: int) -> int | None:
     return None if _OPEN.search(source) or lines[at].rstrip().endswith("\\") else at
 
 
-def with_docstring(draft: Draft, text: str) -> Draft | None:
+def with_docstring(draft: "Draft", text: str) -> "Draft | None":
     """Return the draft with a text of which only the docstring is another one; None where that is not so."""
     fixed = draft.with_fix("example-directives", "", text)
     reading = _placed(fixed) if text != draft.text and _bare(fixed) == _bare(draft) else None
@@ -143,14 +147,14 @@ def with_docstring(draft: Draft, text: str) -> Draft | None:
     return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
 
 
-def _bare(draft: Draft) -> str:
+def _bare(draft: "Draft") -> str:
     """Return the draft's tree as text, without the docstring of its function."""
     tree, own = draft.tree, draft.function
     nodes = tree.body if tree else []
     return "".join(ast.dump(part) for node in nodes for part in (own.body[1:] if own and node is own else [node]))
 
 
-def _placed(draft: Draft) -> ModuleReading | None:
+def _placed(draft: "Draft") -> "ModuleReading | None":
     """Return the module with the new text; what a worker reported of its types stays."""
     around, draft_reading = draft.snapshot.modules.get(draft.candidate.module), draft.reading
     text = placed(draft, around)

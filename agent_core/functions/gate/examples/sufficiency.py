@@ -5,17 +5,20 @@ Pure. What cannot be shown by an example at all (effects, chance, the time of da
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agent_core.base import syntax
 from agent_core.registry.examples import Example
-from agent_core.registry.function import Function
 
-from ..candidate import GivenExample
 from ..capability import EFFECTS, uses_context
 from ..draft import Finding
 from ..tree import FunctionNode, parameters
 from .agreement import literal_value
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+
+    from ..candidate import GivenExample
 
 Unproven = Literal["", "effects", "calls", "chance", "no-parameters", "no-result"]
 ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
@@ -29,7 +32,7 @@ _CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
 _GENERATORS = frozenset(("random", "secrets"))
 
 
-def is_unproven(tree: ast.Module, node: FunctionNode | None, function: Function) -> Unproven:
+def is_unproven(tree: ast.Module, node: FunctionNode | None, function: "Function") -> Unproven:
     """Return why examples cannot prove a function; empty if they can."""
     if node is None:
         return ""
@@ -62,7 +65,9 @@ def _imported(tree: ast.Module) -> set[str]:
     return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
-def too_few(function: Function, examples: Sequence[Example | GivenExample], unproven: Unproven) -> Iterator[Finding]:
+def too_few(
+    function: "Function", examples: Sequence["Example | GivenExample"], unproven: Unproven
+) -> Iterator[Finding]:
     """Yield the findings about missing examples."""
     if not unproven:
         yield from _missing(function, examples)
@@ -71,7 +76,7 @@ def too_few(function: Function, examples: Sequence[Example | GivenExample], unpr
         yield Finding("unproven", message, line=function.line)
 
 
-def _missing(function: Function, examples: Sequence[Example | GivenExample]) -> Iterator[Finding]:
+def _missing(function: "Function", examples: Sequence["Example | GivenExample"]) -> Iterator[Finding]:
     name, line = function.name, function.line
     results = {_result(example) for example in examples}
     calls = {example.call.strip() for example in examples}
@@ -104,7 +109,7 @@ def _compares(call: str) -> bool:
         return False
 
 
-def contradicted(examples: Sequence[Example | GivenExample]) -> set[str]:
+def contradicted(examples: Sequence["Example | GivenExample"]) -> set[str]:
     """Return the calls that are written more than once, with different results."""
     promised: dict[str, set[str]] = {}
     for example in examples:
@@ -113,7 +118,7 @@ def contradicted(examples: Sequence[Example | GivenExample]) -> set[str]:
     return {call for call, results in promised.items() if len(results) > 1}
 
 
-def _result(example: Example | GivenExample) -> str:
+def _result(example: "Example | GivenExample") -> str:
     """Return what an example promises, so that equal promises are equal texts."""
     if isinstance(example, Example) and example.raises:
         return f"raises {example.raises}"

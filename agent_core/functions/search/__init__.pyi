@@ -1,0 +1,2 @@
+from .search import FunctionSearch as FunctionSearch
+from .search import SearchReport as SearchReport

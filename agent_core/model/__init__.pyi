@@ -1,0 +1,9 @@
+from .reply import Model as Model
+from .reply import Piece as Piece
+from .reply import Reply as Reply
+from .reply import RetryPiece as RetryPiece
+from .reply import TextPiece as TextPiece
+from .reply import ThoughtPiece as ThoughtPiece
+from .reply import TokenUsage as TokenUsage
+from .request import FunctionShown as FunctionShown
+from .request import Request as Request

@@ -1,0 +1,13 @@
+from .moves import ImportOptions as ImportOptions
+from .moves import KnownNames as KnownNames
+from .moves import Moves as Moves
+from .moves import opened_moves as opened_moves
+from .moves import reader_of_files as reader_of_files
+from .report import AgentExists as AgentExists
+from .report import AgentFileError as AgentFileError
+from .report import AgentReport as AgentReport
+from .report import NoAgent as NoAgent
+from .report import waiting_of as waiting_of
+from .text import read_file as read_file
+from .text import text_of as text_of
+from .text import write_file as write_file
