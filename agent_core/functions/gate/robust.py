@@ -16,12 +16,11 @@ from agent_core.base.problem import Evidence
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from .call_arguments import Arguments, edge_calls, recombined, shown, unlike, written
+from .call_arguments import Arguments, Value, checker, edge_calls, fits, recombined, shown, unlike, written
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
 from .failures import FailedCall, described, fix_of, how, is_much, is_right, line_of, may_loop, named
 from .proof import lacks_grant
-from .schema_fit import Value, fits
 from .substance import HOLLOW
 from .tree import is_bare_call, nodes_of
 from .trial import TrialTools
@@ -219,7 +218,8 @@ class Trial:
         assert self._draft.tree is not None
         shown_values = [example[name] for example in self._examples if name in example]
         values = [*shown_values, *_constants(self._draft.tree)]
-        wanted = [call for call in variations(calls, name, values) if fits(call, schema, schema)]
+        check = checker(schema)
+        wanted = [call for call in variations(calls, name, values) if fits(call, check)]
         more = [*zip(wanted, await self._outcomes(wanted), strict=True)]
         if name.startswith("_") or not is_idle([*calls, *more], name):
             return None
