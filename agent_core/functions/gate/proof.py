@@ -115,7 +115,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     trials = _trials(results, unproven)
     line = draft.function.lineno if draft.function else function.line  # of the candidate's text, as its author sees it
     missing = [*too_few(replace(function, line=line), examples, unproven)]
-    if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing):
+    if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing) and not draft.candidate.exact:
         trials = replace(trials, offered=await _other_call(results, draft, trial))
     twice = contradicted(examples)
     told_of = [result for result in results if not result.agreed and result.call not in twice]

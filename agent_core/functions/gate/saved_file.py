@@ -7,9 +7,9 @@ save does not wait for looks at one function after the other, as at a candidate.
 
 import ast
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from agent_core.access.grants import Grants
 from agent_core.base.offload import aside
@@ -23,10 +23,8 @@ from sandbox.wire.lines import lines_of
 from . import capability, conform, neighbours, proof, substance
 from .candidate import Candidate, Policy
 from .draft import Draft, ExampleTrials
-from .examples.sufficiency import is_unproven, too_few
-from .proof import ExampleResult
 from .rules import Rules
-from .tree import FunctionNode, find, functions, parse
+from .tree import find, functions, parse
 from .trial import TrialTools, missing_package, try_module
 from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
@@ -70,13 +68,6 @@ class SavedFile(Draft):
         """True if the file is Python."""
         return self.reading is not None and self.reading.parsed
 
-    def nodes(self) -> Iterator[tuple[ast.Module, FunctionNode, Function]]:
-        """Yield the tree of each function that the file exports."""
-        for function in self.module.functions if self.tree else ():
-            node = find(self.tree, function.name) if self.tree else None
-            if self.tree and node:
-                yield self.tree, node, function
-
     def verdict(self, reports: tuple[StageReport, ...]) -> ModuleVerdict:
         """Return the answer: a file that can be imported is admitted, unless the agent's rules apply to it."""
         admitted = self.trial is not None and not (self.refuses and self.policy == "agent")
@@ -96,13 +87,14 @@ def look(file: SavedFile) -> SavedFile:
     """Return the file with the findings from its text: each function's as a candidate's, then those of the module."""
     if not file.is_parsed:
         return file.skip("the file is not Python")
+    if file.tree is None:
+        return file
     after = file
-    for _, node, _ in file.nodes():
-        after = after.with_findings(conform.STAGE, conform.check(node))
-        after = after.with_findings(substance.STAGE, substance.check(node))
-    if after.tree is None:
-        return after
-    return capability.capability(after.with_findings(conform.STAGE, conform.undefined(file.text, after.tree)))
+    for function in file.module.functions:
+        if node := find(file.tree, function.name):
+            after = after.with_findings(conform.STAGE, conform.check(node))
+            after = after.with_findings(substance.STAGE, substance.check(node))
+    return capability.capability(after.with_findings(conform.STAGE, conform.undefined(file.text, file.tree)))
 
 
 async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
@@ -122,43 +114,23 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     if file.trial is None:
         return file.skip("the file could not be imported")
     changed_names = await aside(file.size, _to_try_again, file, file.trial)
-    changed = [entry for entry in file.nodes() if entry[2].name in changed_names]
+    names = [function.name for function in file.module.functions if function.name in changed_names]
     if file.lacks_package:
-        drafts = tuple((function.name, _DRAFT) for _, _, function in changed)
-        return replace(file, standings=(*file.standings, *drafts))
+        return replace(file, standings=(*file.standings, *((name, _DRAFT) for name in names)))
+    verdict = file.verdict(())
+    drafts = [draft for name in names if (draft := draft_of(name, verdict, file.trial, file.rules))]
     async with asyncio.TaskGroup() as group:
-        runs = [
-            group.create_task(
-                proof.run(function.examples, function.module, file.trial, trial, returns=function.returns)
-            )
-            for _, _, function in changed
-        ]
-    tried = [(*entry, task.result()) for entry, task in zip(changed, runs, strict=True)]
-    return await aside(file.size, _with_results, file, tried)
-
-
-_Tried: TypeAlias = tuple[ast.Module, FunctionNode, Function, Sequence[ExampleResult]]
-
-
-def _with_results(file: SavedFile, tried: Sequence[_Tried]) -> SavedFile:
-    names = {function.name for function in file.module.functions}
-    for tree, node, function, all_results in tried:
-        results = [result for result in all_results if not proof.wants_grant(result, file.needs)]
-        alone = around(tree, function.name, names)
-        unproven = is_unproven(alone, node, function)
-        needs = _needs(alone, file.rules, file.snapshot)
-        if not unproven and (needs.read or needs.write):
-            unproven = "calls"  # an example has only the files that it makes itself
-        differing = [result for result in results if not result.agreed]
-        findings = [proof.example_finding(result, function.name) for result in differing]
-        file = file.with_findings(proof.STAGE, [*findings, *too_few(function, function.examples, unproven)])
-        named = [
-            (function.name, Disagreement(result.call, result.expected, result.returned, result.line))
-            for result in differing
-        ]
-        standing: Standing = "trial" if results and all(result.agreed for result in results) else "draft"
-        standings = (*file.standings, (function.name, standing))
-        file = replace(file, standings=standings, disagreements=(*file.disagreements, *named))
+        runs = [group.create_task(proof.prove(replace(draft, problems=()), trial)) for draft in drafts]
+    for draft in (run.result() for run in runs):
+        failing = [problem for problem in draft.problems if problem.code.startswith("example-")]
+        rows = [(problem.evidence[0], problem.where.line) for problem in failing]
+        differing = [Disagreement(fact.call, fact.expected, fact.returned, line) for fact, line in rows]
+        standing: Standing = "trial" if draft.trials.agreed and not differing else _DRAFT
+        file = replace(
+            file.with_problems(draft.problems),
+            standings=(*file.standings, (draft.candidate.name, standing)),
+            disagreements=(*file.disagreements, *((draft.candidate.name, row) for row in differing)),
+        )
     return file
 
 
@@ -282,7 +254,7 @@ def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules
     return Draft(
         Candidate(name, text, function.module, replaces=replaces, file=function.path, exact=True),
         verdict.policy,
-        rules,
+        replace(rules, off=frozenset("*")),
         snapshot,
         text,
         alone,
