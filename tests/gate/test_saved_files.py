@@ -128,7 +128,8 @@ async def test_a_save_that_breaks_another_module_says_so(gate: Gate) -> None:
 
 
 async def test_what_is_found_in_a_file_quotes_the_files_own_line(gate: Gate) -> None:
-    shown_once = 'def half(n: int) -> float:\n    """Halve.\n\n    Args:\n        n: It.\n\n    >>> half(2)\n    1.0\n    """\n'
+    words = '    """Halve.\n\n    Args:\n        n: It.\n\n    >>> half(2)\n    1.0\n    """\n'
+    shown_once = f"def half(n: int) -> float:\n{words}"
     verdict = await gate.judge_module(saved(f"{ADD}\n\n{shown_once}    return n / 2\n"), Snapshot.empty())
     (few,) = [problem for problem in verdict.problems if problem.code == "too-few-examples"]
     assert [row.fact for row in few.evidence] == [f"line {few.where.line}: def half(n: int) -> float:"]

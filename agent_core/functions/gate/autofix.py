@@ -7,8 +7,10 @@ hint. It stands only if the text still parses, computes the same, and keeps its 
 
 import ast
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+import tokenize
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import cleandoc
 from textwrap import dedent
@@ -19,13 +21,14 @@ from docstring_parser.common import DocstringParam, DocstringReturns, DocstringS
 from agent_core.base import syntax
 from agent_core.base.characters import escaped, stray_characters
 from agent_core.registry import docstring
+from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples
 from agent_core.registry.examples import without_examples
-from sandbox.wire.lines import bare_lines
+from agent_core.registry.function import Function
+from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
+from .candidate import GivenExample
 from .draft import Draft
-from .fix_imports import add_imports, import_from_workspace, importable, uses_workspace
-from .fix_view import View, add_self, closing, offset
 from .tree import (
     BUILTINS,
     FunctionNode,
@@ -33,11 +36,276 @@ from .tree import (
     find,
     first_line,
     functions,
+    missing_names,
     nodes_of,
     parameters,
     parse,
     takes_self,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A candidate's text before a fix; `around` is the text of the module that it goes into, `module` its name, and
+    `functions` are those of the workspace.
+    """
+
+    text: str
+    name: str
+    tree: ast.Module
+    node: FunctionNode
+    around: str = ""
+    description: str = ""
+    examples: tuple[GivenExample, ...] = ()
+    module: str = ""
+    functions: Mapping[str, Function] = field(default_factory=dict)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The names that the surrounding module has."""
+        tree = parse(self.around) if self.around else None
+        return bound_names(tree) if isinstance(tree, ast.Module) else frozenset()
+
+    @property
+    def missing(self) -> set[str]:
+        """The names that nothing defines."""
+        return missing_names(self.text, self.tree, self.known)
+
+    def module_with(self, name: str) -> str:
+        """Return the other module of the workspace that has a function which can be imported; empty if none has."""
+        function = self.functions.get(name)
+        if function is None or function.takes_self or function.module == self.module or name == self.name:
+            return ""
+        return function.module
+
+    @property
+    def words(self) -> str:
+        """The docstring as written; empty if there is none."""
+        return ast.get_docstring(self.node, clean=False) or ""
+
+    @property
+    def described(self) -> Described:
+        """The parsed content of the docstring."""
+        return docstring.read(self.words)
+
+    @property
+    def undescribed(self) -> list[str]:
+        """The parameters without a description."""
+        descriptions = self.described.parameters
+        return [parameter.arg for parameter in parameters(self.node) if not descriptions.get(parameter.arg)]
+
+    @property
+    def is_hinted(self) -> bool:
+        """True if every parameter and the result have a type."""
+        return self.node.returns is not None and all(parameter.annotation for parameter in parameters(self.node))
+
+
+def view(text: str, name: str) -> View | None:
+    """Return the view of a text alone; None if it has no such function."""
+    tree = parse(text)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    return View(text, name, tree, node) if isinstance(tree, ast.Module) and node else None
+
+
+def add_self(view: View) -> str:
+    """Return the text with `self` as first parameter, if the function uses it and nothing defines it."""
+    text, node = view.text, view.node
+    if takes_self(node) or "self" not in view.missing:
+        return text
+    place = opening(text, node)
+    if place is None:
+        return text
+    tail = text[place:].lstrip()
+    return text[:place] + ("self" if tail.startswith(")") else "self, ") + text[place:]
+
+
+def offset(text: str, line: int, column: int) -> int:
+    """Return the position in a text of a tree's line and column, which counts bytes."""
+    lines = lines_of(text)
+    before = lines[line - 1].encode("utf-8")[:column].decode("utf-8")
+    return sum(map(len, lines[: line - 1])) + len(before)
+
+
+def opening(text: str, node: FunctionNode) -> int | None:
+    """Return the position just after the parenthesis that opens a function's parameters."""
+    span = _parentheses(text, node)
+    return span[0] if span else None
+
+
+def closing(text: str, node: FunctionNode) -> int | None:
+    """Return the position just after the parenthesis that closes a function's parameters."""
+    span = _parentheses(text, node)
+    return span[1] if span else None
+
+
+def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
+    start = offset(text, node.lineno, node.col_offset)
+    depth, opened = 0, 0
+    try:
+        for token in tokenize.generate_tokens(reader_of(text[start:])):
+            if token.type != tokenize.OP or token.string not in "()[]{}":
+                continue
+            depth += 1 if token.string in "([{" else -1
+            if depth == 1 and token.string == "(" and not opened:
+                opened = start + _within(text[start:], token.end)
+            if depth == 0:
+                return opened, start + _within(text[start:], token.end)
+    except (tokenize.TokenError, SyntaxError):
+        return None
+    return None
+
+
+def _within(text: str, position: tuple[int, int]) -> int:
+    line, column = position
+    return sum(map(len, lines_of(text)[: line - 1])) + column
+
+
+# Imported whole where every use is `name.attribute`.
+_MODULES_WORDS = """math cmath re json itertools collections random statistics string textwrap functools operator
+decimal fractions calendar csv io os sys heapq bisect copy hashlib base64 binascii html unicodedata difflib uuid
+zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array"""
+_MODULES = frozenset(_MODULES_WORDS.split())
+_NAMES = {
+    name: module
+    for module, names in {
+        "base64": "b64encode b64decode",
+        "bisect": "bisect_left bisect_right insort",
+        "collections": "Counter defaultdict deque OrderedDict namedtuple ChainMap",
+        "collections.abc": "Callable Iterable Iterator Mapping Sequence",
+        "contextlib": "suppress",
+        "copy": "deepcopy",
+        "dataclasses": "dataclass",
+        "datetime": "date timedelta timezone",
+        "decimal": "Decimal ROUND_HALF_UP ROUND_HALF_EVEN ROUND_DOWN localcontext getcontext",
+        "difflib": "SequenceMatcher unified_diff get_close_matches",
+        "enum": "Enum IntEnum StrEnum",
+        "fractions": "Fraction",
+        "functools": "reduce lru_cache partial cmp_to_key",
+        "heapq": "heappush heappop heapify nlargest nsmallest",
+        "itertools": "permutations combinations product chain groupby accumulate islice zip_longest pairwise"
+        " combinations_with_replacement takewhile dropwhile starmap",
+        "math": "sqrt gcd factorial ceil floor comb perm isqrt lcm log2 log10 hypot isclose prod pi",
+        "operator": "itemgetter attrgetter",
+        "pathlib": "Path PurePath",
+        "statistics": "mean median mode stdev pstdev fmean variance",
+        "string": "ascii_lowercase ascii_uppercase ascii_letters digits punctuation",
+        "typing": "Any Optional Union List Dict Tuple Set FrozenSet Literal Annotated TypedDict NamedTuple",
+        "urllib.parse": "quote unquote urlparse urlencode parse_qs urljoin urlsplit",
+        "uuid": "UUID",
+        "zoneinfo": "ZoneInfo",
+    }.items()
+    for name in names.split()
+}
+# `datetime` and `time` are both a module and a class in it: what is asked of them tells which.
+_OF_DATETIME_MODULE = frozenset({"datetime", "date", "timedelta", "timezone", "UTC"})
+_OF_DATETIME_CLASS = frozenset(["now", "today", "strptime", "fromisoformat", "utcnow", "combine", "fromtimestamp"])
+_OF_TIME_MODULE = frozenset(
+    ["time", "sleep", "perf_counter", "monotonic", "strftime", "strptime", "gmtime", "localtime"]
+)
+
+
+def add_imports(view: View) -> str:
+    """Return the text with an import for each missing name that can mean one thing only."""
+    lines = {line for name in view.missing if (line := _import_line(name, view.tree))}
+    return insert_imports(view.text, view.tree, _together(lines)) if lines else view.text
+
+
+def _together(lines: set[str]) -> list[str]:
+    """Return the imports, one line for each module."""
+    names: dict[str, list[str]] = {}
+    for line in sorted(lines, key=lambda line: (line.startswith("from"), line)):
+        head, _, name = line.partition(" import ")
+        names.setdefault(f"{head} import " if name else line, []).extend([name] if name else [])
+    return [head + ", ".join(several) for head, several in names.items()]
+
+
+def importable(name: str) -> bool:
+    """Check whether `add_imports` would import a missing name by itself."""
+    return name in _NAMES or name == "datetime"
+
+
+def _import_line(name: str, tree: ast.Module) -> str | None:
+    if name in _NAMES:
+        return f"from {_NAMES[name]} import {name}"
+    return _module_line(name, tree) if name in _MODULES or name in ("datetime", "time") else None
+
+
+def _module_line(name: str, tree: ast.Module) -> str | None:
+    attributes, bare = _uses(name, tree)
+    if name in _MODULES and not bare:
+        return f"import {name}"
+    if name == "datetime":
+        if attributes and attributes <= _OF_DATETIME_MODULE and not bare:
+            return "import datetime"
+        return "from datetime import datetime" if attributes <= _OF_DATETIME_CLASS else None
+    if name == "time" and attributes and attributes <= _OF_TIME_MODULE and not bare:
+        return "import time"
+    return None
+
+
+def _uses(name: str, tree: ast.Module) -> tuple[set[str], bool]:
+    """Return the attributes that are used of a name, and whether it is also used by itself."""
+    owners = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+    ]
+    alone = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) - len(owners)
+    return {node.attr for node in owners}, alone > 0
+
+
+def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
+    """Return the text with more imports, after its docstring."""
+    after = 0
+    for node in tree.body:
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not is_docstring and not is_future:
+            break
+        after = node.end_lineno or after
+    lines = lines_of(text)
+    tail = "".join(lines[after:]).lstrip("\n")
+    before = "".join(lines[:after]).rstrip("\n")
+    head = f"{before}\n\n" if before else ""
+    gap = "" if tail.startswith(("import ", "from ")) else "\n\n"
+    return head + "".join(f"{line}\n" for line in imports) + gap + tail
+
+
+def uses_workspace(view: View) -> bool:
+    """Check whether the text may name a function of the workspace that it does not import rightly."""
+    if not view.functions:
+        return False
+    return any(_corrected(node, view) for node in view.tree.body) or any(map(view.module_with, view.missing))
+
+
+def import_from_workspace(view: View) -> str:
+    """Return the text with imports of the functions of the workspace that it calls."""
+    lines = lines_of(view.text)
+    for node in view.tree.body:
+        if corrected := _corrected(node, view):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [f"{corrected}\n"] + [""] * (end - node.lineno)
+    text = "".join(lines)
+    if text != view.text:
+        return text
+    wanted = [(module, name) for name in sorted(view.missing) if (module := view.module_with(name))]
+    imports = [f"from functions.{module} import {name}" for module, name in wanted]
+    return insert_imports(view.text, view.tree, imports) if imports else view.text
+
+
+def _corrected(node: ast.stmt, view: View) -> str:
+    """Return an import from a module of the workspace as it must be written; nothing if it is right."""
+    if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
+        return ""
+    top = node.module.partition(".")[0]
+    if top in sys.stdlib_module_names or (top == "functions" and node.module != "functions"):
+        return ""
+    modules = {view.module_with(alias.name) for alias in node.names}
+    if len(modules) != 1 or "" in modules:
+        return ""
+    names = ", ".join(ast.unparse(alias) for alias in node.names)
+    return f"from functions.{modules.pop()} import {names}"
+
 
 _BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
 _LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
