@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias
 
-from agent_core.access.grants import Grants
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.registry.function import Function, ModuleReading
@@ -153,11 +152,6 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     return file
 
 
-def _needs(tree: ast.Module, rules: Rules, snapshot: Snapshot) -> Grants:
-    """Return what the text of one function of a file needs."""
-    return needs_of(reached(tree, rules.packages, own=modules_of_workspace(snapshot.modules)))
-
-
 def around(tree: ast.Module, name: str, offered: Collection[str]) -> ast.Module:
     """Return the module without the other functions that it exports, except those that this one uses."""
     others = {node.name: node for node in functions(tree) if node.name in offered}
@@ -283,7 +277,7 @@ def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules
         trial=snapshot,
         trials=ExampleTrials(len(function.examples) if standings.get(name) == "trial" else 0),
         apart=frozenset(other for other in standings if other in places and places[other].line > function.line),
-        needs=_needs(alone, rules, snapshot),
+        needs=needs_of(reached(alone, rules.packages, own=modules_of_workspace(snapshot.modules))),
     )
 
 
