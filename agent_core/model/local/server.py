@@ -245,7 +245,7 @@ class Engine:
     @property
     def is_loaded(self) -> bool:
         """True if the process is ready."""
-        return _succeeded(self._starting)
+        return self._starting.done() and not _failed(self._starting)
 
     async def child(self) -> Child:
         """Return the loaded process; one that failed or died is started again.
@@ -350,10 +350,6 @@ def _quiet(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
 
 def _failed(task: asyncio.Task[Any]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
-
-
-def _succeeded(task: asyncio.Task[Any]) -> bool:
-    return task.done() and not _failed(task)
 
 
 def prepared_folder() -> Path | None:

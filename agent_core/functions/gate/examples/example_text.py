@@ -13,10 +13,10 @@ from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.source import parse as parse_source
-from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition, survey
 from sandbox.wire.lines import bare_lines, lines_of
 
+from ..autofix import offset
 from ..candidate import Candidate, GivenExample
 from ..tree import find, parse
 from ..verdict import Disagreement, Verdict
@@ -73,7 +73,9 @@ def _shown(expected: str) -> list[str]:
 
 def _written(code: str, node: Definition, shown: list[str]) -> str | Problem:
     """Return the text with an example inside the existing docstring."""
-    start, end = _span(code, node.body[0])
+    literal = node.body[0]
+    start = offset(code, literal.lineno, literal.col_offset)
+    end = offset(code, literal.end_lineno or 0, literal.end_col_offset or 0)
     match = _LITERAL.fullmatch(code[start:end])
     if match is None or (len(match["quotes"]) == 1 and '"' in match["inner"]):
         message = "its docstring is not one plain text between quotes"
@@ -99,7 +101,7 @@ def _inserted(inner: str, shown: list[str], indent: str) -> str:
 
 def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Problem:
     """Return the text with a docstring that holds the example alone."""
-    start, _ = _span(code, node.body[0])
+    start = offset(code, node.body[0].lineno, node.body[0].col_offset)
     line = code.rfind("\n", 0, start) + 1
     indent = code[line:start]
     if indent.strip():
@@ -107,14 +109,6 @@ def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Prob
         return Problem("no-docstring", message, Place(node.name, node.lineno), "write it on lines of its own")
     text = "".join(f"{indent}{_escaped(line, _QUOTES, is_raw=False)}\n" for line in shown)
     return f"{code[:line]}{indent}{_QUOTES}\n{text}{indent}{_QUOTES}\n{code[line:]}"
-
-
-def _span(code: str, node: ast.stmt) -> tuple[int, int]:
-    """Return where a statement begins and ends in a text, in characters."""
-    lines = lines_of(code)
-    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-    start = sum(map(len, lines[:first])) + column_of(lines[first], node.col_offset)
-    return start, sum(map(len, lines[:last])) + column_of(lines[last], node.end_col_offset or 0)
 
 
 def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
