@@ -9,8 +9,8 @@ import ast
 import re
 import sys
 import tokenize
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from inspect import cleandoc
 from textwrap import dedent
@@ -24,15 +24,14 @@ from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples
 from agent_core.registry.examples import without_examples
-from agent_core.registry.function import Function
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
-from .candidate import GivenExample
 from .draft import Draft
 from .tree import (
     BUILTINS,
     FunctionNode,
     bound_names,
+    defaults,
     find,
     first_line,
     functions,
@@ -46,35 +45,26 @@ from .tree import (
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A candidate's text before a fix; `around` is the text of the module that it goes into, `module` its name, and
-    `functions` are those of the workspace.
-    """
+    """A draft before a fix, with its tree and the promised function."""
 
-    text: str
-    name: str
+    draft: Draft
     tree: ast.Module
     node: FunctionNode
-    around: str = ""
-    description: str = ""
-    examples: tuple[GivenExample, ...] = ()
-    module: str = ""
-    functions: Mapping[str, Function] = field(default_factory=dict)
 
     @property
-    def known(self) -> frozenset[str]:
-        """The names that the surrounding module has."""
-        tree = parse(self.around) if self.around else None
-        return bound_names(tree) if isinstance(tree, ast.Module) else frozenset()
+    def text(self) -> str:
+        """The text that is fixed."""
+        return self.draft.text
 
     @property
     def missing(self) -> set[str]:
         """The names that nothing defines."""
-        return missing_names(self.text, self.tree, self.known)
+        return missing_names(self.text, self.tree, self.draft.module_names)
 
     def module_with(self, name: str) -> str:
         """Return the other module of the workspace that has a function which can be imported; empty if none has."""
-        function = self.functions.get(name)
-        if function is None or function.takes_self or function.module == self.module or name == self.name:
+        function, own = self.draft.snapshot.functions.get(name), self.draft.candidate
+        if function is None or function.takes_self or function.module == own.module or name == own.name:
             return ""
         return function.module
 
@@ -98,13 +88,6 @@ class View:
     def is_hinted(self) -> bool:
         """True if every parameter and the result have a type."""
         return self.node.returns is not None and all(parameter.annotation for parameter in parameters(self.node))
-
-
-def view(text: str, name: str) -> View | None:
-    """Return the view of a text alone; None if it has no such function."""
-    tree = parse(text)
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
-    return View(text, name, tree, node) if isinstance(tree, ast.Module) and node else None
 
 
 def add_self(view: View) -> str:
@@ -273,7 +256,7 @@ def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
 
 def uses_workspace(view: View) -> bool:
     """Check whether the text may name a function of the workspace that it does not import rightly."""
-    if not view.functions:
+    if not view.draft.snapshot.functions:
         return False
     return any(_corrected(node, view) for node in view.tree.body) or any(map(view.module_with, view.missing))
 
@@ -355,7 +338,7 @@ def prose(text: str, node: FunctionNode) -> Prose | None:
 
 def add_description(view: View) -> str:
     """Return the text with the separate description as the docstring, if the function has none or only examples."""
-    text, node, words = view.text, view.node, view.description.strip()
+    text, node, words = view.text, view.node, view.draft.candidate.description.strip()
     if not words or ">>>" in words or view.described.text:
         return text
     if view.words:
@@ -491,14 +474,14 @@ _LONGEST = 200  # characters of what a docstring calls a type
 
 def hint_from_docstring(view: View) -> str:
     """Return the text with the docstring's types as hints, where the signature has none."""
-    node, names = view.node, view.known | bound_names(view.tree)
+    node, names = view.node, view.draft.module_names | bound_names(view.tree)
     if not view.words:
         return view.text
     hints: dict[str, str] = {}
     for parameter in parameters(node):
         hint = _hint(view.described.types.get(parameter.arg, ""), names)
         if hint and parameter.annotation is None:
-            hints[parameter.arg] = _with_default(hint, default_of(node, parameter))
+            hints[parameter.arg] = _with_default(hint, defaults(node.args).get(parameter.arg))
     result = _hint(_return_type(cleandoc(view.words)), names) if node.returns is None else None
     return with_hints(view.text, node, hints, result)
 
@@ -516,14 +499,6 @@ def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str
     for at, hint in sorted(edits, reverse=True):
         text = text[:at] + hint + _spaced(text[at:], hint)
     return text
-
-
-def default_of(node: FunctionNode, parameter: ast.arg) -> ast.expr | None:
-    """Return the default of a parameter, if it has one."""
-    named = [*node.args.posonlyargs, *node.args.args]
-    pairs = dict(zip((argument.arg for argument in reversed(named)), reversed(node.args.defaults), strict=False))
-    only = dict(zip((argument.arg for argument in node.args.kwonlyargs), node.args.kw_defaults, strict=True))
-    return pairs.get(parameter.arg) or only.get(parameter.arg)
 
 
 def _with_default(hint: str, default: ast.expr | None) -> str:
@@ -608,7 +583,7 @@ REPAIRS: tuple[Repair, ...] = (
     Repair(
         "given-description",
         "wrote the description that came with it as its docstring",
-        lambda view: view.description,
+        lambda view: view.draft.candidate.description,
         add_description,
     ),
     Repair("docstring-style", "wrote the docstring's sections in the Google style", _has(*STYLE_MARKS), to_google),
@@ -638,7 +613,7 @@ REPAIRS: tuple[Repair, ...] = (
 
 def fix(draft: Draft) -> Draft:
     """Return the draft with every fix that follows from its own text, until none is left."""
-    view = view_of(draft)
+    view = _view_of(draft)
     if view is None:
         return draft.skip("there is no function to fix")
     repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
@@ -652,23 +627,18 @@ def fix(draft: Draft) -> Draft:
     return draft
 
 
-def view_of(draft: Draft) -> View | None:
+def _view_of(draft: Draft) -> View | None:
     """Return the draft as a fix sees it; None without the promised function."""
     node = draft.function
-    if draft.tree is None or node is None:
-        return None
-    around, candidate = draft.snapshot.modules.get(draft.candidate.module), draft.candidate
-    text = around.text if around else ""
-    parts = (draft.text, candidate.name, draft.tree, node, text, candidate.description, candidate.examples)
-    return View(*parts, candidate.module, draft.snapshot.functions)
+    return View(draft, draft.tree, node) if draft.tree is not None and node is not None else None
 
 
 def _try(repair: Repair, draft: Draft, view: View) -> tuple[Draft, View]:
     text = repair.apply(view)
-    if text == draft.text or not keeps_meaning(draft.text, text, view.name):
+    if text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
         return draft, view
     fixed = draft.with_fix(repair.code, repair.message, text)
-    after = view_of(fixed)
+    after = _view_of(fixed)
     return (fixed, after) if after is not None else (draft, view)
 
 

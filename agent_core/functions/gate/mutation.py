@@ -17,6 +17,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
+from .call_arguments import shown
 from .candidate import GivenExample
 from .draft import Draft, Finding
 from .examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
@@ -25,6 +26,7 @@ from .mutants import OPERATORS, Mutant, mutants, stubs
 from .proof import MOST
 from .rules import Rules
 from .substance import HOLLOW
+from .tree import is_bare_call
 from .trial import TrialTools
 from .verdict import TOO_FEW, Survivor
 
@@ -99,7 +101,8 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
     subject, line = _subject(draft), draft.function.lineno if draft.function else 0
     if isinstance(subject, str):
-        return draft.skip(subject)
+        certain = findings(MutationResult(_echoed(draft)), draft.candidate.name, line)
+        return draft.with_findings(STAGE, certain).skip(subject)
     outcome = await run_mutants(subject, trial, draft.rules)
     survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
     is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
@@ -107,6 +110,21 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
     draft = replace(draft, survivors=survivors, note=outcome.note, late=not outcome.is_whole)
     return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
+
+
+def _echoed(draft: Draft) -> tuple[str, ...]:
+    """Return the parameters that come back in every example of a draft that waits for a package: its text tells."""
+    known = draft.own.functions if draft.own and draft.has("needs-packages") and not draft.shows(*TOO_FEW) else ()
+    function = next((function for function in known if function.name == draft.candidate.name), None)
+    if function is None:
+        return ()
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    calls = [example.call for example in examples if is_bare_call(example.call, function.name)]
+    given = shown(calls, function.name, function.parameters, function.rest, function.extra)
+    results = [literal_value(example.expected) for example in examples]
+    names = function.parameters["properties"] if len(given) == len(results) else ()
+    rows = [*zip(given, results, strict=False)]
+    return tuple(name for name in names if all(name in row and row[name] == result for row, result in rows))
 
 
 def _subject(draft: Draft) -> MutatedFunction | str:

@@ -18,8 +18,9 @@ from agent_core.registry.uses import callers, dependents
 
 from .draft import Draft, Finding
 from .proof import MOST, ExampleResult, run
-from .tree import FunctionNode, find, parse, takes_self
+from .tree import FunctionNode, defaults, find, parse, takes_self
 from .trial import TrialTools
+from .uses import local_names
 
 STAGE = "neighbours"
 _AT_ONCE = 4
@@ -161,8 +162,7 @@ def _calls(
         return
     inner = [node for node in ast.walk(body) if isinstance(node, ast.Import | ast.ImportFrom)]
     scopes = [survey(ast.Module(list(inner), [])), survey(tree)]
-    own = {node.arg for node in ast.walk(body) if isinstance(node, ast.arg)}
-    own |= {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own = local_names(body)
     for node in ast.walk(body):
         if isinstance(node, ast.Call) and _means(node, function, scopes, user_function.module == function.module, own):
             yield node
@@ -191,17 +191,13 @@ def misfit(call: ast.Call, node: FunctionNode) -> str:
     by_name = isinstance(call.func, ast.Attribute) and call.func.attr == "call"
     arguments = [] if by_name else call.args
     placed = [parameter.arg for parameter in [*node.args.posonlyargs, *node.args.args]][takes_self(node) :]
-    required = placed[: len(placed) - min(len(node.args.defaults), len(placed))]
-    required += [
-        parameter.arg
-        for parameter, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-        if not default
-    ]
+    only = [parameter.arg for parameter in node.args.kwonlyargs]
     named = {keyword.arg for keyword in call.keywords if keyword.arg}
     if len(arguments) > len(placed) and not node.args.vararg:
         return f"`{node.name}` takes {len(placed)} arguments by place"
-    unknown = named - {*placed, *(parameter.arg for parameter in node.args.kwonlyargs)}
+    unknown = named - {*placed, *only}
     if unknown and not node.args.kwarg:
         return f"`{node.name}` has no parameter `{min(unknown)}`"
-    missing = [name for name in required if name not in {*placed[: len(arguments)], *named}]
+    given = {*placed[: len(arguments)], *named, *defaults(node.args)}
+    missing = [name for name in (*placed, *only) if name not in given]
     return f"`{node.name}` needs `{missing[0]}`" if missing else ""
