@@ -464,11 +464,13 @@ class Gate:
         resolved, problems = await try_module(fresh, snapshot, self._trial)
         return replace(reading, leans=fresh.leans) if problems else resolved
 
-    async def confirm(self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot) -> Verdict:
+    async def confirm(
+        self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, *, reading: bool = False
+    ) -> Verdict:
         """Return the verdict on the same source with the returned results, marked as confirmed; if it is admitted, its
         disagreements are those that this settled.
 
-        Without an example that agreed by itself the function joins as a draft.
+        Without an example that agreed by itself the function joins as a draft. If it is `reading`, the reader is asked.
         """
         if not verdict.can_be_confirmed:
             message = "there is nothing to confirm: more than a written result stands against this candidate"
@@ -478,8 +480,7 @@ class Gate:
             return replace(verdict, problems=(*verdict.problems, problem))
         settled = verdict.to_confirm
         confirmed = tuple(disagreement.call for disagreement in settled)
-        is_read = candidate.answer is not None
-        after = await self.judge(with_returned_values(candidate, verdict), snapshot, reading=is_read)
+        after = await self.judge(with_returned_values(candidate, verdict), snapshot, reading=reading)
         after = replace(after, disagreements=settled) if after.admitted else after
         after = replace(after, fixes=(*verdict.fixes, *after.fixes), confirmed=confirmed)
         if verdict.agreed or not after.admitted:

@@ -7,6 +7,7 @@ one, so who asks has to know which is which.
 
 import ast
 import re
+from dataclasses import replace
 from typing import Final
 
 from agent_core.base import syntax
@@ -132,16 +133,7 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
         GivenExample(example.call, returned.get(example.call, example.expected), example.approx)
         for example in candidate.examples
     )
-    return Candidate(
-        candidate.name,
-        text,
-        candidate.module,
-        candidate.reason,
-        examples,
-        replaces=candidate.replaces,
-        description=candidate.description,
-        asked=candidate.asked,
-    )
+    return replace(candidate, code=text, examples=examples)
 
 
 def _is_raw(text: str, name: str) -> bool:
