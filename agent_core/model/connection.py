@@ -24,9 +24,8 @@ from agent_core.base.errors import ModelError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from .dialect import AzureTerms, is_loopback, root_of
+from .dialect import AzureTerms, is_loopback, quirks, root_of
 from .failures import Refusal, Unavailable, base_url_hint, explain, explain_in_stream, redirected
-from .quirks import quirks
 from .reply import RetryPiece
 from .responses import ENDS
 

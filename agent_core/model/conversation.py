@@ -18,7 +18,7 @@ from pydantic import BeforeValidator
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from sandbox.wire.foreign import read_json
 
-from .quirks import Pattern, as_kind, parsed_toml
+from .dialect import Pattern, as_kind, parsed_toml
 from .request import FunctionShown, Request
 from .step import write_step
 from .wire import is_object, mark

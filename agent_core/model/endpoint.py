@@ -15,9 +15,8 @@ from agent_core.base.errors import ModelError
 from agent_core.base.settings import ModelSettings
 
 from .connection import Chunk, Connection
-from .dialect import AZURE, AzureTerms, Dialect, dialect_of
+from .dialect import AZURE, AzureTerms, Dialect, Instead, dialect_of, quirks
 from .failures import ModelMissing, ParameterRefused, base_url_hint
-from .quirks import Instead, quirks
 from .reply import RetryPiece
 from .responses import ResponseReader, to_responses
 from .wire import dumps

@@ -11,8 +11,7 @@ from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from .dialect import refuses, wants_change
-from .quirks import quirks
+from .dialect import quirks, refuses, wants_change
 
 _MAY_PASS: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _NOT_TAKEN: Final = frozenset({400, 422, 501})

@@ -187,12 +187,13 @@ class Holder:
         match = _PYTHON.match(start)
         if match is None:
             return False
-        written = (match[1] or "").lower().replace("_", "")
+        name = match[1] or ""  # of a list, the bracket may be all that came so far
+        written = name.lower().replace("_", "")
         last = written.rpartition(".")[2]
         if match[2]:
             return bool({written, last} & {*self._names})
-        spaces = any(space.startswith(match[1]) or match[1] == f"{space}." for space in forms().namespaces)
-        return spaces or any(name.startswith(last) for name in self._names)
+        spaces = any(space.startswith(name) or name == f"{space}." for space in forms().namespaces)
+        return spaces or any(known.startswith(last) for known in self._names)
 
     def _may_open_fence(self, start: str, lead_in: str) -> bool:
         if lead_in and not announces(lead_in):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from .quirks import quirks
+from .dialect import quirks
 
 SET_WINDOW: Final = "knapper configure --context-tokens N"
 MOST_TOKENS: Final = 10**9  # of one reply: more is a lie, or a mistake

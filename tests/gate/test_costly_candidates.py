@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.functions.gate import Candidate, Gate
-from agent_core.functions.gate.text_fixes import make_private
+from agent_core.functions.gate.read import make_private
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.gate.support import function

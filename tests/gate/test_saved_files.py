@@ -125,3 +125,11 @@ async def test_a_save_that_breaks_another_module_says_so(gate: Gate) -> None:
     assert verdict.stages[-1].note == "1 of 1 callers with examples tried"
     unchanged = await gate.judge_module(saved(f"# Sums.\n{ADD}"), snapshot, previous_reading=previous)
     assert [one.stage for one in unchanged.stages] == ["read", "text", "import", "examples"]
+
+
+async def test_what_is_found_in_a_file_quotes_the_files_own_line(gate: Gate) -> None:
+    words = '    """Halve.\n\n    Args:\n        n: It.\n\n    >>> half(2)\n    1.0\n    """\n'
+    shown_once = f"def half(n: int) -> float:\n{words}"
+    verdict = await gate.judge_module(saved(f"{ADD}\n\n{shown_once}    return n / 2\n"), Snapshot.empty())
+    (few,) = [problem for problem in verdict.problems if problem.code == "too-few-examples"]
+    assert [row.fact for row in few.evidence] == [f"line {few.where.line}: def half(n: int) -> float:"]

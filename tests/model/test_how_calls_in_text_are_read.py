@@ -52,6 +52,7 @@ READ = [
     case("python-lines", "count_vowels(text='x')\nadd(a=1, b=2)", VOWELS, SUM),
     case("python-list", "[count_vowels(text='x'), add(1, b=2)]", VOWELS, SUM),
     case("python-fence", "```python\ncount_vowels(text='x')\n```"),
+    case("python-list-in-a-fence", "```python\n[count_vowels(text='x')]\n```"),
     case("python-namespace", "functions.count_vowels(text='x')"),
     case("python-in-a-tag", "<tool_call>count_vowels(text='x')</tool_call>"),
     case("python-dictionary", "{'name': 'count_vowels', 'arguments': {'text': 'x'}}"),

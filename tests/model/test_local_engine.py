@@ -20,8 +20,7 @@ from agent_core.base.messages import System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request
 from agent_core.model.local import server
-from agent_core.model.local.child import EnginePlan
-from agent_core.model.local.server import LocalModel
+from agent_core.model.local.server import EnginePlan, LocalModel
 from agent_core.model.local.weights import Weights, states_folder
 
 WEIGHTS = Weights("tiny", "Tiny", "tiny.gguf", 2, "0" * 64, "none", "nobody", "https://example.org/tiny.gguf")
@@ -201,7 +200,7 @@ async def test_a_model_that_is_closed_while_it_loads_leaves_no_process(room: Pat
 async def test_an_engine_ends_when_its_program_is_killed(room: Path) -> None:
     program = (
         "import asyncio, sys\n"
-        "from agent_core.model.local.child import Child, EnginePlan\n"
+        "from agent_core.model.local.server import Child, EnginePlan\n"
         "async def main():\n"
         "    child = await Child.start(EnginePlan(sys.argv[1], 512, 1, 128, 0))\n"
         "    print(child.pid, flush=True)\n"

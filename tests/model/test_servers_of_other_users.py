@@ -12,8 +12,8 @@ import pytest
 from agent_core.access.grants.addresses import confirm, is_confirmed
 from agent_core.base.settings import ModelSettings
 from agent_core.model import discover as listening
+from agent_core.model.dialect import ServerKind
 from agent_core.model.discover import UnconfirmedServer, choose
-from agent_core.model.quirks import ServerKind
 from tests.kit import ScriptedModel
 
 from .test_which_model_is_chosen import here

@@ -11,8 +11,8 @@ from agent_core.base.settings import ModelSettings
 from agent_core.model import Model
 from agent_core.model.client import NativeModel, open_model
 from agent_core.model.constrained import ConstrainedModel
+from agent_core.model.dialect import ServerKind, quirks
 from agent_core.model.discover import DiscoveredModel, choose, listed
-from agent_core.model.quirks import ServerKind, quirks
 from tests.kit import ScriptedModel
 
 Scripted = Callable[..., ScriptedModel]

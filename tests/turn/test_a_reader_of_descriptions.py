@@ -106,6 +106,22 @@ async def test_a_person_decides_about_who_insists(at_desk: OpenDesk, answer: str
         assert "joined" not in said[1]
 
 
+async def test_what_is_confirmed_is_read_too_and_once(at_desk: OpenDesk) -> None:
+    wrong = HOLLOW.replace("'Sent \"Late\" to bob@example.org'", "'Sent'")
+    script: Script = [
+        making(wrong),
+        confirming("send_mail"),
+        confirming("send_mail", reason="It is right."),
+        Say("Made."),
+    ]
+    desk = await at_desk(script, reader=by_description)
+    said = answers(await desk.say("Send mails."))
+    assert "has to reach the network" in said[1]
+    assert "It is a draft" in said[2]
+    assert len(desk.model.readings) == 1
+    assert (await verdict_on(desk, "send_mail")).standing == "draft"
+
+
 async def test_an_author_who_agrees_with_the_reader_has_a_wrong_body(at_desk: OpenDesk) -> None:
     script: Script = [
         CREATE,

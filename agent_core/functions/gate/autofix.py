@@ -7,12 +7,13 @@ hint. It stands only if the text still parses, computes the same, and keeps its 
 
 import ast
 import re
+import sys
+import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import cleandoc
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import docstring_parser
 from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
@@ -20,27 +21,274 @@ from docstring_parser.common import DocstringParam, DocstringReturns, DocstringS
 from agent_core.base import syntax
 from agent_core.base.characters import escaped, stray_characters
 from agent_core.registry import docstring
+from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples
 from agent_core.registry.examples import without_examples
-from sandbox.wire.lines import bare_lines
+from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
-from .fix_imports import add_imports, import_from_workspace, importable, uses_workspace
-from .fix_view import View, add_self, closing, offset
+from .draft import Draft
 from .tree import (
     BUILTINS,
     FunctionNode,
     bound_names,
+    defaults,
     find,
     first_line,
     functions,
+    missing_names,
     nodes_of,
     parameters,
     parse,
     takes_self,
 )
 
-if TYPE_CHECKING:
-    from .draft import Draft
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A draft before a fix, with its tree and the promised function."""
+
+    draft: Draft
+    tree: ast.Module
+    node: FunctionNode
+
+    @property
+    def text(self) -> str:
+        """The text that is fixed."""
+        return self.draft.text
+
+    @property
+    def missing(self) -> set[str]:
+        """The names that nothing defines."""
+        return missing_names(self.text, self.tree, self.draft.module_names)
+
+    def module_with(self, name: str) -> str:
+        """Return the other module of the workspace that has a function which can be imported; empty if none has."""
+        function, own = self.draft.snapshot.functions.get(name), self.draft.candidate
+        if function is None or function.takes_self or function.module == own.module or name == own.name:
+            return ""
+        return function.module
+
+    @property
+    def words(self) -> str:
+        """The docstring as written; empty if there is none."""
+        return ast.get_docstring(self.node, clean=False) or ""
+
+    @property
+    def described(self) -> Described:
+        """The parsed content of the docstring."""
+        return docstring.read(self.words)
+
+    @property
+    def undescribed(self) -> list[str]:
+        """The parameters without a description."""
+        descriptions = self.described.parameters
+        return [parameter.arg for parameter in parameters(self.node) if not descriptions.get(parameter.arg)]
+
+    @property
+    def is_hinted(self) -> bool:
+        """True if every parameter and the result have a type."""
+        return self.node.returns is not None and all(parameter.annotation for parameter in parameters(self.node))
+
+
+def add_self(view: View) -> str:
+    """Return the text with `self` as first parameter, if the function uses it and nothing defines it."""
+    text, node = view.text, view.node
+    if takes_self(node) or "self" not in view.missing:
+        return text
+    place = opening(text, node)
+    if place is None:
+        return text
+    tail = text[place:].lstrip()
+    return text[:place] + ("self" if tail.startswith(")") else "self, ") + text[place:]
+
+
+def offset(text: str, line: int, column: int) -> int:
+    """Return the position in a text of a tree's line and column, which counts bytes."""
+    lines = lines_of(text)
+    before = lines[line - 1].encode("utf-8")[:column].decode("utf-8")
+    return sum(map(len, lines[: line - 1])) + len(before)
+
+
+def opening(text: str, node: FunctionNode) -> int | None:
+    """Return the position just after the parenthesis that opens a function's parameters."""
+    span = _parentheses(text, node)
+    return span[0] if span else None
+
+
+def closing(text: str, node: FunctionNode) -> int | None:
+    """Return the position just after the parenthesis that closes a function's parameters."""
+    span = _parentheses(text, node)
+    return span[1] if span else None
+
+
+def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
+    start = offset(text, node.lineno, node.col_offset)
+    depth, opened = 0, 0
+    try:
+        for token in tokenize.generate_tokens(reader_of(text[start:])):
+            if token.type != tokenize.OP or token.string not in "()[]{}":
+                continue
+            depth += 1 if token.string in "([{" else -1
+            if depth == 1 and token.string == "(" and not opened:
+                opened = start + _within(text[start:], token.end)
+            if depth == 0:
+                return opened, start + _within(text[start:], token.end)
+    except (tokenize.TokenError, SyntaxError):
+        return None
+    return None
+
+
+def _within(text: str, position: tuple[int, int]) -> int:
+    line, column = position
+    return sum(map(len, lines_of(text)[: line - 1])) + column
+
+
+# Imported whole where every use is `name.attribute`.
+_MODULES_WORDS = """math cmath re json itertools collections random statistics string textwrap functools operator
+decimal fractions calendar csv io os sys heapq bisect copy hashlib base64 binascii html unicodedata difflib uuid
+zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array"""
+_MODULES = frozenset(_MODULES_WORDS.split())
+_NAMES = {
+    name: module
+    for module, names in {
+        "base64": "b64encode b64decode",
+        "bisect": "bisect_left bisect_right insort",
+        "collections": "Counter defaultdict deque OrderedDict namedtuple ChainMap",
+        "collections.abc": "Callable Iterable Iterator Mapping Sequence",
+        "contextlib": "suppress",
+        "copy": "deepcopy",
+        "dataclasses": "dataclass",
+        "datetime": "date timedelta timezone",
+        "decimal": "Decimal ROUND_HALF_UP ROUND_HALF_EVEN ROUND_DOWN localcontext getcontext",
+        "difflib": "SequenceMatcher unified_diff get_close_matches",
+        "enum": "Enum IntEnum StrEnum",
+        "fractions": "Fraction",
+        "functools": "reduce lru_cache partial cmp_to_key",
+        "heapq": "heappush heappop heapify nlargest nsmallest",
+        "itertools": "permutations combinations product chain groupby accumulate islice zip_longest pairwise"
+        " combinations_with_replacement takewhile dropwhile starmap",
+        "math": "sqrt gcd factorial ceil floor comb perm isqrt lcm log2 log10 hypot isclose prod pi",
+        "operator": "itemgetter attrgetter",
+        "pathlib": "Path PurePath",
+        "statistics": "mean median mode stdev pstdev fmean variance",
+        "string": "ascii_lowercase ascii_uppercase ascii_letters digits punctuation",
+        "typing": "Any Optional Union List Dict Tuple Set FrozenSet Literal Annotated TypedDict NamedTuple",
+        "urllib.parse": "quote unquote urlparse urlencode parse_qs urljoin urlsplit",
+        "uuid": "UUID",
+        "zoneinfo": "ZoneInfo",
+    }.items()
+    for name in names.split()
+}
+# `datetime` and `time` are both a module and a class in it: what is asked of them tells which.
+_OF_DATETIME_MODULE = frozenset({"datetime", "date", "timedelta", "timezone", "UTC"})
+_OF_DATETIME_CLASS = frozenset(["now", "today", "strptime", "fromisoformat", "utcnow", "combine", "fromtimestamp"])
+_OF_TIME_MODULE = frozenset(
+    ["time", "sleep", "perf_counter", "monotonic", "strftime", "strptime", "gmtime", "localtime"]
+)
+
+
+def add_imports(view: View) -> str:
+    """Return the text with an import for each missing name that can mean one thing only."""
+    lines = {line for name in view.missing if (line := _import_line(name, view.tree))}
+    return insert_imports(view.text, view.tree, _together(lines)) if lines else view.text
+
+
+def _together(lines: set[str]) -> list[str]:
+    """Return the imports, one line for each module."""
+    names: dict[str, list[str]] = {}
+    for line in sorted(lines, key=lambda line: (line.startswith("from"), line)):
+        head, _, name = line.partition(" import ")
+        names.setdefault(f"{head} import " if name else line, []).extend([name] if name else [])
+    return [head + ", ".join(several) for head, several in names.items()]
+
+
+def importable(name: str) -> bool:
+    """Check whether `add_imports` would import a missing name by itself."""
+    return name in _NAMES or name == "datetime"
+
+
+def _import_line(name: str, tree: ast.Module) -> str | None:
+    if name in _NAMES:
+        return f"from {_NAMES[name]} import {name}"
+    return _module_line(name, tree) if name in _MODULES or name in ("datetime", "time") else None
+
+
+def _module_line(name: str, tree: ast.Module) -> str | None:
+    attributes, bare = _uses(name, tree)
+    if name in _MODULES and not bare:
+        return f"import {name}"
+    if name == "datetime":
+        if attributes and attributes <= _OF_DATETIME_MODULE and not bare:
+            return "import datetime"
+        return "from datetime import datetime" if attributes <= _OF_DATETIME_CLASS else None
+    if name == "time" and attributes and attributes <= _OF_TIME_MODULE and not bare:
+        return "import time"
+    return None
+
+
+def _uses(name: str, tree: ast.Module) -> tuple[set[str], bool]:
+    """Return the attributes that are used of a name, and whether it is also used by itself."""
+    owners = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+    ]
+    alone = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) - len(owners)
+    return {node.attr for node in owners}, alone > 0
+
+
+def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
+    """Return the text with more imports, after its docstring."""
+    after = 0
+    for node in tree.body:
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not is_docstring and not is_future:
+            break
+        after = node.end_lineno or after
+    lines = lines_of(text)
+    tail = "".join(lines[after:]).lstrip("\n")
+    before = "".join(lines[:after]).rstrip("\n")
+    head = f"{before}\n\n" if before else ""
+    gap = "" if tail.startswith(("import ", "from ")) else "\n\n"
+    return head + "".join(f"{line}\n" for line in imports) + gap + tail
+
+
+def uses_workspace(view: View) -> bool:
+    """Check whether the text may name a function of the workspace that it does not import rightly."""
+    if not view.draft.snapshot.functions:
+        return False
+    return any(_corrected(node, view) for node in view.tree.body) or any(map(view.module_with, view.missing))
+
+
+def import_from_workspace(view: View) -> str:
+    """Return the text with imports of the functions of the workspace that it calls."""
+    lines = lines_of(view.text)
+    for node in view.tree.body:
+        if corrected := _corrected(node, view):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [f"{corrected}\n"] + [""] * (end - node.lineno)
+    text = "".join(lines)
+    if text != view.text:
+        return text
+    wanted = [(module, name) for name in sorted(view.missing) if (module := view.module_with(name))]
+    imports = [f"from functions.{module} import {name}" for module, name in wanted]
+    return insert_imports(view.text, view.tree, imports) if imports else view.text
+
+
+def _corrected(node: ast.stmt, view: View) -> str:
+    """Return an import from a module of the workspace as it must be written; nothing if it is right."""
+    if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
+        return ""
+    top = node.module.partition(".")[0]
+    if top in sys.stdlib_module_names or (top == "functions" and node.module != "functions"):
+        return ""
+    modules = {view.module_with(alias.name) for alias in node.names}
+    if len(modules) != 1 or "" in modules:
+        return ""
+    names = ", ".join(ast.unparse(alias) for alias in node.names)
+    return f"from functions.{modules.pop()} import {names}"
+
 
 _BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
 _LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
@@ -90,7 +338,7 @@ def prose(text: str, node: FunctionNode) -> Prose | None:
 
 def add_description(view: View) -> str:
     """Return the text with the separate description as the docstring, if the function has none or only examples."""
-    text, node, words = view.text, view.node, view.description.strip()
+    text, node, words = view.text, view.node, view.draft.candidate.description.strip()
     if not words or ">>>" in words or view.described.text:
         return text
     if view.words:
@@ -226,14 +474,14 @@ _LONGEST = 200  # characters of what a docstring calls a type
 
 def hint_from_docstring(view: View) -> str:
     """Return the text with the docstring's types as hints, where the signature has none."""
-    node, names = view.node, view.known | bound_names(view.tree)
+    node, names = view.node, view.draft.module_names | bound_names(view.tree)
     if not view.words:
         return view.text
     hints: dict[str, str] = {}
     for parameter in parameters(node):
         hint = _hint(view.described.types.get(parameter.arg, ""), names)
         if hint and parameter.annotation is None:
-            hints[parameter.arg] = _with_default(hint, default_of(node, parameter))
+            hints[parameter.arg] = _with_default(hint, defaults(node.args).get(parameter.arg))
     result = _hint(_return_type(cleandoc(view.words)), names) if node.returns is None else None
     return with_hints(view.text, node, hints, result)
 
@@ -251,14 +499,6 @@ def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str
     for at, hint in sorted(edits, reverse=True):
         text = text[:at] + hint + _spaced(text[at:], hint)
     return text
-
-
-def default_of(node: FunctionNode, parameter: ast.arg) -> ast.expr | None:
-    """Return the default of a parameter, if it has one."""
-    named = [*node.args.posonlyargs, *node.args.args]
-    pairs = dict(zip((argument.arg for argument in reversed(named)), reversed(node.args.defaults), strict=False))
-    only = dict(zip((argument.arg for argument in node.args.kwonlyargs), node.args.kw_defaults, strict=True))
-    return pairs.get(parameter.arg) or only.get(parameter.arg)
 
 
 def _with_default(hint: str, default: ast.expr | None) -> str:
@@ -343,7 +583,7 @@ REPAIRS: tuple[Repair, ...] = (
     Repair(
         "given-description",
         "wrote the description that came with it as its docstring",
-        lambda view: view.description,
+        lambda view: view.draft.candidate.description,
         add_description,
     ),
     Repair("docstring-style", "wrote the docstring's sections in the Google style", _has(*STYLE_MARKS), to_google),
@@ -371,9 +611,9 @@ REPAIRS: tuple[Repair, ...] = (
 )
 
 
-def fix(draft: "Draft") -> "Draft":
+def fix(draft: Draft) -> Draft:
     """Return the draft with every fix that follows from its own text, until none is left."""
-    view = view_of(draft)
+    view = _view_of(draft)
     if view is None:
         return draft.skip("there is no function to fix")
     repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
@@ -387,23 +627,18 @@ def fix(draft: "Draft") -> "Draft":
     return draft
 
 
-def view_of(draft: "Draft") -> View | None:
+def _view_of(draft: Draft) -> View | None:
     """Return the draft as a fix sees it; None without the promised function."""
     node = draft.function
-    if draft.tree is None or node is None:
-        return None
-    around, candidate = draft.snapshot.modules.get(draft.candidate.module), draft.candidate
-    text = around.text if around else ""
-    parts = (draft.text, candidate.name, draft.tree, node, text, candidate.description, candidate.examples)
-    return View(*parts, candidate.module, draft.snapshot.functions)
+    return View(draft, draft.tree, node) if draft.tree is not None and node is not None else None
 
 
-def _try(repair: Repair, draft: "Draft", view: View) -> tuple["Draft", View]:
+def _try(repair: Repair, draft: Draft, view: View) -> tuple[Draft, View]:
     text = repair.apply(view)
-    if text == draft.text or not keeps_meaning(draft.text, text, view.name):
+    if text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
         return draft, view
     fixed = draft.with_fix(repair.code, repair.message, text)
-    after = view_of(fixed)
+    after = _view_of(fixed)
     return (fixed, after) if after is not None else (draft, view)
 
 

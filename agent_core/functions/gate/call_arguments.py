@@ -11,31 +11,104 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice, zip_longest
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
+
+import jsonschema
+import referencing
+from jsonschema.protocols import Validator
 
 from agent_core.base import syntax
+from agent_core.registry.typenames import Schema
 
-from .schema_fit import Value, fits, referred
 from .tree import literal
 
-if TYPE_CHECKING:
-    from agent_core.registry.typenames import Schema
-
+Value: TypeAlias = Any  # what crosses to a worker
 Arguments: TypeAlias = dict[str, Value]
 _MOST_BITS = 10_000
 _BASES, _MOST, _LONGEST = 3, 10, 2_000
 _DAY = datetime.timedelta(days=1)
 _DEEPEST = 5
+_MADE: dict[str, type] = {
+    "base64": bytes,
+    "date": datetime.date,
+    "date-time": datetime.datetime,
+    "time": datetime.time,
+    "duration": datetime.timedelta,
+    "decimal": Decimal,
+    "uuid": uuid.UUID,
+    "path": PurePosixPath,
+}
 
 
-def shown(calls: Sequence[str], name: str, parameters: "Schema", rest: str = "", extra: str = "") -> list[Arguments]:
+def _check_type(validator: Validator, rule: Any, value: Value, schema: Any) -> Iterator[jsonschema.ValidationError]:
+    """Yield an error for a value of another type: a text with a format is what Python has for it."""
+    made = _MADE.get(schema.get("format") or schema.get("contentEncoding"))
+    kinds = [rule] if isinstance(rule, str) else rule
+    is_made = made is not None and "string" in kinds
+    if not (type(value) is made if is_made else any(validator.is_type(value, kind) for kind in kinds)):
+        yield jsonschema.ValidationError("another type")
+
+
+def _check_names(_validator: Validator, rule: Any, value: Value, _schema: Any) -> Iterator[jsonschema.ValidationError]:
+    kind = int if "pattern" in rule else str  # a pattern that names of a mapping have is that of whole numbers
+    if isinstance(value, dict) and any(type(name) is not kind for name in value):
+        yield jsonschema.ValidationError("another type")
+
+
+def _check_nothing(*_given: object) -> Iterator[jsonschema.ValidationError]:
+    yield jsonschema.ValidationError("a pattern, which is never run here")
+
+
+_BASE = jsonschema.Draft202012Validator
+_PythonValues = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave it out
+    _BASE,
+    validators={
+        "type": _check_type,
+        "propertyNames": _check_names,
+        **dict.fromkeys(("pattern", "patternProperties"), _check_nothing),
+    },
+    type_checker=_BASE.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _checker, value: type(value) is int,
+            "array": lambda _checker, value: isinstance(value, list | tuple),
+        }
+    ),
+)
+
+
+def checker(schema: Schema) -> Validator:
+    """Return the validator of a function's parameters, for values as they go to a worker."""
+    validator: Validator = _PythonValues(schema, registry=referencing.Registry())  # nothing is ever fetched
+    return validator
+
+
+def fits(value: Value, checker: Validator) -> bool:
+    """Check whether a value is valid: a tuple or a set is an array, a date is what its format says."""
+    try:
+        return checker.is_valid(_rows_of(value))
+    except RecursionError:
+        return False
+
+
+def _rows_of(value: Value) -> Value:
+    match value:
+        case list() | tuple() | set() | frozenset():
+            return [_rows_of(item) for item in value]
+        case dict():
+            return {name: _rows_of(item) for name, item in value.items()}
+        case _:
+            return value
+
+
+def shown(calls: Sequence[str], name: str, parameters: Schema, rest: str = "", extra: str = "") -> list[Arguments]:
     """Return the arguments that examples pass to a function, if they are literal and valid.
 
     `rest` and `extra` are the names of its `*args` and `**kwargs`.
     """
     nodes = chain.from_iterable(_calls_in(call, name) for call in calls)
     read = (_arguments(node, list(parameters["properties"]), rest, extra) for node in nodes)
-    return [arguments for arguments in read if arguments is not None and fits(arguments, parameters, parameters)]
+    check = checker(parameters)
+    return [arguments for arguments in read if arguments is not None and fits(arguments, check)]
 
 
 def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
@@ -127,7 +200,7 @@ def _shown(value: Value) -> str:
 
 
 def recombined(
-    examples: Sequence[Arguments], schema: "Schema", numbers: Sequence[float] = ()
+    examples: Sequence[Arguments], schema: Schema, numbers: Sequence[float] = ()
 ) -> list[tuple[Arguments, str]]:
     """Return the examples with one argument changed, and which; then with all of them changed, and no name.
 
@@ -135,10 +208,13 @@ def recombined(
     default.
     """
     calls: list[tuple[Arguments, str]] = []
+    root = checker(schema)
+    checks = {name: root.evolve(schema=rule) for name, rule in schema["properties"].items()}
     for base in examples[:_BASES]:
-        others = {name: [*islice(_others(name, value, examples, numbers), _MOST)] for name, value in base.items()}
+        made = {name: [*islice(_others(name, value, examples, numbers), _MOST)] for name, value in base.items()}
         rest = {name: rule for name, rule in schema["properties"].items() if name not in base and "default" in rule}
-        others |= {name: [*_undefaulted(rule)] for name, rule in rest.items()}
+        made |= {name: [*_undefaulted(rule)] for name, rule in rest.items()}
+        others = {name: [value for value in values if fits(value, checks[name])] for name, values in made.items()}
         columns = [[(base | {name: value}, name) for value in values] for name, values in others.items()]
         calls += [call for row in zip_longest(*columns) for call in row if call is not None]
         if len(others) > 1:
@@ -146,10 +222,10 @@ def recombined(
                 changed = {name: new for name, new in zip(others, row, strict=True) if new is not None}
                 calls.append((base | changed, ""))
     unlike = {repr(call): (call, name) for call, name in calls}
-    return [(call, name) for call, name in unlike.values() if call not in examples and fits(call, schema, schema)]
+    return [(call, name) for call, name in unlike.values() if call not in examples]
 
 
-def _undefaulted(rule: "Schema") -> Iterator[Value]:
+def _undefaulted(rule: Schema) -> Iterator[Value]:
     """Yield other values of an argument than the one that it has by default."""
     yield from (value for value in rule.get("enum", ()) if value != rule["default"])
     if isinstance(rule["default"], bool):
@@ -229,14 +305,15 @@ _EDGES: dict[str, tuple[Value, ...]] = {
 _KINDS: dict[type, str] = {int: "integer", float: "number", str: "string"}
 
 
-def edge_calls(parameters: "Schema", examples: Sequence[Arguments]) -> Iterator[Arguments]:
+def edge_calls(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Arguments]:
     """Yield calls that are valid under the schema: what has a default left out, then one argument at an edge of its
     type, the others as in the first example, or at an edge themselves if there is none.
     """
     required = set(parameters.get("required", ()))
     for example in examples:
         yield from ({key: value for key, value in example.items() if key != name} for name in example.keys() - required)
-    edges = {name: [*edge_values(schema, parameters)] for name, schema in parameters["properties"].items()}
+    check = checker(parameters)
+    edges = {name: [*edge_values(schema, check)] for name, schema in parameters["properties"].items()}
     for name in [name for name, values in edges.items() if not values and any(name in example for example in examples)]:
         kind = type(next(example[name] for example in examples if name in example))
         edges[name] = [*_EDGES.get(_KINDS.get(kind, ""), ())]  # where nothing is declared, the examples tell
@@ -249,20 +326,21 @@ def edge_calls(parameters: "Schema", examples: Sequence[Arguments]) -> Iterator[
 _NOTHING = object()
 
 
-def edge_values(schema: "Schema", root: "Schema", depth: int = 0) -> Iterator[Value]:
+def edge_values(schema: Schema, root: Validator, depth: int = 0) -> Iterator[Value]:
     """Yield valid values at the edges of a schema; none if it does not say the type."""
-    yield from (value for value in _edges(schema, root, depth) if fits(value, schema, root))
+    yield from (value for value in _edges(schema, root, depth) if fits(value, root.evolve(schema=schema)))
 
 
-def _edges(schema: "Schema", root: "Schema", depth: int) -> Iterator[Value]:
+def _edges(schema: Schema, root: Validator, depth: int) -> Iterator[Value]:
     if depth > _DEEPEST:
         return
     yield from (schema[key] for key in ("default", "const") if key in schema)
     match schema:
         case {"enum": list(values)}:
             yield from values
-        case {"$ref": _}:
-            yield from _edges(referred(schema, root), root, depth + 1)
+        case {"$ref": str(reference)}:
+            definitions = root.schema["$defs"]  # type: ignore[index] # no schema is a boolean here
+            yield from _edges(definitions.get(reference.removeprefix("#/$defs/"), {}), root, depth + 1)
         case {"anyOf": list(members)}:
             columns = [edge_values(member, root, depth + 1) for member in members]
             yield from (

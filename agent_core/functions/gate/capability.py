@@ -291,7 +291,10 @@ def _is_plain(tree: ast.Module) -> bool:
     return (
         _keeps_self(tree)
         and all(map(_computes, dotted))
-        and not any(node.attr in OTHER_WAYS or _is_dunder(node.attr) for node in attributes)
+        and not any(
+            node.attr in OTHER_WAYS or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
+            for node in attributes
+        )
         and not any(node.id in OTHER_WAYS or (node.id in modules and id(node) not in looked_into) for node in read)
     )
 
@@ -303,10 +306,6 @@ def _computes(dotted: str) -> bool:
         part for part in parts[1:] if part.lstrip("_") in sys.stdlib_module_names - COMPUTING or part in OTHER_WAYS
     }
     return is_in(dotted, COMPUTING) and not doors
-
-
-def _is_dunder(name: str) -> bool:
-    return name.startswith("__") and name not in _PLAIN_DUNDERS
 
 
 def _keeps_self(tree: ast.Module) -> bool:

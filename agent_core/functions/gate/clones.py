@@ -11,8 +11,7 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -67,7 +66,7 @@ class _Names:
     """
 
     scopes: Sequence[Scope]
-    visiting: list[str] = field(default_factory=list)
+    visiting: tuple[str, ...] = ()
     meanings: dict[str, str] = field(default_factory=dict)
     bound: frozenset[str] = frozenset()
     inner: frozenset[str] = frozenset()  # bound in an inner scope alone: elsewhere the name means what the module says
@@ -77,30 +76,21 @@ class _Names:
     def form(self, node: FunctionNode) -> Form:
         """Return the form of a function of the module."""
         nodes = nodes_of(node)
-        is_by_name = any(isinstance(inner, ast.Name) and inner.id in _LOOKS_UP for inner in nodes)
         shared = {name for inner in nodes if isinstance(inner, ast.Global | ast.Nonlocal) for name in inner.names}
         own = {argument.arg for argument in nodes_of(node.args) if isinstance(argument, ast.arg)}
         targets = {id(target) for inner in nodes if isinstance(inner, ast.comprehension) for target in nodes_of(inner)}
         own |= {name for inner in own_nodes(node.body) if id(inner) not in targets for name in _bound(inner)}
         every = {name for inner in nodes[1:] for name in _bound(inner)} | own
         imports = [inner for inner in nodes if isinstance(inner, ast.Import | ast.ImportFrom)]
-        with self._inside(node.name):
-            self.imported = {name: f"@{origin}" for name, origin in survey(ast.Module([*imports], [])).imports.items()}
-            self.bound = frozenset() if is_by_name else frozenset(every - shared)
-            self.inner = frozenset(every - own)
-            return Form((str(takes_self(node)), *self._parts(node)))
+        is_by_name = any(isinstance(inner, ast.Name) and inner.id in _LOOKS_UP for inner in nodes)
+        bound = frozenset() if is_by_name else frozenset(every - shared)
+        origins = {name: f"@{origin}" for name, origin in survey(ast.Module([*imports], [])).imports.items()}
+        names = replace(self._inside(node.name), bound=bound, inner=frozenset(every - own), imported=origins)
+        return Form((str(takes_self(node)), *names._parts(node)))
 
-    @contextmanager
-    def _inside(self, name: str) -> Iterator[None]:
-        """Write what a name of the module stands for, with no names bound yet."""
-        before = self.bound, self.inner, self.imported, self.numbers
-        self.bound, self.inner, self.imported, self.numbers = frozenset(), frozenset(), {}, {}
-        self.visiting.append(name)
-        try:
-            yield
-        finally:
-            self.visiting.pop()
-            self.bound, self.inner, self.imported, self.numbers = before
+    def _inside(self, name: str) -> "_Names":
+        """Return the words for what a name of the module stands for, with no names bound yet."""
+        return _Names(self.scopes, (*self.visiting, name), self.meanings)
 
     def _word(self, name: str) -> str:
         if name not in self.bound:
@@ -124,9 +114,8 @@ class _Names:
             if name in scope.imports:
                 yield f"@{scope.imports[name]}"
             if name in scope.classes or name in scope.values:
-                with self._inside(name):
-                    words = tuple(self._words(scope.classes.get(name) or scope.values[name]))
-                yield f"={Form(words).digest}"
+                words = self._inside(name)._words(scope.classes.get(name) or scope.values[name])
+                yield f"={Form(tuple(words)).digest}"
         yield f"@{name}" if name in BUILTINS else f"?{name}"
 
     def _words(self, node: object) -> Iterator[str]:

@@ -15,7 +15,7 @@ from agent_core.registry.source import ModuleSource
 
 from .draft import Draft, Finding
 from .rules import severity
-from .tree import BUILTINS, FunctionNode, missing_names, parameters, takes_self
+from .tree import BUILTINS, FunctionNode, defaults, missing_names, parameters, takes_self
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem
@@ -118,19 +118,10 @@ def _return_type(node: FunctionNode) -> Iterator[Finding]:
 
 
 def _defaults(node: FunctionNode) -> Iterator[Finding]:
-    if not node.args.defaults and not node.args.kw_defaults:
-        return
-    named = [*node.args.posonlyargs, *node.args.args]
-    pairs = list(zip(reversed(named), reversed(node.args.defaults), strict=False))
-    pairs += [
-        (argument, default)
-        for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-        if default
-    ]
-    for parameter, default in pairs:
+    for name, default in defaults(node.args).items():
         if _is_mutable(default):
-            message = f"the default `{ast.unparse(default)}` of `{parameter.arg}` is shared by all calls"
-            name, shown = parameter.arg, ast.unparse(default)
+            shown = ast.unparse(default)
+            message = f"the default `{shown}` of `{name}` is shared by all calls"
             fix = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
             yield Finding("mutable-default", message, fix, default.lineno, default.col_offset + 1)
 

@@ -171,8 +171,11 @@ class Draft:
         return replace(self, problems=self.problems + added) if added else self
 
     def _line(self, text: str, line: int) -> tuple[Evidence, ...]:
-        """Return a line of a text as evidence; without a number the one on which the function, or the text, begins."""
-        lines = lines_of(text)
+        """Return a line of a text as evidence; without a number the one on which the function, or the text, begins.
+
+        What is looked at in its file has the file's lines.
+        """
+        lines = lines_of(self.reading.source.text if self.reading and self.own is self.reading else text)
         number = line or (self.function.lineno if self.function else 1)
         quoted = lines[number - 1].strip()[:_QUOTED] if 0 < number <= len(lines) else ""
         return (Evidence(f"line {number}: {one_line(quoted, _QUOTED)}" if quoted else "the text is empty there"),)

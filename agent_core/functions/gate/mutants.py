@@ -123,14 +123,14 @@ def sites(function: FunctionNode) -> Iterator[Site]:
     waiting = [Site(node, function, node, returns=returns) for node in reversed(statements)]
     while waiting:
         site = waiting.pop()
-        if isinstance(site.node, _UNSEEN) or _is_docstring(site) or _tells_progress(site.node):
+        if (
+            isinstance(site.node, _UNSEEN)
+            or (isinstance(site.node, ast.Constant) and isinstance(site.parent, ast.Expr))
+            or _tells_progress(site.node)
+        ):
             continue
         yield site
         waiting += reversed([_inside(site, field, child) for field, child in _children(site.node)])
-
-
-def _is_docstring(site: Site) -> bool:
-    return isinstance(site.node, ast.Constant) and isinstance(site.parent, ast.Expr)
 
 
 def _tells_progress(node: ast.AST) -> bool:

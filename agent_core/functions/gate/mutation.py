@@ -8,29 +8,27 @@ the kind of example that would notice, for some changes make no difference at al
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import shown
+from .candidate import GivenExample
 from .draft import Draft, Finding
 from .examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
 from .examples.sufficiency import is_unproven
 from .mutants import OPERATORS, Mutant, mutants, stubs
 from .proof import MOST
+from .rules import Rules
 from .substance import HOLLOW
+from .tree import is_bare_call
+from .trial import TrialTools
 from .verdict import TOO_FEW, Survivor
-
-if TYPE_CHECKING:
-    from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
-
-    from .candidate import GivenExample
-    from .rules import Rules
-    from .trial import TrialTools
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
@@ -46,16 +44,16 @@ _NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: 
 class MutatedFunction:
     """A function with agreeing examples, and the module in which they agree."""
 
-    function: "Function"
-    snapshot: "Snapshot"
-    examples: tuple["Example | GivenExample", ...]
+    function: Function
+    snapshot: Snapshot
+    examples: tuple[Example | GivenExample, ...]
 
     @property
     def text(self) -> str:
         """The text of the module."""
         return self.snapshot.modules[self.function.module].text
 
-    def agrees(self, example: "Example | GivenExample", outcome: Outcome) -> bool:
+    def agrees(self, example: Example | GivenExample, outcome: Outcome) -> bool:
         """Return what stage 8 would say."""
         if isinstance(example, Example):
             return agrees(example, outcome, is_float=promises_floats(self.function.returns))
@@ -99,7 +97,7 @@ class MutationResult:
         return f"{late}{noticed} of {self.tried} {bodies} noticed"
 
 
-async def check_mutants(draft: Draft, trial: "TrialTools") -> Draft:
+async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
     subject, line = _subject(draft), draft.function.lineno if draft.function else 0
     if isinstance(subject, str):
@@ -116,21 +114,17 @@ async def check_mutants(draft: Draft, trial: "TrialTools") -> Draft:
 
 def _echoed(draft: Draft) -> tuple[str, ...]:
     """Return the parameters that come back in every example of a draft that waits for a package: its text tells."""
-    written = draft.own.functions if draft.own and draft.has("needs-packages") and not draft.shows(*TOO_FEW) else ()
-    function = next((function for function in written if function.name == draft.candidate.name), None)
+    known = draft.own.functions if draft.own and draft.has("needs-packages") and not draft.shows(*TOO_FEW) else ()
+    function = next((function for function in known if function.name == draft.candidate.name), None)
     if function is None:
         return ()
     examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
-    if not all(example.call.startswith(f"{function.name}(") for example in examples):
-        return ()
-    calls = [example.call for example in examples]
-    arguments = shown(calls, function.name, function.parameters, function.rest, function.extra)
+    calls = [example.call for example in examples if is_bare_call(example.call, function.name)]
+    given = shown(calls, function.name, function.parameters, function.rest, function.extra)
     results = [literal_value(example.expected) for example in examples]
-    if len(arguments) != len(results):
-        return ()
-    pairs = [*zip(arguments, results, strict=True)]
-    names = function.parameters["properties"]
-    return tuple(name for name in names if all(name in given and given[name] == result for given, result in pairs))
+    names = function.parameters["properties"] if len(given) == len(results) else ()
+    rows = [*zip(given, results, strict=False)]
+    return tuple(name for name in names if all(name in row and row[name] == result for row, result in rows))
 
 
 def _subject(draft: Draft) -> MutatedFunction | str:
@@ -165,7 +159,7 @@ _NO_PROOF: Final = {
 }
 
 
-async def run_mutants(mutated: MutatedFunction, trial: "TrialTools", rules: "Rules") -> MutationResult:
+async def run_mutants(mutated: MutatedFunction, trial: TrialTools, rules: Rules) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
     rounds, function = _Rounds(_bitten(mutated, rules)), mutated.function
     work = Attempts(function.name, rounds.more(()), _AT_MOST_S, rounds.more)
@@ -173,7 +167,7 @@ async def run_mutants(mutated: MutatedFunction, trial: "TrialTools", rules: "Rul
     return rounds.ended(outcomes)
 
 
-def _bitten(mutated: MutatedFunction, rules: "Rules") -> _Steps[MutationResult]:
+def _bitten(mutated: MutatedFunction, rules: Rules) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others."""
     trial = _Trial(mutated)
     name, text = mutated.function.name, mutated.text
@@ -197,7 +191,7 @@ def _bitten(mutated: MutatedFunction, rules: "Rules") -> _Steps[MutationResult]:
     return MutationResult(passing, weak_stubs, tuple(survivors), mutant_count, len(all_mutants), len(usable))
 
 
-def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence["Example | GivenExample"]) -> bool:
+def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
     """Check whether the examples that this stub fails show fewer than two results; for a yes-or-no they always do."""
     promises = {_promise(example) for example, agreed in zip(examples, passed, strict=True) if not agreed}
     return (
@@ -208,7 +202,7 @@ def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence["Examp
     )
 
 
-def _promise(example: "Example | GivenExample") -> str:
+def _promise(example: Example | GivenExample) -> str:
     raises = example.raises if isinstance(example, Example) else ""
     return raises or example.expected.strip()
 
@@ -249,7 +243,7 @@ class _Trial:
         self._most_s = _AT_MOST_S
 
     def agreement(
-        self, texts: Sequence[Mutant | None], examples: Sequence["Example | GivenExample"]
+        self, texts: Sequence[Mutant | None], examples: Sequence[Example | GivenExample]
     ) -> _Steps[list[list[bool | None]]]:
         """Return one row per text: whether each example agrees; None if it was not reached."""
         pairs, width = list(product(texts, examples)), len(examples)
@@ -273,7 +267,7 @@ class _Trial:
         return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
 
 
-def _constants(examples: Sequence["Example | GivenExample"]) -> list[str]:
+def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
     """Return the values a stub might return: None, the first expected result, and the empty values of such types."""
     expectations = [expectation(example) if isinstance(example, Example) else example.expected for example in examples]
     values = [value for value in map(literal_value, expectations) if type(value) in _NOTHINGS]

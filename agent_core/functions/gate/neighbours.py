@@ -8,22 +8,19 @@ import ast
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
+from agent_core.registry.function import Function
+from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.tree import Scope, survey
 from agent_core.registry.uses import callers, dependents
 
 from .draft import Draft, Finding
 from .proof import MOST, ExampleResult, run
-from .tree import FunctionNode, find, parse, takes_self
-
-if TYPE_CHECKING:
-    from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
-
-    from .trial import TrialTools
+from .tree import FunctionNode, defaults, find, parse, takes_self
+from .trial import TrialTools
+from .uses import local_names
 
 STAGE = "neighbours"
 _AT_ONCE = 4
@@ -33,7 +30,7 @@ _AT_ONCE = 4
 class BrokenCaller:
     """An example of a caller that agreed with the old version and does not with the new one."""
 
-    caller: "Function"
+    caller: Function
     before: ExampleResult
     now: ExampleResult
 
@@ -53,7 +50,7 @@ class Tried:
         return f"{self.tried} of {self.total} callers with examples tried{late}"
 
 
-async def neighbours(draft: Draft, trial: "TrialTools") -> Draft:
+async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with every caller that the new version would break."""
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
@@ -74,7 +71,7 @@ async def neighbours(draft: Draft, trial: "TrialTools") -> Draft:
 
 
 async def try_callers(
-    names: Sequence[str], snapshot: "Snapshot", new_snapshot: "Snapshot", trial: "TrialTools", within_s: float
+    names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools, within_s: float
 ) -> Tried:
     """Run the examples of callers with the new version, and those that fail also with the old one."""
     users = [
@@ -84,7 +81,7 @@ async def try_callers(
     ]
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def try_one(user_function: "Function") -> list[BrokenCaller]:
+    async def try_one(user_function: Function) -> list[BrokenCaller]:
         async with turn:
             return await _broken(user_function, snapshot, new_snapshot, trial)
 
@@ -102,7 +99,7 @@ async def try_callers(
 
 
 async def _broken(
-    user_function: "Function", snapshot: "Snapshot", new_snapshot: "Snapshot", trial: "TrialTools"
+    user_function: Function, snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> list[BrokenCaller]:
     """Return the examples of one caller that only the change can have broken."""
     results = await run(
@@ -151,13 +148,13 @@ def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
             yield user.name, Finding("breaks-caller", message, fix, evidence=(fact,))
 
 
-def _definition(snapshot: "Snapshot", function: "Function") -> FunctionNode | None:
+def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:
     tree = parse(snapshot.modules[function.module].text)
     return find(tree, function.name) if isinstance(tree, ast.Module) else None
 
 
 def _calls(
-    body: FunctionNode | None, user_function: "Function", function: "Function", snapshot: "Snapshot"
+    body: FunctionNode | None, user_function: Function, function: Function, snapshot: Snapshot
 ) -> Iterator[ast.Call]:
     """Yield the calls of a function inside another one that certainly mean it."""
     tree = parse(snapshot.modules[user_function.module].text)
@@ -165,14 +162,13 @@ def _calls(
         return
     inner = [node for node in ast.walk(body) if isinstance(node, ast.Import | ast.ImportFrom)]
     scopes = [survey(ast.Module(list(inner), [])), survey(tree)]
-    own = {node.arg for node in ast.walk(body) if isinstance(node, ast.arg)}
-    own |= {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own = local_names(body)
     for node in ast.walk(body):
         if isinstance(node, ast.Call) and _means(node, function, scopes, user_function.module == function.module, own):
             yield node
 
 
-def _means(call: ast.Call, function: "Function", scopes: list[Scope], is_near: bool, own: set[str]) -> bool:  # noqa: FBT001
+def _means(call: ast.Call, function: Function, scopes: list[Scope], is_near: bool, own: set[str]) -> bool:  # noqa: FBT001
     match call.func:
         case ast.Name(id=name) if name in own:
             return False
@@ -195,17 +191,13 @@ def misfit(call: ast.Call, node: FunctionNode) -> str:
     by_name = isinstance(call.func, ast.Attribute) and call.func.attr == "call"
     arguments = [] if by_name else call.args
     placed = [parameter.arg for parameter in [*node.args.posonlyargs, *node.args.args]][takes_self(node) :]
-    required = placed[: len(placed) - min(len(node.args.defaults), len(placed))]
-    required += [
-        parameter.arg
-        for parameter, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-        if not default
-    ]
+    only = [parameter.arg for parameter in node.args.kwonlyargs]
     named = {keyword.arg for keyword in call.keywords if keyword.arg}
     if len(arguments) > len(placed) and not node.args.vararg:
         return f"`{node.name}` takes {len(placed)} arguments by place"
-    unknown = named - {*placed, *(parameter.arg for parameter in node.args.kwonlyargs)}
+    unknown = named - {*placed, *only}
     if unknown and not node.args.kwarg:
         return f"`{node.name}` has no parameter `{min(unknown)}`"
-    missing = [name for name in required if name not in {*placed[: len(arguments)], *named}]
+    given = {*placed[: len(arguments)], *named, *defaults(node.args)}
+    missing = [name for name in (*placed, *only) if name not in given]
     return f"`{node.name}` needs `{missing[0]}`" if missing else ""

@@ -4,34 +4,286 @@ A disagreement shows both sides and presumes neither. A pure function needs two 
 results; one with effects that cannot run here is a draft, and says so.
 """
 
+import ast
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Any
 
-from agent_core.base.problem import Evidence
+from agent_core.access.grants import NOTHING, Grants, Question
+from agent_core.access.grants.items import written as grant_item
+from agent_core.base import syntax
+from agent_core.base.problem import Evidence, Problem
 from agent_core.base.untrusted import fence
+from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.examples import Example
-from sandbox import Evaluation, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.schema import read_module
+from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
+from sandbox import Evaluation, FunctionCall, Job, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.access import NOTHING as NO_ACCESS
+from sandbox.wire.lines import lines_of
+from sandbox.wire.requests import RequestRefused, without_handler
 
 from .call_arguments import edge_calls, recombined, shown, written
-from .callees import Callees, can_be_called, why_unrun
 from .candidate import GivenExample
-from .capability import uses_context
+from .capability import EFFECTS, uses_context
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
-from .examples.excuses import SKIP, excuse, option_for, with_directives, with_docstring
-from .examples.sufficiency import ALIKE, Unproven, contradicted, is_unproven, too_few
+from .examples.sufficiency import ALIKE, Unproven, contradicted, is_by_chance, is_unproven, too_few
 from .substance import HOLLOW
+from .tree import find, nodes_of, parse
+from .trial import TrialTools, placed
 from .verdict import TOO_FEW, Disagreement
 
-if TYPE_CHECKING:
-    from agent_core.access.grants import Grants
-    from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+SKIP = "SKIP"
+_ELSEWHERE = frozenset({"NameError", "ImportError", "ModuleNotFoundError"})
+_ADDRESS = re.compile(r"\b0x(?:[0-9a-fA-F]{4,}\b|\.{3})")  # also where an ellipsis stands for it
+_PART = re.compile(r"\w+|[^\w\s]")
+_UNORDERED = frozenset({"set", "frozenset", "dict", "Counter", "defaultdict", "items", "keys", "values"})
+_OPEN = re.compile(r"""\"\"\"|\'\'\'""")
 
-    from .trial import TrialTools
+
+def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
+    """Return the doctest options under which an example agrees; an empty text if there are none."""
+    options = _text_options(example) if isinstance(outcome, Returned) else _error_options(outcome)
+    for names in options:
+        loose = replace(example, options=(*example.options, *((name, True) for name in names)))
+        if agrees(loose, outcome, is_float=is_float):
+            return ", ".join(f"+{name}" for name in names)
+    return ""
+
+
+def _text_options(example: Example) -> Iterator[tuple[str, ...]]:
+    """Yield options for a text that is no literal: of a literal, each character counts."""
+    try:
+        nodes = list(ast.walk(syntax.parse(example.expected.strip(), mode="eval")))
+        is_plain = not any(isinstance(node, ast.Constant) and node.value is ... for node in nodes)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        is_plain = False
+    if not is_plain:
+        yield from (("NORMALIZE_WHITESPACE",), ("ELLIPSIS",), ("ELLIPSIS", "NORMALIZE_WHITESPACE"))
+
+
+def _error_options(outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    """Yield options for an error, which another Python, or another version of the library, words differently."""
+    if isinstance(outcome, Raised):
+        yield ("IGNORE_EXCEPTION_DETAIL",)
+
+
+def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module) -> str:
+    """Return why nothing can be said of an example that does not agree; an empty text if it is simply wrong.
+
+    `again` is how it went when it ran once more, `code` the text with its function.
+    """
+    match outcome:
+        case Raised(failure=failure) if failure.type == "Unsendable":
+            return "its result is nothing that can be sent"
+        case Raised():
+            return _missing(outcome)
+        case TimedOut():
+            return "it takes too long"
+        case Returned() if not example.raises:
+            return next(_uncertain(example, doctest_form(outcome).text, again, code), "")
+    return ""
+
+
+def _uncertain(example: Example, returned: str, again: Outcome, code: ast.Module) -> Iterator[str]:
+    """Yield the reasons why what came back need not be what is written."""
+    if not example.expected.strip():
+        yield "no result is written"
+    if _ADDRESS.search(example.expected):
+        yield "its result shows an address"
+    if not isinstance(again, Returned) or doctest_form(again).text != returned:
+        yield "its result differs from one run to the next"
+    own = parse("\n".join((*example.setup, example.call)))
+    if is_by_chance(code) or (isinstance(own, ast.Module) and is_by_chance(own)):
+        yield "chance or the clock decides its result"
+    if _is_unordered(code, own) and sorted(_PART.findall(example.expected)) == sorted(_PART.findall(returned)):
+        yield "its result has no certain order"
+
+
+def _missing(raised: Raised) -> str:
+    """Return what an example names in vain, or a package that its function does without elsewhere."""
+    frames, kind = raised.failure.frames, raised.failure.type.rpartition(".")[2]
+    is_package = kind in ("ImportError", "ModuleNotFoundError")  # also where the function says so itself
+    is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
+    is_module = kind == "AttributeError" and raised.failure.message.startswith("module ")
+    return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
+
+
+def _is_unordered(*trees: object) -> bool:
+    for tree in trees:
+        for node in nodes_of(tree) if isinstance(tree, ast.Module) else ():
+            if isinstance(node, ast.Set | ast.SetComp | ast.Dict | ast.DictComp):
+                return True
+            name = getattr(node, "id", None) or getattr(node, "attr", None)
+            if name in _UNORDERED:
+                return True
+    return False
+
+
+def with_directives(text: str, directives: Mapping[int, str]) -> str:
+    """Return the text with a doctest directive at the end of each example that begins on one of these lines."""
+    lines = lines_of(text)
+    for number, options in directives.items():
+        last = _last_line(lines, number)
+        if last is not None:
+            bare = lines[last].rstrip("\r\n")
+            lines[last] = f"{bare}  # doctest: {options}{lines[last][len(bare) :]}"
+    return "".join(lines)
+
+
+def _last_line(lines: Sequence[str], number: int) -> int | None:
+    """Return the index of the last line of an example's source; None where nothing can be added."""
+    at = number - 1
+    if not 0 <= at < len(lines) or not lines[at].lstrip().startswith(">>>"):
+        return None
+    while at + 1 < len(lines) and re.match(r"\s*\.\.\.(?: |$)", lines[at + 1]):
+        at += 1
+    source = "".join(lines[number - 1 : at + 1])
+    return None if _OPEN.search(source) or lines[at].rstrip().endswith("\\") else at
+
+
+def with_docstring(draft: Draft, text: str) -> Draft | None:
+    """Return the draft with a text of which only the docstring is another one; None where that is not so."""
+    fixed = draft.with_fix("example-directives", "", text)
+    reading = _placed(fixed) if text != draft.text and _bare(fixed) == _bare(draft) else None
+    if reading is None:
+        return None
+    own = read_module(ModuleSource.of(draft.candidate.module, text, draft.candidate.path), tree=fixed.tree)
+    return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
+
+
+def _bare(draft: Draft) -> str:
+    """Return the draft's tree as text, without the docstring of its function."""
+    tree, own = draft.tree, draft.function
+    nodes = tree.body if tree else []
+    return "".join(ast.dump(part) for node in nodes for part in (own.body[1:] if own and node is own else [node]))
+
+
+def _placed(draft: Draft) -> ModuleReading | None:
+    """Return the module with the new text; what a worker reported of its types stays."""
+    around, draft_reading = draft.snapshot.modules.get(draft.candidate.module), draft.reading
+    text = placed(draft, around)
+    if isinstance(text, Problem) or draft_reading is None:
+        return None
+    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
+    before = {function.name: function for function in draft_reading.functions}
+    if {function.name for function in reading.functions} - before.keys():
+        return None
+    functions = tuple(
+        replace(function, parameters=before[function.name].parameters, unresolved=before[function.name].unresolved)
+        for function in reading.functions
+    )
+    return replace(reading, functions=functions) if reading.parsed else None
+
+
+# By its words: in a component the numbers are others.
+_SHUT_WORDS = r"(?:No such file or directory|Permission denied|Operation not permitted|Read-only file system)"
+_SHUT_PATH = re.compile(r"\[Errno \d{1,3}\] " + _SHUT_WORDS + r": (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")
+_SCRATCH = re.compile(r"/scratch/|.*/knapper-scratch-")
+_DEEPEST = 5
+_MOST = 30  # functions that are called, one through another
+
+
+def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str]) -> bool:
+    """Check whether all that a function needs of `self` are calls of functions that can run in an example."""
+    waiting, seen = list(_called(tree)), set[str]()
+    if uses_context(tree) & EFFECTS != {"call"} or not waiting:
+        return False
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        callee = snapshot.functions.get(name)
+        text = parse(snapshot.modules[callee.module].text) if callee else None
+        node = find(text, name) if isinstance(text, ast.Module) else None
+        if callee is None or node is None or name in guarded or len(seen) > _MOST:
+            return False
+        inner = ast.Module([node], [])
+        is_caller = uses_context(inner) & EFFECTS == {"call"}
+        if is_unproven(inner, node, callee) not in ("", "no-parameters") and not is_caller:
+            return False
+        waiting += _called(inner)
+    return True
+
+
+def _called(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of functions that are called; an empty one where the text does not say which."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[ast.Constant(str(name)), *_]
+            ):
+                yield name
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="call")):
+                yield ""
+
+
+@dataclass(frozen=True, slots=True)
+class Callees:
+    """The handler of an example's requests: calls of other functions are made, all else is refused, and remembered."""
+
+    snapshot: Snapshot
+    trial: TrialTools
+    depth: int = 1
+    refused: list[str] = field(default_factory=list)
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """Return the result of the function that is called.
+
+        Raises:
+            RequestRefused: it cannot be called, or did not return.
+        """
+        if name != "call":
+            if name != "progress" and not name.startswith("file_"):
+                self.refused.append(f"`self.{name}` reaches what an example does not have")
+            return await without_handler(name, arguments)
+        function = self.snapshot.functions.get(str(arguments.get("function")))
+        if function is None or self.depth > _DEEPEST:
+            raise RequestRefused(f"there is no function `{arguments.get('function')}` that an example may call here")
+        text = json.dumps(arguments.get("arguments") or {}, default=str)
+        checked = read_arguments(text, function.parameters)
+        if not isinstance(checked, dict):
+            raise RequestRefused("; ".join(problem.message for problem in checked))
+        job = Job(
+            self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.trial.limits, NO_ACCESS
+        )
+        outcome = await self.trial.sandbox.run(replace(job, handler=replace(self, depth=self.depth + 1)))
+        if isinstance(outcome, Returned):
+            return outcome.value
+        if path := _shut_path(outcome):
+            self.refused.append(f"`{function.name}` opens {fence(path)}, and what an example calls has no grants")
+        raise RequestRefused(f"`{function.name}` did not return")
+
+
+def why_unrun(function: str, outcome: Outcome, refused: Sequence[str], grants: Grants) -> str:
+    """Return what an example needed and did not have, with the command that grants it; empty if it lacked nothing."""
+    path = _shut_path(outcome)
+    missing = Grants(read=(path,)) if path else NOTHING
+    if path and not grants.covers(missing):
+        return f"it opens {fence(path)}, which is not granted. Type: {Question(function, missing).command}"
+    return refused[0] if refused else ""
+
+
+def _shut_path(outcome: Outcome) -> str:
+    """Return the path that an outcome says could not be opened, as a grant names it; empty for one in scratch."""
+    failure = outcome.failure if isinstance(outcome, Raised) else None
+    while failure is not None:
+        match = _SHUT_PATH.match(failure.message)
+        if match and failure.type in ("FileNotFoundError", "PermissionError", "OSError"):
+            path = match["path"][1:-1]
+            return "" if _SCRATCH.match(path) else grant_item("read", posixpath.normpath(path)) or ""
+        failure = failure.cause
+    return ""
+
 
 STAGE = "examples"
 _SHUT = frozenset(  # what is raised where nothing of the world outside is granted
@@ -98,7 +350,7 @@ class ExampleResult:
                 return reason
 
 
-async def prove(draft: Draft, trial: "TrialTools") -> Draft:
+async def prove(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the results of its examples."""
     function = draft.loaded
     if function is None or draft.tree is None:
@@ -119,7 +371,7 @@ async def prove(draft: Draft, trial: "TrialTools") -> Draft:
     trials = _trials(results, unproven)
     line = draft.function.lineno if draft.function else function.line  # of the candidate's text, as its author sees it
     missing = [*too_few(replace(function, line=line), examples, unproven)]
-    if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing):
+    if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing) and not draft.candidate.exact:
         trials = replace(trials, offered=await _other_call(results, draft, trial))
     twice = contradicted(examples)
     told_of = [result for result in results if not result.agreed and result.call not in twice]
@@ -140,7 +392,7 @@ def _counted(draft: Draft) -> Draft:
 
 
 async def _tried(
-    draft: Draft, function: "Function", trial: "TrialTools"
+    draft: Draft, function: Function, trial: TrialTools
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
     assert draft.trial is not None
@@ -154,7 +406,7 @@ async def _tried(
     return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
 
 
-def _unproven(draft: Draft, function: "Function", count: int) -> Unproven:
+def _unproven(draft: Draft, function: Function, count: int) -> Unproven:
     """Return why its examples cannot prove a function, or not without more."""
     assert draft.tree is not None
     unproven = is_unproven(draft.tree, draft.function, function)
@@ -168,7 +420,7 @@ def _unproven(draft: Draft, function: "Function", count: int) -> Unproven:
 
 
 async def _excused(
-    draft: Draft, results: Sequence[ExampleResult], trial: "TrialTools"
+    draft: Draft, results: Sequence[ExampleResult], trial: TrialTools
 ) -> tuple[Draft, list[ExampleResult] | None]:
     """Return the draft of a library's function with directives for examples that cannot agree here, and the results
     of the others; None if there is nothing to excuse.
@@ -223,7 +475,7 @@ def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, values, slowest_s=slowest_s)
 
 
-async def _other_call(results: Sequence[ExampleResult], draft: Draft, trial_tools: "TrialTools") -> Disagreement | None:
+async def _other_call(results: Sequence[ExampleResult], draft: Draft, trial_tools: TrialTools) -> Disagreement | None:
     """Return a call with another result than the examples that agree, or than they return if none agrees.
 
     It is made of the examples' values, or stands at the edges of the types.
@@ -254,12 +506,12 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
     return replace(finding, fix=fix)
 
 
-def wants_grant(result: ExampleResult, grants: "Grants") -> bool:
+def wants_grant(result: ExampleResult, grants: Grants) -> bool:
     """Check whether an example failed because outside access is not granted, which only makes it a draft."""
     return not result.agreed and lacks_grant(result.outcome, grants)
 
 
-def lacks_grant(outcome: Outcome, grants: "Grants") -> bool:
+def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
     """Check whether a call failed as calls do for which some of these grants are not given."""
     if not isinstance(outcome, Raised):
         return False
@@ -275,12 +527,7 @@ def _note(agreed: int, ran: int, written: int) -> str:
 
 
 async def run(
-    examples: Sequence[Example | GivenExample],
-    module: str,
-    snapshot: "Snapshot",
-    trial: "TrialTools",
-    *,
-    returns: str = "",
+    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, trial: TrialTools, *, returns: str = ""
 ) -> tuple[ExampleResult, ...]:
     """Run every example in a worker of its own, as parallel as the sandbox allows; `returns` is the promised type."""
     is_float = promises_floats(returns)
@@ -289,9 +536,7 @@ async def run(
     return tuple(_result(example, task.result(), is_float) for example, task in zip(examples, tasks, strict=True))
 
 
-async def rerun(
-    function: "Function", snapshot: "Snapshot", trial: "TrialTools", grants: "Grants"
-) -> tuple[ExampleResult, ...]:
+async def rerun(function: Function, snapshot: Snapshot, trial: TrialTools, grants: Grants) -> tuple[ExampleResult, ...]:
     """Run the examples of a function that has these grants; those that lack one are said not to have run."""
     is_float, name = promises_floats(function.returns), function.name
 

@@ -8,19 +8,18 @@ import ast
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, groupby, islice, zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.problem import Evidence
 from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from .call_arguments import Arguments, edge_calls, recombined, shown, unlike, written
+from .call_arguments import Arguments, Value, checker, edge_calls, fits, recombined, shown, unlike, written
 from .draft import Draft, Finding
 from .examples.sufficiency import is_unproven
 from .failures import FailedCall, described, fix_of, how, is_much, is_right, line_of, may_loop, named
 from .proof import lacks_grant
-from .schema_fit import Value, fits
 from .substance import HOLLOW
 from .tree import is_bare_call, nodes_of
 
@@ -50,52 +49,33 @@ _REACHED = 0.9  # of the calls
 _REFUSED = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """The answers to calls that differ in one parameter: per set of other arguments, the answer for each value."""
-
-    rows: tuple[dict[str, str], ...]
-
-    @property
-    def matters(self) -> bool:
-        """True if the parameter changes a result, or is refused beside other arguments only."""
-        taken = {value for row in self.rows for value, answer in row.items() if answer != _REFUSED}
-        return any(
-            len({answer for answer in row.values() if answer != _REFUSED}) > 1
-            or (any(row.values()) and any(not row[value] for value in taken & row.keys()))
-            for row in self.rows
-        )
-
-    @property
-    def is_enough(self) -> bool:
-        """True if so many pairs returned, of several values and with several results, that no difference is telling."""
-        returned = [{value: answer for value, answer in row.items() if answer != _REFUSED} for row in self.rows]
-        pairs = [row for row in returned if len(row) > 1]
-        results = {answer for row in pairs for answer in row.values()}
-        count = sum(len(row) - 1 for row in pairs)
-        return count >= _PAIRS and len(set().union(*pairs)) >= _KINDS and len(results) >= _RESULTS
-
-
-def _compared(calls: Sequence[EndedCall], name: str) -> _Compared:
+def _rows_of(calls: Sequence[EndedCall], name: str) -> list[dict[str, str]]:
+    """Return the answers to calls that differ in one parameter: per set of other arguments, that for each value."""
     rows: dict[str, dict[str, str]] = {}
     for arguments, outcome in calls:
         if name in arguments and isinstance(outcome, Returned | Raised):
             others = repr(sorted((key, repr(value)) for key, value in arguments.items() if key != name))
             answer = repr(outcome.value) if isinstance(outcome, Returned) else _REFUSED
             rows.setdefault(others, {})[repr(arguments[name])] = answer
-    return _Compared(tuple(rows.values()))
+    return [*rows.values()]
 
 
-def without_effect(calls: Sequence[EndedCall], names: Sequence[str]) -> list[str]:
-    """Return the parameters of which no call shows that they matter."""
-    return [name for name in names if not _compared(calls, name).matters]
+def _matters(rows: Sequence[dict[str, str]]) -> bool:
+    """Check whether the parameter changes a result, or is refused beside other arguments only."""
+    taken = {value for row in rows for value, answer in row.items() if answer != _REFUSED}
+    return any(
+        len({answer for answer in row.values() if answer != _REFUSED}) > 1
+        or (any(row.values()) and any(not row[value] for value in taken & row.keys()))
+        for row in rows
+    )
 
 
-def is_idle(calls: Sequence[EndedCall], name: str) -> bool:
-    """Check whether calls show that a parameter changes nothing; those that were not reached might differ."""
-    compared = _compared(calls, name)
-    is_reached = sum(outcome is not None for _arguments, outcome in calls) >= _REACHED * len(calls)
-    return is_reached and compared.is_enough and not compared.matters
+def _is_telling(rows: Sequence[dict[str, str]]) -> bool:
+    """Check whether so many pairs returned, of several values and with several results, that no difference tells."""
+    returned = [{value: answer for value, answer in row.items() if answer != _REFUSED} for row in rows]
+    pairs = [row for row in returned if len(row) > 1]
+    results, values = {answer for row in pairs for answer in row.values()}, set().union(*pairs)
+    return sum(len(row) - 1 for row in pairs) >= _PAIRS and len(values) >= _KINDS and len(results) >= _RESULTS
 
 
 def variations(calls: Sequence[EndedCall], name: str, values: Sequence[Any]) -> Iterator[Arguments]:
@@ -214,7 +194,8 @@ class Trial:
         """Return the doubts about parameters that change nothing, with calls that should show a difference."""
         function = self._function
         names = [name for name in function.parameters["properties"] if name not in (function.rest, function.extra)]
-        doubtful = without_effect(calls, names) if len(names) > 1 and not self._by_chance else []
+        asked = names if len(names) > 1 and not self._by_chance else []
+        doubtful = [name for name in asked if not (name.startswith("_") or _matters(_rows_of(calls, name)))]
         return [doubt for name in doubtful if (doubt := await self._doubt(calls, name))]
 
     async def _doubt(self, calls: Sequence[EndedCall], name: str) -> Finding | None:
@@ -222,10 +203,13 @@ class Trial:
         assert self._draft.tree is not None
         shown_values = [example[name] for example in self._examples if name in example]
         values = [*shown_values, *_constants(self._draft.tree)]
-        wanted = [call for call in variations(calls, name, values) if fits(call, schema, schema)]
+        check = checker(schema)
+        wanted = [call for call in variations(calls, name, values) if fits(call, check)]
         more = [*zip(wanted, await self._outcomes(wanted), strict=True)]
-        if name.startswith("_") or not is_idle([*calls, *more], name):
-            return None
+        tried = [*calls, *more]
+        rows, reached = _rows_of(tried, name), sum(outcome is not None for _arguments, outcome in tried)
+        if reached < _REACHED * len(tried) or _matters(rows) or not _is_telling(rows):
+            return None  # what was not reached might differ
         names = [*schema["properties"]]
         telling = {
             written(own.name, call, names, own.rest, own.extra): outcome.shown

@@ -87,6 +87,14 @@ def parameters(node: FunctionNode) -> list[ast.arg]:
     return [*named, *node.args.kwonlyargs]
 
 
+def defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
+    """Return the default of each parameter that has one, by name."""
+    placed = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(reversed(placed), reversed(arguments.defaults), strict=False)]
+    pairs += [pair for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if pair[1]]  # type: ignore[misc]
+    return {parameter.arg: default for parameter, default in pairs}
+
+
 def takes_self(node: FunctionNode) -> bool:
     """Check whether the first parameter is the call's context."""
     named = [*node.args.posonlyargs, *node.args.args]

@@ -20,7 +20,7 @@ from agent_core.access.grants.value import LATER, joined
 from agent_core.access.packages.projects import project_of
 
 from .draft import Finding
-from .tree import bound_names, context_nodes, nodes_of, own_nodes
+from .tree import bound_names, context_nodes, defaults, nodes_of, own_nodes
 
 if TYPE_CHECKING:
     from .candidate import Way
@@ -144,13 +144,9 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
 
 def _defaults(node: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
     """Yield the parameters, each with its default if that is a text, which the user can be asked about."""
-    plain = [*node.posonlyargs, *node.args]
-    defaults = dict(zip([parameter.arg for parameter in reversed(plain)], reversed(node.defaults), strict=False))
-    defaults |= {
-        parameter.arg: value for parameter, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value
-    }
-    for parameter in [*plain, *node.kwonlyargs]:
-        default = defaults.get(parameter.arg)
+    by_name = defaults(node)
+    for parameter in [*node.posonlyargs, *node.args, *node.kwonlyargs]:
+        default = by_name.get(parameter.arg)
         yield parameter.arg, default if isinstance(default, ast.Constant) and default.value else None
 
 

@@ -18,6 +18,7 @@ from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
 from ..gate.draft import unified
 from ..gate.examples.agreement import error_of
 from ..gate.examples.example_text import with_example, with_returned_values
+from ..gate.rules import REACHES_NOTHING
 from ..gate.trial import UNGRANTED, Granted
 from . import change_texts, example_regression
 from .file_sync import own_text
@@ -137,10 +138,15 @@ class CandidateReview:
         return replace(plan, giving=grants.giving, text="\n".join([plan.text, *change_texts.granted(grants.grants)]))
 
     async def confirmed(
-        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot"
+        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", *, reading: bool
     ) -> tuple[Candidate, Verdict]:
-        """Return candidate and verdict with the returned results in place of the expected ones."""
-        after = await self.gate.confirm(candidate, verdict, snapshot)
+        """Return candidate and verdict with the returned results in place of the expected ones; read, if it has to be.
+
+        With them a candidate waits whose description the reader doubts: who insists then has nothing more to confirm.
+        """
+        after = await self.gate.confirm(candidate, verdict, snapshot, reading=reading)
+        if REACHES_NOTHING in {problem.code for problem in after.refusals}:
+            return with_returned_values(candidate, verdict), after
         if not (after.admitted and candidate.asked):
             return candidate, after
         return await self._with_given(with_returned_values(candidate, verdict), after, snapshot)

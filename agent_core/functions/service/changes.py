@@ -17,7 +17,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.synopsis import signature
 from agent_core.registry.uses import callers, private_users
-from agent_core.storage import DropPending, FunctionStore
+from agent_core.storage import DropPending, FunctionStore, SavePending
 
 from ..gate import Candidate, GivenExample, Policy
 from ..gate.examples.agreement import predictions
@@ -177,16 +177,21 @@ class ChangePlanner:
             return self._files.repeatable(plan, replan, name, snapshot)
         if reason and {problem.code for problem in pending.verdict.refusals} == {REACHES_NOTHING}:
             candidate = replace(candidate, insists=True)
-        verdict = await self._review.gate.judge(candidate, snapshot, reading=author.by == "agent")
+        is_read = author.by == "agent"
+        verdict = await self._review.gate.judge(candidate, snapshot, reading=is_read)
         if verdict.can_be_confirmed:
-            candidate, verdict = await self._review.confirmed(candidate, verdict, snapshot)
+            candidate, verdict = await self._review.confirmed(candidate, verdict, snapshot, reading=is_read)
         verdict = await self._review.settled(candidate, verdict, work)
         final_verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
         if not final_verdict.admitted:
+            judgment = Judgment.of(final_verdict)
+            waiting = PendingCandidate.of(candidate, pending.over or "", judgment)
+            is_doubted = REACHES_NOTHING in {problem.code for problem in final_verdict.refusals}
             return PlannedChange(
                 change_texts.unconfirmed(final_verdict, candidate.replaces),
                 "refused",
-                Judgment.of(final_verdict),
+                judgment,
+                writes=(SavePending(name, waiting.to_json()),) if is_doubted else (),
                 refused=name,
                 excluded=frozenset({"confirm_function"}),
             )

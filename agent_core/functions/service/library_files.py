@@ -26,7 +26,7 @@ from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate
-from ..gate.text_fixes import write_escapes
+from ..gate.read import write_escapes
 from .archive import Library, read_library
 from .closure import ModuleParts
 from .file_checks import parse_line

@@ -251,7 +251,7 @@ def _current(key: str, value: Any) -> tuple[str, str]:
 
 
 def _shown(key: str, value: Any) -> str:
-    from agent_core.model.quirks import quirks
+    from agent_core.model.dialect import quirks
 
     unset = "as the preset says" if key.startswith("memory.") else "found automatically"
     if key == _WINDOW:

@@ -7,22 +7,21 @@ one, so who asks has to know which is which.
 
 import ast
 import re
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import Final
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.source import parse as parse_source
-from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition, survey
 from sandbox.wire.lines import bare_lines, lines_of
 
+from ..autofix import offset
 from ..candidate import Candidate, GivenExample
 from ..tree import find, parse
+from ..verdict import Disagreement, Verdict
 from .agreement import literal_value
-
-if TYPE_CHECKING:
-    from ..verdict import Disagreement, Verdict
 
 _ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
 _TRACEBACK: Final = "Traceback (most recent call last):"
@@ -75,7 +74,9 @@ def _shown(expected: str) -> list[str]:
 
 def _written(code: str, node: Definition, shown: list[str]) -> str | Problem:
     """Return the text with an example inside the existing docstring."""
-    start, end = _span(code, node.body[0])
+    literal = node.body[0]
+    start = offset(code, literal.lineno, literal.col_offset)
+    end = offset(code, literal.end_lineno or 0, literal.end_col_offset or 0)
     match = _LITERAL.fullmatch(code[start:end])
     if match is None or (len(match["quotes"]) == 1 and '"' in match["inner"]):
         message = "its docstring is not one plain text between quotes"
@@ -101,7 +102,7 @@ def _inserted(inner: str, shown: list[str], indent: str) -> str:
 
 def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Problem:
     """Return the text with a docstring that holds the example alone."""
-    start, _ = _span(code, node.body[0])
+    start = offset(code, node.body[0].lineno, node.body[0].col_offset)
     line = code.rfind("\n", 0, start) + 1
     indent = code[line:start]
     if indent.strip():
@@ -111,19 +112,11 @@ def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Prob
     return f"{code[:line]}{indent}{_QUOTES}\n{text}{indent}{_QUOTES}\n{code[line:]}"
 
 
-def _span(code: str, node: ast.stmt) -> tuple[int, int]:
-    """Return where a statement begins and ends in a text, in characters."""
-    lines = lines_of(code)
-    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-    start = sum(map(len, lines[:first])) + column_of(lines[first], node.col_offset)
-    return start, sum(map(len, lines[:last])) + column_of(lines[last], node.end_col_offset or 0)
-
-
 def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
     return line if is_raw else line.replace("\\", "\\\\").replace(quotes, "".join(f"\\{quote}" for quote in quotes))
 
 
-def with_returned_values(candidate: Candidate, verdict: "Verdict") -> Candidate:
+def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
     """Return the candidate with the returned results in place of the written or missing ones."""
     text = verdict.source
     raw = _is_raw(text, candidate.name)
@@ -140,16 +133,7 @@ def with_returned_values(candidate: Candidate, verdict: "Verdict") -> Candidate:
         GivenExample(example.call, returned.get(example.call, example.expected), example.approx)
         for example in candidate.examples
     )
-    return Candidate(
-        candidate.name,
-        text,
-        candidate.module,
-        candidate.reason,
-        examples,
-        replaces=candidate.replaces,
-        description=candidate.description,
-        asked=candidate.asked,
-    )
+    return replace(candidate, code=text, examples=examples)
 
 
 def _is_raw(text: str, name: str) -> bool:
@@ -161,7 +145,7 @@ def _is_raw(text: str, name: str) -> bool:
     return start[:1] in "rR"
 
 
-def _rewrite(text: str, disagreement: "Disagreement", *, raw: bool) -> str:
+def _rewrite(text: str, disagreement: Disagreement, *, raw: bool) -> str:
     """Return the text with the lines under one prompt replaced."""
     lines = lines_of(text)
     if disagreement.line > len(lines):
