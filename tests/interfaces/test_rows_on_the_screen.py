@@ -130,7 +130,7 @@ def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(workspace
         if kind.endswith("a-call"):
             said = "self.fetch(city).text()" if kind == "host-at-a-call" else "open(city).read()"
             (workspace / "functions" / "weather.py").write_text(re.sub(r"self\.fetch\(.*", said, weather(place)))
-        script = [call, DONE] if kind.endswith("a-call") else [grow, DONE]
+        script: Script = [call, DONE] if kind.endswith("a-call") else [grow, DONE]
         with asked(script, workspace, columns=120) as screen:
             screen.wait_for("Press a key")
             rows = screen.screen()
