@@ -47,6 +47,16 @@ def test_a_signal_in_a_turn_ends_it_and_the_conversation_goes_on_later(tmp_path:
         assert leave(screen) == 0
 
 
+def test_ctrl_d_ends_a_turn_that_nobody_typed_anything_for(tmp_path: Path) -> None:
+    with (
+        scripted([SLOW]) as model,
+        terminal("run", *flags(model), "--preset", "memgpt", "--agent", "first", cwd=tmp_path) as screen,
+    ):
+        screen.wait_for("/help lists")
+        screen.wait(lambda: bool(model.requests), "the request that the agent begins with")
+        assert leave(screen) == 0
+
+
 def test_a_signal_while_all_is_being_opened_ends_the_prompt_too(tmp_path: Path) -> None:
     with scripted([]) as model, terminal("run", *flags(model), cwd=tmp_path) as screen:
         screen.wait_for("›")

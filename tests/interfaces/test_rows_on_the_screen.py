@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.asking import DONE, asked, ended, made, press, service
+from tests.interfaces.asking import DONE, asked, ended, made, press, service, weather
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, create, flags, prompt
 from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.desk import SHIPPING, right
@@ -121,17 +121,26 @@ def test_a_call_takes_one_row_however_much_it_prints(workspace: Path) -> None:
         screen.wait_for("Esc leaves")
 
 
-def test_a_question_takes_eight_rows_and_stays_with_its_answer(workspace: Path) -> None:
-    with service() as place, asked([made(place), DONE], workspace, columns=120) as screen:
-        screen.wait_for("Press a key")
-        rows = screen.screen()
-        first = rows.index("? weather asks to join, and to:")
-        assert next(at for at, row in enumerate(rows[first:]) if row == "›") <= 8, rows
-        press(screen, "y")
-        ended(screen)
-        kept = screen.scrolled().split("\n")
-        first = kept.index("? weather asks to join, and to:")
-        assert next(at for at, row in enumerate(kept[first:]) if row.startswith("  → yes")) <= 7
+@pytest.mark.parametrize("kind", ["join", "long-reason", "host-at-a-call", "file-at-a-call"])
+def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(workspace: Path, kind: str) -> None:
+    (outside := workspace.parent / "sales.txt").write_text("7")
+    with service() as place:
+        grow = made(place, reason="it was asked for " * (20 if kind == "long-reason" else 1))
+        call = Ask(Wanted("weather", {"city": f"http://{place}/Oslo" if kind == "host-at-a-call" else str(outside)}))
+        if kind.endswith("a-call"):
+            said = "self.fetch(city).text()" if kind == "host-at-a-call" else "open(city).read()"
+            (workspace / "functions" / "weather.py").write_text(re.sub(r"self\.fetch\(.*", said, weather(place)))
+        script: Script = [call, DONE] if kind.endswith("a-call") else [grow, DONE]
+        with asked(script, workspace, columns=120) as screen:
+            screen.wait_for("Press a key")
+            rows = screen.screen()
+            first = next(at for at, row in enumerate(rows) if row.startswith("? weather "))
+            assert next(at for at, row in enumerate(rows[first:]) if row == "›") <= 8, rows
+            press(screen, "o")
+            ended(screen)
+            kept = screen.scrolled().split("\n")
+            first = next(at for at, row in enumerate(kept) if row.startswith("? weather "))
+            assert next(at for at, row in enumerate(kept[first:]) if row.startswith("  → once")) <= 6, kept
 
 
 def test_source_streams_in_ten_rows_and_is_gone_once_it_is_judged(workspace: Path) -> None:

@@ -49,6 +49,7 @@ class Task:
     hex: Mapping[str, str] = field(default_factory=dict)
     begins: Mapping[str, str] = field(default_factory=dict)  # how the written files begin, in hexadecimal
     fails: str = ""  # the error, of what a sandbox does not allow
+    why: str = ""  # what that is, in Markdown
     serves: str = ""  # the answer of a host that is granted
 
     @property
@@ -197,7 +198,7 @@ def _row(trial: Trial) -> str:
 
 def _begin(task: Task, *, is_done: bool) -> str:
     names = ", ".join(f"`{name}`" for name in task.packages)
-    return f"| {names} | {task.task} | {'yes' if is_done else 'no'} |"
+    return f"| {names} | {task.task} | {'yes' if is_done else f'no: {task.why}' if task.why else 'no'} |"
 
 
 def pattern(task: Task) -> re.Pattern[str]:

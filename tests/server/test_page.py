@@ -222,7 +222,9 @@ async def test_an_edit_of_a_refused_candidate_shows_its_lines_as_they_are_indent
     async with page(server) as (view, seen):
         await send(view, "Make it.")
         await view.locator(".said", has_text="Done").wait_for()
-        text = await view.locator("section.made").nth(1).get_by_label("What is different").inner_text()
+        mended_card = view.locator("section.made").nth(1)
+        assert await mended_card.get_attribute("aria-label") == "made double"  # it was not there before
+        text = await mended_card.get_by_label("What is different").inner_text()
         assert [row for row in text.splitlines() if row] == [f"-{old}", f"+{new}"]
         await go(view, "Steps")
         await view.locator("option", has_text="Done, double is mended.").wait_for(state="attached")

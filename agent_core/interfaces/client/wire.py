@@ -88,7 +88,7 @@ class HttpWire:
 
     def _lost(self, error: httpx2.HTTPError) -> ConnectionLost:
         reason = one_line(str(error)) or type(error).__name__
-        return ConnectionLost(f"{self._url} cannot be reached: {reason}.", fix="Is the server running?")
+        return ConnectionLost(f"{self._url} cannot be reached: {reason.rstrip('.')}.", fix="Is the server running?")
 
 
 def _result(status: int, content: bytes) -> Any:  # Any: JSON

@@ -140,6 +140,8 @@ async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click h
         work.add_done_callback(lambda _: ended.set())
         with suppress(RuntimeError, ValueError):  # not in the main thread
             machine.on_signal(signal.SIGINT, ended.set)
+        if not until_idle:
+            door.show([line(("dim", "Waiting for what agents are sent. Ctrl-C ends it."))])
         await ended.wait()
         if work.done():
             work.result()

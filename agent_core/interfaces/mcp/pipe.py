@@ -27,6 +27,8 @@ async def serve_pipe(workspace: Workspace, stopping: asyncio.Event) -> None:
     Raises:
         UsageError: standard input or output is no pipe.
     """
+    if os.isatty(_INPUT):
+        raise UsageError("Standard input is a terminal.", fix="Let the MCP client start this command.")
     async with _standard_pipes() as (reader, writer):
         await serve_streams(workspace, reader, writer, stopping)
 

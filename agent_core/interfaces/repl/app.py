@@ -87,7 +87,7 @@ class Repl:
 
     def __init__(self, options: RunOptions) -> None:
         self._options = options
-        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._session: PromptConversation | None = None
         self._group = asyncio.TaskGroup()
         self._failure: KnapperError | None = None
@@ -190,8 +190,8 @@ class Repl:
                 gc.freeze()
                 if opening := await self._session.opening(self._options):
                     self.send(opening)
-                while not self._session.left:
-                    await self._session.take(await self._lines.get())
+                while not self._session.left and (text := await self._lines.get()) is not None:
+                    await self._session.take(text)
         except KnapperError as error:
             self._failure = error
         finally:
@@ -202,6 +202,8 @@ class Repl:
             await self._session.leave()
         if self._session is None or not self._session.stoppable:
             conversation.cancel()
+        else:
+            self._lines.put_nowait(None)  # the turn that ends may be one that no line began
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         self._group.create_task(work)

@@ -5,7 +5,6 @@ import { isVerdict, Outcome, Problems, Verdict } from "/page/verdict.js";
 
 const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "source"]; // arguments that are source
 const MARKS = { "": ["…", "dim", "running"], returned: ["✓", "good", ""], admitted: ["✓", "good", ""] };
-const DEEDS = { create_function: "made", edit_function: "changed", replace_function: "changed", rollback_function: "changed" };
 const LONGEST_HEAD = 600, LONGEST_WORD = 48, LONGEST_LINE = 110, MOST_COMPARED = 160_000, AROUND = 2;
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -23,7 +22,7 @@ function headOf(source, name) {
   let depth = 0, to = 0;
   for (; to < head.length && !(head[to] === ":" && depth === 0); to += 1) depth += "([{".includes(head[to]) ? 1 : ")]}".includes(head[to]) ? -1 : 0;
   const does = /^:\s*[rRuU]?(?:"""|'''|"|')\s*([^\n"]+)/.exec(head.slice(to));
-  return { signature: flat(head.slice(0, to)).replace(/^(?:async +)?def +/, ""), does: does ? does[1] : "" };
+  return { signature: flat(head.slice(0, to)).replace(/^(?:async +)?def +/, "").replace(/\(self\b(?:, *|(?=\)))/, "("), does: does ? does[1] : "" };
 }
 
 // The lines that differ between two sources, as a diff has them, each with a few around it.
@@ -49,7 +48,8 @@ function Made({ entry, before }) {
   const refusals = problems.filter((problem) => problem.severity !== "warns"), hints = problems.filter((problem) => problem.severity === "warns");
   const old = before && before !== source ? before : given.old_text || "", now = before && before !== source ? source : given.new_text || "";
   const agreed = verdict.agreed || 0, written = agreed + (verdict.disagreements || []).length;
-  const deed = verdict.admitted ? DEEDS[entry.name] || "changed" : "rejected";
+  const isNew = entry.name === "create_function" || before === null;
+  const deed = !verdict.admitted ? "rejected" : isNew ? "made" : "changed";
   return html`<section class="call made" aria-label=${`${deed} ${verdict.name}`}><h3><span class=${verdict.admitted ? "good" : "bad"}>${verdict.admitted ? "✓" : "✗"} ${deed}</span> <code>${cut(plain(signature), LONGEST_HEAD)}</code></h3>
     ${does && html`<p>${plain(does)}</p>`}
     <p class="dim">${[verdict.admitted ? verdict.standing : "", written ? `${agreed} of ${count(written, "example")}` : "", verdict.admitted ? reaches(verdict.reach) : ""].filter(Boolean).map(plain).join(" · ")}</p>

@@ -124,13 +124,14 @@ function useConversation(agent) {
   return [state, fault, earlier, readAgain];
 }
 
-// The source that a function had before each of its changes, as far as the conversation shows it.
+// The source that a function had before each of its changes, as far as the conversation shows it; null if it was not made yet.
 function sourcesBefore(entries) {
   const now = new Map(), before = new Map();
-  for (const { key, detail } of entries) {
+  for (const { key, name, detail } of entries) {
     if (!detail || !detail.source || !detail.name) continue;
     before.set(key, now.get(detail.name));
     if (detail.admitted) now.set(detail.name, detail.source);
+    else if (name === "create_function" && !now.has(detail.name)) now.set(detail.name, null);
   }
   return before;
 }
