@@ -1,13 +1,15 @@
 """Who opens many connections, sends long heads or guesses tokens keeps out only themselves."""
 
 import asyncio
-from contextlib import AsyncExitStack
+import json
+from contextlib import AsyncExitStack, suppress
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
 from agent_core.interfaces.server import app, guard
+from agent_core.interfaces.server.app import ServeOptions
 from tests.kit import Repeat, Say
 
 from .conftest import Serve, Served
@@ -83,9 +85,9 @@ async def test_a_connection_that_showed_a_good_token_stays_however_many_come_wit
     ],
 )
 def test_addresses_that_one_sender_has_share_what_an_address_has(one: str, other: str) -> None:
-    assert app._network(one) == app._network(other)
-    assert app._network("192.0.2.2") != app._network(one)
-    assert app._network("2001:db8:0:2::1") != app._network(one)
+    assert guard.network(one) == guard.network(other)
+    assert guard.network("192.0.2.2") != guard.network(one)
+    assert guard.network("2001:db8:0:2::1") != guard.network(one)
 
 
 @pytest.mark.parametrize("fill", [b"a", b" ", b"\r\nX: a"])
@@ -214,3 +216,91 @@ async def test_a_large_body_keeps_its_place_only_until_its_turn_has_begun(served
         while len((await server.client.get("/api/v1/status")).json()["running"]) < len(running):  # noqa: ASYNC110 - as a client
             await asyncio.sleep(0.02)
         assert {(await chat).status_code for chat in running} == {200}
+
+
+def chunked(server: Served, key: str, pieces: bytes, path: str = CHAT) -> bytes:
+    """A request whose body comes in these pieces."""
+    lines = [f"POST {path} HTTP/1.1", f"Host: {urlsplit(server.url).netloc}", "Transfer-Encoding: chunked"]
+    return "\r\n".join([*lines, *([f"Authorization: Bearer {key}"] if key else []), "", ""]).encode() + pieces
+
+
+@pytest.mark.parametrize("path", ["/login", CHAT])
+async def test_a_body_in_a_hundred_thousand_pieces_is_cut_off_at_its_first_thousand(served: Serve, path: str) -> None:
+    server = await served([])
+    key = server.key if path == CHAT else ""
+    reader, writer = await asyncio.open_connection(*place(server))
+    writer.write(chunked(server, key, b"1\r\na\r\n" * 100_000, path))
+    async with asyncio.timeout(10):
+        with suppress(ConnectionError):
+            answer = await reader.read()
+            assert answer.split(b" ", 2)[1] in (b"400", b"413")
+    writer.close()
+
+
+async def test_a_body_in_a_few_hundred_pieces_is_read(served: Serve) -> None:
+    server = await served([Say("Hello.")])
+    body = json.dumps({"model": "main", "messages": [{"role": "user", "content": "a" * 300}]}).encode()
+    pieces = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    assert await status_of(server, chunked(server, server.key, pieces)) == 200
+
+
+async def test_a_body_that_is_no_longer_http_after_its_answer_ends_the_connection(
+    served: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = await served([])
+    reader, writer = await asyncio.open_connection(*place(server))
+    writer.write(chunked(server, "", b"1\r\na\r\n"))
+    async with asyncio.timeout(10):
+        assert b" 401 " in await reader.readline()
+        writer.write(b"no chunk\r\n")
+        await reader.read()
+    writer.close()
+    assert not caplog.records
+
+
+async def test_connections_of_a_token_end_only_each_other(served: Serve) -> None:
+    server = await served([])
+    other = await server.token("other", "read")
+    crowd = [await asyncio.open_connection(*place(server)) for _ in range(2)]
+    for _ in range(1_100):
+        reader, writer = await asyncio.open_connection(*place(server))
+        writer.write(head_of(server, 400))
+        await reader.readuntil(b"}")
+        crowd.append((reader, writer))
+    async with httpx2.AsyncClient(base_url=server.url, headers={"Authorization": f"Bearer {other}"}) as client:
+        assert (await client.get("/api/v1/status")).status_code == 200
+        assert (await client.get("/", headers={"Authorization": ""})).status_code == 200
+    is_open = [reader.exception() is None and not reader._eof for reader, _ in crowd]  # type: ignore[attr-defined]
+    assert is_open[:2] == [True, True]  # strangers'
+    assert sum(is_open[2:]) <= guard.MOST_REQUESTS
+    for _, writer in crowd:
+        writer.close()
+
+
+async def test_requests_of_a_token_that_wait_leave_room_for_others_behind_a_proxy_too(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "MOST_REQUESTS", 4)
+    server = await served([], ServeOptions(port=0, is_behind_proxy=True))
+    begun = [await asyncio.open_connection(*place(server)) for _ in range(9)]
+    for _, writer in begun:
+        writer.write(large_head(server, server.key, 100))
+    answers = [asyncio.create_task(reader.readline()) for reader, _ in begun]
+    done, waiting = await asyncio.wait(answers, timeout=5)
+    assert (sorted(b" 429 " in answer.result() for answer in done), len(waiting)) == ([True] * 5, 4)
+    for _, writer in begun:
+        writer.close()
+    assert (await server.client.get("/api/v1/status")).status_code == 200
+
+
+async def test_wrong_tokens_from_all_addresses_of_one_network_are_those_of_one_sender(served: Serve) -> None:
+    server = await served([], ServeOptions(port=0, is_behind_proxy=True))
+    wrong = {"Authorization": "Bearer tw_0_x"}
+
+    async def status_from(address: str, token: dict[str, str]) -> int:
+        async with httpx2.AsyncClient(base_url=server.url) as sender:
+            return (await sender.get(AGENTS, headers={**token, "X-Forwarded-For": address})).status_code
+
+    assert [await status_from(f"2001:db8:0:1::{n:x}", wrong) for n in range(30)][-1] == 429
+    assert await status_from("2001:db8:0:2::1", wrong) == 401
+    assert await status_from("2001:db8:0:1::1", {"Authorization": f"Bearer {server.key}"}) == 200

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from agent_core.base.errors import UsageError
 from agent_core.interfaces.server import app, guard
 from agent_core.interfaces.server.guard import LINKS, MOST_BODY
 from agent_core.interfaces.server.identity import SCOPES, Sessions
@@ -369,6 +370,26 @@ async def test_a_cookie_that_was_set_by_somebody_else_is_no_session(served: Serv
     browser = await server.logged_in()
     assert "fixed" not in [cookie.value for cookie in browser.cookies.jar]
     assert (await browser.get(AGENTS, headers={"Cookie": f"{name}=fixed"})).status_code == 401
+
+
+async def test_cookies_of_other_servers_of_the_host_log_nobody_out(served: Serve) -> None:
+    server = await served([])
+    browser = await server.logged_in()
+    (cookie,) = browser.cookies.jar
+    own = f"{cookie.name}={cookie.value}"
+    browser.cookies.clear()
+    for others in ('a={"b": [1]}; ', "a b; =; ;", f"{cookie.name}=theirs; ", f'x="\\"; {cookie.name}="; '):
+        for row in (f"{others}{own}", f"{own}; {others}"):
+            assert (await browser.get(AGENTS, headers={"Cookie": row.strip("; ")})).status_code == 200, row
+
+
+@pytest.mark.parametrize("name", ["page", "login"])
+async def test_no_token_has_the_name_of_the_page_whose_streams_and_conversations_it_would_have(
+    served: Serve, name: str
+) -> None:
+    server = await served([])
+    with pytest.raises(UsageError, match="cannot be the name of a token"):
+        await server.token(name, "read")
 
 
 async def test_only_who_can_do_everything_makes_login_links(served: Serve) -> None:

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -36,7 +36,7 @@ from .agent_host import AgentHost
 from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
-from .guard import LINKS, Guard, access_log
+from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
 from .identity import Sessions, TokenBook
 from .login_door import LoginDoor
 from .metrics_door import MetricsDoor
@@ -58,10 +58,12 @@ _POLICY: Final = (
 _LATE: Final = ("agent_core.model.client", "agent_core.functions.search.index")  # what the first message needs
 _HEADERS: Final = 32 << 10  # bytes of a request's head
 _HEAD_S: Final = 15.0  # for the head of a request, from its first byte or from the connection
+_FREE_PIECES: Final = 512  # of a body
+_PIECE: Final = 512  # bytes, for each of which it may have one more
 _MOST_CONNECTIONS: Final = 1_000
 _MOST_STRANGERS: Final = 500  # of these, without a good token so far
 _OF_AN_ADDRESS: Final = 100  # of the strangers
-_NETWORK_BITS: Final = 64  # of an IPv6 address: the rest is its owner's to choose
+_MOST_KNOWN: Final = 400  # and with one
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +168,11 @@ async def serve(
     async with opened_doors(workspace, options, sock.getsockname()[1]) as doors:
         config = uvicorn.Config(
             doors.app,
-            http=partial(_PatientProtocol, None if options.is_behind_proxy else Strangers()),  # type: ignore[arg-type]  # it is only called
+            http=partial(_PatientProtocol, None if options.is_behind_proxy else Crowds()),  # type: ignore[arg-type]  # it is only called
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="error",  # what strangers send is no news to whoever reads the terminal
             access_log=False,
             server_header=False,
             proxy_headers=options.is_behind_proxy,
@@ -201,44 +204,60 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _BoundedHead(h11.Connection):
-    """What a client sends, read with a bound on each head: h11 bounds only one that is not whole yet."""
+class _BoundedRequest(h11.Connection):
+    """What a client sends, read with a bound on each head, since h11 bounds only one that is not whole yet, and on the
+    pieces of each body: every one of them costs as much, and all that came together hold the event loop up together.
+    """
+
+    _pieces = _bytes = 0
 
     def next_event(self) -> Any:  # Any: as in h11
         """Return what comes next."""
         is_head = self.their_state is h11.IDLE
         before = len(self.trailing_data[0]) if is_head else 0
         event = super().next_event()
-        if is_head and before - len(self.trailing_data[0]) > _HEADERS:
-            raise h11.RemoteProtocolError("The head is too long.", error_status_hint=431)
+        if is_head:
+            self._pieces = self._bytes = 0
+            if before - len(self.trailing_data[0]) > _HEADERS:
+                raise h11.RemoteProtocolError("The head is too long.", error_status_hint=431)
+        elif isinstance(event, h11.Data):
+            self._pieces, self._bytes = self._pieces + 1, self._bytes + len(event.data)
+            if self._pieces > _FREE_PIECES + self._bytes / _PIECE:
+                raise h11.RemoteProtocolError("The body comes in too many pieces.")
         return event
 
 
-class Strangers:
-    """The connections on which no good token was shown yet. Where there are too many the oldest one ends.
-
-    So a newcomer is always heard, and those who do not say who they are keep out only each other.
+class Crowd:
+    """Open connections by who has them: the oldest one ends of who has too many, and where there are too many in all,
+    of who has the most. So a newcomer is always heard, and whoever opens many keeps out only themselves.
     """
 
-    def __init__(self) -> None:
-        self._by_address: dict[str, dict[_PatientProtocol, None]] = {}
+    def __init__(self, most: int, of_one: int) -> None:
+        self._most, self._of_one = most, of_one
+        self._by_owner: dict[str, dict[_PatientProtocol, None]] = {}
 
-    def add(self, connection: "_PatientProtocol") -> None:
-        """Take a new connection."""
-        own = self._by_address.setdefault(connection.address, {})
+    def add(self, owner: str, connection: "_PatientProtocol") -> None:
+        """Take a connection."""
+        own = self._by_owner.setdefault(owner, {})
         own[connection] = None
-        if len(own) > _OF_AN_ADDRESS or sum(map(len, self._by_address.values())) > _MOST_STRANGERS:
-            crowd = own if len(own) > _OF_AN_ADDRESS else max(self._by_address.values(), key=len)
-            oldest = next(iter(crowd))
-            self.drop(oldest)
-            oldest.transport.abort()
+        if len(own) > self._of_one or sum(map(len, self._by_owner.values())) > self._most:
+            crowd = own if len(own) > self._of_one else max(self._by_owner.values(), key=len)
+            next(iter(crowd)).end()
 
-    def drop(self, connection: "_PatientProtocol") -> None:
-        """Forget a connection: it has ended, or is no stranger's."""
-        own = self._by_address.get(connection.address, {})
+    def drop(self, owner: str, connection: "_PatientProtocol") -> None:
+        """Forget a connection: it has ended, or has another owner."""
+        own = self._by_owner.get(owner, {})
         own.pop(connection, None)
         if not own:
-            self._by_address.pop(connection.address, None)
+            self._by_owner.pop(owner, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Crowds:
+    """The connections on which no good token was shown yet, by address, and the others, by token."""
+
+    strangers: Crowd = field(default_factory=lambda: Crowd(_MOST_STRANGERS, _OF_AN_ADDRESS))
+    known: Crowd = field(default_factory=lambda: Crowd(_MOST_KNOWN, MOST_REQUESTS))
 
 
 class _PatientProtocol(H11Protocol):
@@ -246,21 +265,19 @@ class _PatientProtocol(H11Protocol):
 
     _ends: asyncio.TimerHandle | None = None
 
-    def __init__(self, strangers: Strangers | None, *given: Any, **named: Any) -> None:  # Any: as in uvicorn
+    def __init__(self, crowds: Crowds | None, *given: Any, **named: Any) -> None:  # Any: as in uvicorn
         super().__init__(*given, **named)
-        self.conn = _BoundedHead(h11.SERVER, _HEADERS)
-        self.address = ""
-        self._strangers = strangers
-        if strangers is not None:
-            self.app_state = {**self.app_state, "known": partial(strangers.drop, self)}
+        self.conn = _BoundedRequest(h11.SERVER, _HEADERS)
+        self._crowds = crowds
+        self._place: tuple[Crowd, str] | None = None
+        self.app_state = {**self.app_state, "known": self._known}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Begin to wait."""
         super().connection_made(transport)
-        self.address = _network(self.client[0] if self.client else "")
         self._watch()
-        if self._strangers is not None:
-            self._strangers.add(self)
+        if self._crowds is not None:
+            self._stand(self._crowds.strangers, network(self.client[0] if self.client else ""))
 
     def data_received(self, data: bytes) -> None:
         """Take what came, and go on waiting if it is no whole head."""
@@ -271,8 +288,38 @@ class _PatientProtocol(H11Protocol):
         """Stop waiting."""
         super().connection_lost(exc)
         self._stop()
-        if self._strangers is not None:
-            self._strangers.drop(self)
+        self._leave()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP, if no answer has begun, and close."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # what is at work on it has nobody to answer
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
+    def end(self) -> None:
+        """End it at once."""
+        self._leave()
+        self.transport.abort()
+
+    def _known(self, token: str) -> None:
+        """Hear whose good token was shown."""
+        if self._crowds is not None and not self.transport.is_closing():
+            self._stand(self._crowds.known, token)
+
+    def _stand(self, crowd: Crowd, owner: str) -> None:
+        if self._place != (crowd, owner):
+            self._leave()
+            self._place = crowd, owner
+            crowd.add(owner, self)
+
+    def _leave(self) -> None:
+        if self._place is not None:
+            crowd, owner = self._place
+            crowd.drop(owner, self)
+            self._place = None
 
     def _watch(self) -> None:
         if self.conn.their_state is not h11.IDLE:
@@ -284,17 +331,6 @@ class _PatientProtocol(H11Protocol):
         if self._ends is not None:
             self._ends.cancel()
             self._ends = None
-
-
-def _network(address: str) -> str:
-    """Return what one sender has of addresses: an IPv4 address, or the network that an IPv6 address is in."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(ip, ipaddress.IPv4Address) or ip.ipv4_mapped:
-        return str(getattr(ip, "ipv4_mapped", None) or ip)
-    return str(ipaddress.ip_network((ip, _NETWORK_BITS), strict=False))
 
 
 async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:

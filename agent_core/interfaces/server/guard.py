@@ -5,6 +5,7 @@ query, its headers and its body.
 """
 
 import asyncio
+import ipaddress
 import json
 import logging.handlers
 import time
@@ -13,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -42,8 +42,11 @@ _LOOK_S: Final = 15.0  # after which an open stream must still be its token's
 _READS: Final = frozenset({"GET", "HEAD"})
 _PER_SECOND, _AT_ONCE = 100.0, 400.0  # requests of one identity
 MOST_STREAMS: Final = 64  # at once, of one token
+MOST_REQUESTS: Final = 200
+"""The most requests of one token at once, and the most connections."""
 _WRONG_TOKENS: Final = 20  # a minute, of one address
 _MOST_ADDRESSES: Final = 1_000
+_NETWORK_BITS: Final = 64  # of an IPv6 address: the rest is its owner's to choose
 _OPEN: Final = ("/", "/login", "/page/", "/favicon.ico")  # what a browser may load before it is logged in
 LINKS: Final = "/login/links"
 """Where login links are made for `knapper login`."""
@@ -102,32 +105,33 @@ class _Seen:
     began: float = field(default_factory=time.monotonic)
 
 
-class OpenStreams:
-    """The event streams that are open, by token."""
+class Shares:
+    """What each client has at once of something that all share."""
 
-    def __init__(self) -> None:
-        self._open = Counter[str]()
+    def __init__(self, most: int, what: str) -> None:
+        self._most, self._what = most, what
+        self._had = Counter[str]()
 
     @contextmanager
     def of_request(self, name: str) -> Iterator[Callable[[], None]]:
-        """Give a request of a token what opens its stream: it counts from then until the request has ended.
+        """Give a request of somebody what takes one: it is had from then until the request has ended.
 
-        What it gives raises ApiRefusal if the token has as many as it may.
+        What it gives raises ApiRefusal if they have as many as they may.
         """
-        is_open = False
+        is_taken = False
 
-        def open_stream() -> None:
-            nonlocal is_open
-            if self._open[name] >= MOST_STREAMS:
-                raise ApiRefusal(429, "too-many", f"A token may have {MOST_STREAMS} streams at once.")
-            self._open[name] += 1
-            is_open = True
+        def take() -> None:
+            nonlocal is_taken
+            if self._had[name] >= self._most:
+                raise ApiRefusal(429, "too-many", f"A token may have {self._most} {self._what} at once.")
+            self._had[name] += 1
+            is_taken = True
 
         try:
-            yield open_stream
+            yield take
         finally:
-            if is_open:
-                self._open[name] -= 1
+            if is_taken:
+                self._had -= Counter([name])
 
 
 class LargeBodies:
@@ -141,9 +145,12 @@ class LargeBodies:
         """Wait until a request's body of at most so many bytes may be read; yield what to call once it is read."""
         length = headers.get("content-length", "")
         is_short = "transfer-encoding" not in headers and not (length.isdecimal() and int(length) > _LARGE)
-        is_small = is_short or most <= _LARGE
+        if is_short or most <= _LARGE:
+            yield lambda: None
+            return
         slot = self._slots.setdefault(name, asyncio.Semaphore(_LARGE_AT_ONCE))
-        is_held = not is_small and await slot.acquire()
+        await slot.acquire()
+        is_held = True
 
         def leave() -> None:
             nonlocal is_held
@@ -165,7 +172,7 @@ class Guard:
     ) -> None:
         """Create the guard. `hosts` are the names, with ports where they are not the usual ones, that clients use."""
         self._app = app
-        self._streams = OpenStreams()
+        self._streams, self._running = Shares(MOST_STREAMS, "streams"), Shares(MOST_REQUESTS, "requests")
         self._large = LargeBodies()
         self._tokens = tokens
         self._sessions = sessions
@@ -203,26 +210,27 @@ class Guard:
             self._note(scope, seen)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
-        headers, identity = Headers(scope=scope), await self._checked(scope)
-        scope["identity"], seen.name = identity, identity.name if identity else "-"
-        most = MOST_BODY if identity else _MOST_OF_STRANGERS
-        async with self._large.of_request(seen.name, headers, most) as scope["body_done"]:
-            body = await _body(headers, receive, most)
-            heard = _Heard(body, receive, partial(self._is_still, headers, identity))
-            del body
-            with self._streams.of_request(seen.name) as scope["open_stream"]:
+        headers = Headers(scope=scope)
+        address = f"from {network((scope.get('client') or ('-', 0))[0])}"  # which is the name of no token
+        scope["identity"] = identity = await self._checked(scope, headers, address)
+        seen.name = identity.name if identity else "-"
+        name, most = (identity.name, MOST_BODY) if identity else (address, _MOST_OF_STRANGERS)
+        with self._running.of_request(name) as begin, self._streams.of_request(name) as scope["open_stream"]:
+            begin()
+            async with self._large.of_request(name, headers, most) as scope["body_done"]:
+                body = await _body(headers, receive, most)
+                heard = _Heard(body, receive, partial(self._is_still, headers, identity))
+                del body
                 await self._app(scope, heard, send)
         if heard.is_cut_off and seen.status and not seen.is_over:
             await send({"type": "http.response.body"})
 
-    async def _checked(self, scope: Scope) -> Identity | None:
-        headers = Headers(scope=scope)
+    async def _checked(self, scope: Scope, headers: Headers, address: str) -> Identity | None:
         origin = self._origin_of(scope, headers)
-        address = (scope.get("client") or ("-", 0))[0]
         identity = await self._identity(headers, scope["method"], origin, address)
         path = scope["path"]
         if identity is not None and (known := scope.get("state", {}).get("known")):
-            known()  # the connection is no stranger's
+            known(identity.name)  # the connection is no stranger's
         if identity is None and not (path in _OPEN or path.startswith("/page/")):
             fix = "Send the header Authorization: Bearer TOKEN; make one with: knapper tokens add NAME --scope chat"
             raise ApiRefusal(401, "no-token", "This needs a token.", fix)
@@ -270,7 +278,8 @@ class Guard:
         return self._sessions.asks_for_links(token.strip()) or await self._tokens.identify(token.strip())
 
     def _of_page(self, headers: Headers) -> Identity | None:
-        return self._sessions.identify(_cookie(headers, self._sessions.cookie), headers.get(KEY, ""))
+        given, key = _cookies(headers, self._sessions.cookie), headers.get(KEY, "")
+        return next((owner for cookie in given if (owner := self._sessions.identify(cookie, key))), None)
 
     async def _is_still(self, headers: Headers, identity: Identity | None) -> bool:
         """Return whether a token or cookie is still good; if nobody can tell, it is."""
@@ -352,12 +361,23 @@ def _is_from_elsewhere(headers: Headers, path: str) -> bool:
     return not is_own and not (is_visit and path in ("/", "/login"))
 
 
-def _cookie(headers: Headers, name: str) -> str:
+def _cookies(headers: Headers, name: str) -> Iterator[str]:
+    """Yield what is given under a name: other servers of the host may set the same name, and what is no cookie."""
+    for part in ";".join(headers.getlist("cookie")).split(";"):
+        key, _, value = part.partition("=")
+        if key.strip() == name:
+            yield value.strip()
+
+
+def network(address: str) -> str:
+    """Return what one sender has of addresses: an IPv4 address, or the network that an IPv6 address is in."""
     try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return morsel.value if morsel else ""
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(ip, ipaddress.IPv4Address) or ip.ipv4_mapped:
+        return str(getattr(ip, "ipv4_mapped", None) or ip)
+    return str(ipaddress.ip_network((ip, _NETWORK_BITS), strict=False))
 
 
 @contextmanager

@@ -93,8 +93,8 @@ class TokenBook:
         Raises:
             UsageError: the name is taken or not a name, or the time is not one.
         """
-        if not _NAME.fullmatch(name):
-            fix = "Use up to 64 letters, digits, dots, dashes and underscores."
+        if not _NAME.fullmatch(name) or name in (OWNER.name, LINKER.name):
+            fix = "Use up to 64 letters, digits, dots, dashes and underscores, and not the server's own: page, login."
             raise UsageError(f"`{one_line(name, 80)}` cannot be the name of a token.", fix=fix)
         until = self._now() + _seconds(expires) if expires else None
         id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
