@@ -32,7 +32,6 @@ from agent_core.base.events import CallAnswered, TurnEnded, Usage
 from agent_core.base.settings import GrowthSettings, MemorySettings, ModelSettings, TurnSettings
 from agent_core.model.local.server import open_local
 
-
 from .growth_play import GrowthPlayer
 from .growth_requests import DOMAINS, ROUNDS, Requested, is_answer, requests, right_function
 from .local_requests import MODEL

@@ -64,7 +64,7 @@ class GrowthPlayer:
             for calls in _rounds(requested):
                 yield Ask(*calls)
             yield Say(f"{requested.expected:g}" if requested.expected < 1e5 else str(requested.expected))
-        elif is_shown and (self._reuses or arm == "maker") or arm == "cold":
+        elif (is_shown and (self._reuses or arm == "maker")) or arm == "cold":
             seen = yield Ask(Wanted("call_function", {"name": name, "arguments": requested.arguments}))
             yield Say(_value(requested, seen))
         else:
