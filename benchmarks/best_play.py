@@ -138,10 +138,10 @@ class Spent:
         texts = [json.dumps([request.body.get("tools"), request.messages]) for request in requests]
         self.requests += len(texts)
         self.sent += sum(map(len, texts))
-        self.fresh += len(texts[0]) + sum(len(now) - _shared(then, now) for then, now in pairwise(texts))
+        self.fresh += len(texts[0]) + sum(len(now) - shared(then, now) for then, now in pairwise(texts))
 
 
-def _shared(one: str, other: str) -> int:
+def shared(one: str, other: str) -> int:
     """Return how many characters two texts begin with in common."""
     return next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))

@@ -114,6 +114,7 @@ class StandingSettings(SettingsSection):
 class GrowthSettings(SettingsSection):
     """The rules for functions that agents make: who writes them, and whether what they are worth is measured."""
 
+    create: bool = Field(True, description="Offer agents what makes and changes functions; you can always do it.")
     maker: str = Field(
         "auto",
         description="The model that writes the functions that agents ask for, which the agent's own model calls: `auto`"

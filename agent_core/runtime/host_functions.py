@@ -41,6 +41,14 @@ _log = logging.getLogger(__name__)
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
 META_PACKAGE = "meta_functions"
+GROWING = frozenset(
+    {
+        *("create_function", "edit_function", "replace_function", "confirm_function", "add_example"),
+        *("delete_function", "rollback_function"),
+    }
+)
+"""The functions that make and change functions."""
+
 _ADDS = "core_memory_append"
 _ABOUT, _MAKES = "function_name", "create_function"
 

@@ -98,7 +98,8 @@ class _AgentParts:
         functions = host_functions.standard() | host_functions.for_teams()
         functions |= host_functions.of_memory(self.memory.blocks)
         functions |= host_functions.for_helpers() if self.deps.settings.helpers.create else {}
-        return {name: host for name, host in functions.items() if self.preset.has(name)}
+        withheld = frozenset() if self.deps.settings.growth.create else host_functions.GROWING
+        return {name: host for name, host in functions.items() if self.preset.has(name) and name not in withheld}
 
     def model_session(self, host: Mapping[str, HostFunction]) -> ModelSession:
         """Return the session with the model, which is shown these functions of the program."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import bulk, choices, create, fetch, growth, prompt_latency, registry, reload, turn
+from benchmarks import bulk, choices, create, fetch, folder_size, prompt_latency, registry, reload, turn
 from benchmarks.measure import Row, in_turn, ratio, show
 from tests.kit.drawing import sampled
 
@@ -95,7 +95,7 @@ def test_a_bench_that_breaks_is_said_and_is_no_row(capsys: pytest.CaptureFixture
 
 
 async def test_a_larger_folder_stands_beside_a_small_one() -> None:
-    rows = await growth.bench(1, 2, 4)
+    rows = await folder_size.bench(1, 2, 4)
     assert [row.ratio is None for row in rows] == [True, False] * 4
     assert all(row.ms > 0 for row in rows)
 

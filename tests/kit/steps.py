@@ -153,7 +153,7 @@ def shows(name: str) -> Predicate:
 def listed(body: dict[str, Any]) -> list[str]:
     """Return the names in the index of a request's system message: a line each, and those of the program."""
     text = next((str(message["content"]) for message in body.get("messages", ()) if message["role"] == "system"), "")
-    _, _, index = text.partition("\nCall these in a program or by call_function")
+    index = "".join(re.split("\nCall these (?:in a program or )?by call_function", text, maxsplit=1)[1:])
     lines = re.findall(r"^(\w+)\(.*\)(?: ->.*)?$", index.partition("\n\n")[0], re.MULTILINE)
     of_program = re.search(r"^And of the program \([^)]*\): (.*)$", text, re.MULTILINE)
     return lines + (of_program[1].split(", ") if of_program else [])

@@ -1,0 +1,69 @@
+"""The growth benchmark shows a gain where a player plays right, and none where it calls no function again."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import growth
+from benchmarks.growth_requests import DOMAINS, Domain, is_answer, requests
+
+
+async def _played(folder: Path, player: str, arms: str, limit: int = 4) -> list[growth.GrowthRecord]:
+    given = [*("--arm", arms, "--domain", "shop", "--seed", "3"), *("--limit", str(limit), "--out", str(folder))]
+    return await growth.run(growth.options([*given, "--player", player]))
+
+
+def _last_tokens(records: list[growth.GrowthRecord], arm: str) -> int:
+    return sum(one.fresh + one.cached for one in records if one.arm == arm and one.quarter == 4)
+
+
+async def test_a_player_that_calls_what_it_made_answers_for_less(tmp_path: Path) -> None:
+    records = await _played(tmp_path, "best", "none,cold,maker", limit=8)
+    assert all(one.is_right for one in records)
+    assert _last_tokens(records, "cold") < 0.6 * _last_tokens(records, "none")
+    whole = {row["arm"]: row for row in growth.figures(records) if row["quarter"] == "all"}
+    cold = whole["cold"]
+    assert (cold["made"], cold["calls to earlier ones"], cold["of these in a right answer"]) == (2, 6, 6)
+    assert (cold["never used again"], whole["maker"]["calls to earlier ones"]) == (0, 8)
+
+
+async def test_a_player_that_calls_nothing_again_gains_nothing(tmp_path: Path) -> None:
+    records = await _played(tmp_path, "forgetful", "none,cold")
+    assert all(one.is_right for one in records)
+    assert _last_tokens(records, "cold") >= _last_tokens(records, "none")
+    cold = next(row for row in growth.figures(records) if (row["arm"], row["quarter"]) == ("cold", "all"))
+    assert (cold["made"], cold["calls to earlier ones"], cold["never used again"]) == (1, 0, 1)
+
+
+async def test_a_run_goes_on_with_the_library_that_it_had(tmp_path: Path) -> None:
+    first = await _played(tmp_path, "best", "yesterday")
+    again = await _played(tmp_path, "best", "yesterday", limit=8)
+    assert again[: len(first)] == first
+    assert [one.day for one in again].count(2) == 8
+    assert all(one.called for one in again if one.day == 2 and one.family == first[0].family)
+
+
+@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_requests_come_back_with_other_values(domain: Domain, seed: int) -> None:
+    every = [*requests(domain, seed, 2)]
+    assert len({one.text for one in every}) == 8 * len(domain.families) == 40
+    sizes = [(len(one.rows), len(one.calls[0])) for one in every[: len(domain.families)]]
+    assert sizes == [(3, 3), (3, 3), (8, 4), (16, 5), (40, 6)]
+    assert all(len({len(calls) for calls in one.calls}) == 1 for one in every)
+    assert [one.text for one in requests(domain, seed, 2)] == [one.text for one in every]
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_right"),
+    [
+        pytest.param("{expected}", True, id="alone"),
+        pytest.param("For order {row} and the others: {expected} in all", True, id="beside-the-request's"),
+        pytest.param("{expected}, or 12345.67", False, id="another-one"),
+        pytest.param("I cannot say.", False, id="none"),
+        pytest.param("{row}", False, id="of-the-request"),
+    ],
+)
+def test_an_answer_is_checked_by_its_value(reply: str, is_right: bool) -> None:
+    requested = next(requests(DOMAINS["shop"], 1, 2))
+    assert is_answer(requested, reply.format(expected=f"{requested.expected:,}", row=requested.rows[0])) is is_right
