@@ -23,14 +23,14 @@ FUNCTION = """def double(number: int) -> int:
     return 2 * number
 """
 HEAVY = {
-    *("agent_core.functions.gate.gate", "agent_core.functions.gate.trial", "sandbox.host", "sandbox.processes.pool"),
+    *("agent_core.functions.gate.gate", "sandbox.host", "sandbox.processes.pool"),
     *("agent_core.runtime.agent", "agent_core.runtime.loop", "agent_core.model.client", "openai", "httpx2", "httpx"),
-    *("mcp", "starlette", "uvicorn", "numpy", "watchdog", "prompt_toolkit", "pydantic_settings", "jsonschema"),
+    *("mcp", "starlette", "uvicorn", "numpy", "watchdog", "prompt_toolkit", "pydantic_settings"),
 }
 """What judges, calls, serves, watches, or asks a model."""
 MEASURES = {
     "functions show": ["sandbox.host", "sandbox.processes.pool"],  # it runs the examples for the lines that they reach
-    "functions audit": ["agent_core.functions.gate.gate", "agent_core.functions.gate.trial", "numpy"],  # finds copies
+    "functions audit": ["agent_core.functions.gate.gate", "numpy"],  # finds copies
     "functions search": ["numpy"],  # compares meanings
     "memory search": ["numpy"],
 }
