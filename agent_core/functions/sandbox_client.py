@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from agent_core.access.broker import Broker
 from agent_core.access.grants.permit import UNWRITTEN, without_repositories
 from agent_core.access.secrets import CallSecrets, Curtain, Secrets
+from agent_core.base.late import LateModule
 from agent_core.base.offload import aside, bulk
 from agent_core.base.user_folders import NoHome, data_folder
 from sandbox import (
@@ -23,18 +24,20 @@ from sandbox import (
     Limits,
     Outcome,
     Refused,
-    Sandbox,
     SandboxUnavailable,
     Work,
-    agree_to_one_wall,
 )
 
 from .debug import Debugger, Debugging
 
 if TYPE_CHECKING:
     from agent_core.base.settings import SandboxSettings
+    from sandbox import Sandbox, host
+    from sandbox.portable import level
 
     from .foreign.library import ForeignLibrary
+else:
+    host, level = LateModule("sandbox.host"), LateModule("sandbox.portable.level")
 
 _OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
@@ -75,7 +78,7 @@ class SandboxClient:
         secrets: Secrets | None = None,
         broker: Broker | None = None,
         debugger: Debugger | None = None,
-        shared: Sandbox | None = None,
+        shared: "Sandbox | None" = None,
         foreign: "ForeignLibrary | None" = None,
         on_status: Callable[[str], None] | None = None,
     ) -> None:
@@ -92,7 +95,7 @@ class SandboxClient:
         self._shared = shared
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
 
-    async def ready(self) -> Sandbox | SandboxUnavailable:
+    async def ready(self) -> "Sandbox | SandboxUnavailable":
         """Return the running sandbox, or why there is none; the first caller starts it."""
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
@@ -102,13 +105,13 @@ class SandboxClient:
     def answer_one_wall(self, *, agrees: bool) -> None:
         """Keep whether functions of this user may run behind one wall. After a yes the next use starts them so."""
         if (folder := _component_folder()) is not None:
-            agree_to_one_wall(folder, agrees=agrees)
+            level.agree_to_one_wall(folder, agrees=agrees)
         self._starting = None
 
     async def shows_files(self) -> bool:
         """Return whether a worker has by itself what was granted; if not, the host hands it over piece by piece."""
         sandbox = await self.ready()
-        return not (isinstance(sandbox, Sandbox) and sandbox.level == "portable")
+        return isinstance(sandbox, SandboxUnavailable) or sandbox.level != "portable"
 
     async def run(self, job: Job[Work], curtain: Curtain | None = None) -> Outcome:
         """Run a job. All that comes out of the worker, its requests and prints too, comes through the curtain."""
@@ -142,14 +145,14 @@ class SandboxClient:
         """End every worker, and the connections of foreign functions."""
         if self.foreign is not None:
             await self.foreign.aclose()
-        if self._starting is not None and isinstance(sandbox := await self._starting, Sandbox):
+        if self._starting is not None and not isinstance(sandbox := await self._starting, SandboxUnavailable):
             await sandbox.aclose()
 
-    async def _start(self) -> Sandbox | SandboxUnavailable:
+    async def _start(self) -> "Sandbox | SandboxUnavailable":
         if self._shared is not None:
             return self._shared.share(guarded=self._guarded)
         try:
-            return await Sandbox.start(
+            return await host.Sandbox.start(
                 packages=self.settings.packages,
                 parallel=self._parallel,
                 guarded=self._guarded,

@@ -4,17 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from .archival import Archival
+from .block import Sections
+from .blocks import Blocks
+from .classes import named
 from .planned_edit import EditAuthor, NamedAuthor, PlannedEdit, refused
 from .recall import KINDS, Recall, read_messages
+from .source_catalog import Sources
 from .tidying import NEARLY_FULL, AsksModel, ask_for_plan
 
 if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
     from agent_core.storage import Counts, SectionRow, Store
 
-    from .archival import Archival
-    from .block import Sections
-    from .blocks import Blocks
-    from .source_catalog import Sources
+    from .classes import Memory
+    from .embedding import Embedder
 
 _MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
 
@@ -55,13 +59,36 @@ class AgentMemory:
 
     agent: str
     store: "Store"
-    blocks: "Blocks"
-    sections: "Sections"
+    blocks: Blocks
+    sections: Sections
     recall: Recall
-    archival: "Archival"
-    sources: "Sources"
+    archival: Archival
+    sources: Sources
     _unindexed: _Unindexed = field(default_factory=_Unindexed)
     _versions: dict[str, int] = field(default_factory=dict)  # of the blocks, as they were when it was last tidied
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        store: "Store",
+        clock: "Clock",
+        embedder: "Embedder | None",
+        *,
+        gap_minutes: float,
+        memory: "Memory | None" = None,
+    ) -> "AgentMemory":
+        """Return the memory of an agent, open or not; a new one begins with the blocks of `memory`."""
+        archival = Archival(store, name, embedder, clock)
+        return cls(
+            name,
+            store,
+            Blocks(store, name, memory or named("chat")(), clock, embedder),
+            Sections(store, name, clock),
+            Recall(store, name, embedder, clock, gap_minutes=gap_minutes),
+            archival,
+            Sources(store, archival, name, clock),
+        )
 
     async def load(self) -> None:
         """Read what is always in the context."""

@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core.base.errors import SettingsError
 from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
 from agent_core.memory.agent_memory import AgentMemory
-from agent_core.memory.archival import Archival
-from agent_core.memory.block import Sections
-from agent_core.memory.blocks import ALIASES, Blocks
+from agent_core.memory.blocks import ALIASES
 from agent_core.memory.classes import KNOWN, Memory, named
-from agent_core.memory.recall import Recall
-from agent_core.memory.source_catalog import Sources
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import Colleagues, FunctionSight
@@ -148,7 +144,7 @@ class _AgentParts:
         deps, turn = self.deps, self.deps.settings.turn
         sources = (
             HostFunctions(host, deps.workshop, model.withheld, programs),
-            HelperFunctions(self.helpers, HelperRunner(deps, partial(memory_of, deps)).run),
+            HelperFunctions(self.helpers, HelperRunner(deps, partial(_memory, deps)).run),
             WorkspaceFunctions(deps.sandbox, deps.workshop, turn.parallel, self.memory.blocks, self.name),
             ForeignFunctions(self.foreign(), deps.workshop.seen_results, self.name),
         )
@@ -258,27 +254,6 @@ def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_c
     return kind(**texts)
 
 
-def sources_of(deps: WorkspaceDeps, name: str) -> Sources:
-    """Return the sources that the user gave an agent, without the agent, which may be running elsewhere."""
-    store, clock = deps.store, deps.clock
-    return Sources(store, Archival(store, name, deps.embedder, clock), name, clock)
-
-
-def memory_of(deps: WorkspaceDeps, name: str) -> AgentMemory:
-    """Return the memory of an agent to search it; its blocks are not loaded."""
-    return _memory(deps, name, named("chat")())
-
-
-def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory) -> AgentMemory:
-    store, clock = deps.store, deps.clock
+def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory | None = None) -> AgentMemory:
     gap = deps.settings.memory.session_gap_minutes
-    archival = Archival(store, name, deps.embedder, clock)
-    return AgentMemory(
-        name,
-        store,
-        Blocks(store, name, first_memory, clock, deps.embedder),
-        Sections(store, name, clock),
-        Recall(store, name, deps.embedder, clock, gap_minutes=gap),
-        archival,
-        Sources(store, archival, name, clock),
-    )
+    return AgentMemory.of(name, deps.store, deps.clock, deps.embedder, gap_minutes=gap, memory=first_memory)

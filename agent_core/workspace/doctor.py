@@ -15,7 +15,7 @@ from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import LOCAL_PREFIX, DiscoveredModel, asks_endpoint
 from agent_core.model.local.weights import has_engine
 from agent_core.model.schemas import loosened
-from sandbox import Sandbox, SandboxUnavailable
+from sandbox import SandboxUnavailable
 
 from .local_models import is_missing
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent_core.memory.embedding import Embedder
     from agent_core.registry.function import Function
     from agent_core.storage import Store
+    from sandbox import Sandbox
 
 Choose: TypeAlias = Callable[[ModelSettings], Awaitable[DiscoveredModel]]
 
@@ -99,13 +100,13 @@ def check_texts(settings: Settings, around: Mapping[str, str] | None = None) -> 
         raise UnconfirmedAddress(url)
 
 
-def level(sandbox: Sandbox | SandboxUnavailable) -> str:
+def level(sandbox: "Sandbox | SandboxUnavailable") -> str:
     """Return the level of confinement as one word."""
-    return sandbox.level if isinstance(sandbox, Sandbox) else "none"
+    return sandbox.level if not isinstance(sandbox, SandboxUnavailable) else "none"
 
 
-def _sandbox(sandbox: Sandbox | SandboxUnavailable) -> dict[str, Any]:
-    if isinstance(sandbox, Sandbox):
+def _sandbox(sandbox: "Sandbox | SandboxUnavailable") -> dict[str, Any]:
+    if not isinstance(sandbox, SandboxUnavailable):
         return {
             "level": sandbox.level,
             "layers": dict(sandbox.layers),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.base import events
 from agent_core.base.errors import ConfigError, UnknownName, UsageError
+from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
@@ -23,7 +24,6 @@ from agent_core.registry.folder_access import is_there
 from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.source import hash_of
-from agent_core.registry.watch import Watcher
 from agent_core.storage import SaveVersion, Store, VersionRow
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox.wire.lines import bare_lines
@@ -33,7 +33,10 @@ from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
 from .helper_gate import Surroundings, problems_around
 
 if TYPE_CHECKING:
+    from agent_core.registry import watch
     from agent_core.registry.snapshot import Snapshot
+else:
+    watch = LateModule("agent_core.registry.watch")
 
 _SUFFIX: Final = ".toml"
 
@@ -301,7 +304,7 @@ class HelperLibrary:
     async def followed(self) -> AsyncIterator[None]:
         """Follow the folder, and the functions that its files name, while the block runs."""
         news = asyncio.Event()
-        async with Watcher(self._root / FOLDER, suffix=_SUFFIX) as watcher:
+        async with watch.Watcher(self._root / FOLDER, suffix=_SUFFIX) as watcher:
             quiet = self._functions.registry.subscribe(lambda _: news.set())
             tasks = [asyncio.create_task(self._follow(watcher, news)), asyncio.create_task(self._renew(news))]
             try:
@@ -313,7 +316,7 @@ class HelperLibrary:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     @staticmethod
-    async def _follow(watcher: Watcher, news: asyncio.Event) -> None:
+    async def _follow(watcher: "watch.Watcher", news: asyncio.Event) -> None:
         async for _ in watcher:
             news.set()
 

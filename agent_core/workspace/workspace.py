@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # each part is imported when it is first asked for
     from agent_core.functions.debug import Debugger, Debugging
     from agent_core.functions.foreign.library import ForeignLibrary
     from agent_core.functions.sandbox_client import SandboxClient
-    from agent_core.memory import classes, source_catalog
+    from agent_core.memory import agent_memory, classes, source_catalog
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.classes import Memory
     from agent_core.memory.source_catalog import Sources
@@ -69,6 +69,7 @@ if TYPE_CHECKING:  # each part is imported when it is first asked for
     from .runner import AgentsBehind, Front, Runner
 else:
     approval = LateModule("agent_core.access.grants.approval")
+    agent_memory = LateModule("agent_core.memory.agent_memory")
     classes = LateModule("agent_core.memory.classes")
     host_functions = LateModule("agent_core.runtime.host_functions")
     programs = LateModule("agent_core.runtime.programs")
@@ -513,15 +514,16 @@ class Workspace:
         name = name or self.settings.agent
         if name != self.settings.agent and await self._store.agent_settings(name) is None:
             raise UsageError(f"There is no agent {name}.", fix="Type: knapper agents list")
-        return agent_factory.sources_of(self._deps(), name)
+        return self.memory(name).sources
 
     def loaded_sources(self) -> "Sources":
         """Return the sources that were loaded for all agents, to be attached to each."""
-        return agent_factory.sources_of(self._deps(), source_catalog.LOADED)
+        return self.memory(source_catalog.LOADED).sources
 
     def memory(self, name: str) -> "AgentMemory":
         """Return the memory of an agent to search it, without the agent, which may be running in another process."""
-        return agent_factory.memory_of(self._deps(), name)
+        gap, embedder = self.settings.memory.session_gap_minutes, self._models.embedder
+        return agent_memory.AgentMemory.of(name, self._store, self._clock, embedder, gap_minutes=gap)
 
     async def model_trouble(self) -> str:
         """Return why there is no model to ask, in one sentence; "" if there is one, or its endpoint is slow to say."""

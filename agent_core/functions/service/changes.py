@@ -241,7 +241,7 @@ class ChangePlanner:
         pending = await pending_candidate(self._store, name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
-        require_same(name, version, pending.verdict.version)
+        conflict.require_same(name, version, pending.verdict.version)
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, "", replaces=name in snapshot.functions)
         work = ChangeSummary(
@@ -335,17 +335,6 @@ class ChangePlanner:
         verdict = await self._review.gate.judge(candidate, now)
         theirs = self._files.saved(candidate.module, name)
         return conflict.kept(candidate, verdict, error, theirs, self._hash(name))
-
-
-def require_same(name: str, asked_version: str, current_version: str) -> None:
-    """Raise WorkspaceError if the current version is not the one that the user was asked about, if it is given.
-
-    Raises:
-        WorkspaceError: it is another.
-    """
-    if asked_version not in ("", current_version):
-        message = f"`{name}` has changed since the question, so nothing was granted."
-        raise WorkspaceError(message, fix=f"Look again: knapper functions grant {name}")
 
 
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:

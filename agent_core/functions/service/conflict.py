@@ -64,3 +64,14 @@ def _conflict_text(name: str, error: WorkspaceError, apart: str) -> str:
         f"Next: bring your change into what is on disk with {edit}. "
         f"Only if the user wants yours instead: confirm_function(function_name={name!r}, reason=…)."
     )
+
+
+def require_same(name: str, asked_version: str, current_version: str) -> None:
+    """Raise WorkspaceError if the current version is not the one that the user was asked about, if it is given.
+
+    Raises:
+        WorkspaceError: it is another.
+    """
+    if asked_version not in ("", current_version):
+        message = f"`{name}` has changed since the question, so nothing was granted."
+        raise WorkspaceError(message, fix=f"Look again: knapper functions grant {name}")

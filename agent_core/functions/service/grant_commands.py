@@ -12,7 +12,7 @@ from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.json_form import IF_SET
 
 from ..gate.verdict import GRANTABLE
-from .changes import ChangePlanner, require_same
+from .conflict import require_same
 from .function_facts import FunctionDetails, unknown_function
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import Author, Given, PlannedChange
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent_core.registry.snapshot import Snapshot
     from agent_core.storage import FunctionStore
 
+    from .changes import ChangePlanner
     from .grant_service import GrantService
 
 CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
@@ -66,7 +67,7 @@ class GrantCommands:
         self,
         store: "FunctionStore",
         registry: "Registry",
-        changes: ChangePlanner,
+        changes: "Callable[[], ChangePlanner]",
         grants: "GrantService",
         carry_out: CarryOut,
     ) -> None:
@@ -143,7 +144,7 @@ class GrantCommands:
         if never := self._grants.reach.refusal(grants, name, entry.grants if entry else NOTHING):
             raise WorkspaceError(never, fix="Grant the folder or the file itself that the function needs.")
         if await self._pending(name) is not None:
-            return await self._changes.granted(name, grants, author, version)
+            return await self._changes().granted(name, grants, author, version)
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:

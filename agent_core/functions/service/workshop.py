@@ -188,7 +188,7 @@ class FunctionService:
     @cached_property
     def grants(self) -> "GrantCommands":
         """The grants, as the user manages them."""
-        return grant_commands.GrantCommands(self._store, self.registry, self.plans, self.granting, self.finish)
+        return grant_commands.GrantCommands(self._store, self.registry, lambda: self.plans, self.granting, self.finish)
 
     @cached_property
     def ratings(self) -> "Ratings":

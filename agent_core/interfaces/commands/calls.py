@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .verb import Door, Result, verb
+from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.replay import Replay
@@ -17,7 +17,7 @@ def calls() -> None:
     """List, show and replay recorded calls of functions."""
 
 
-@verb("list")
+@verb("list", opens=Opens.READABLE)
 @click.argument("function", default="")
 @click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
 async def list_(door: Door, function: str, failed: bool) -> Result:  # noqa: FBT001  (click hands it in)
@@ -28,7 +28,7 @@ async def list_(door: Door, function: str, failed: bool) -> Result:  # noqa: FBT
     return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("call", metavar="ID", type=click.IntRange(1))
 async def show(door: Door, call: int) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""

@@ -12,7 +12,7 @@ from agent_core.base.errors import UsageError
 from ..spans import line
 from ..wrap import screen_columns
 from .history import judged
-from .verb import Door, Result, verb
+from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.access.grants import Grants, Question
@@ -77,7 +77,7 @@ async def revoke(door: Door, name: str, is_all: bool, **options: Any) -> Result:
     return await revoked(door.shop, name, None if is_all else selection)
 
 
-@verb("grants")
+@verb("grants", opens=Opens.READABLE)
 @click.argument("name", default="")
 async def list_grants(door: Door, name: str) -> Result:
     """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""

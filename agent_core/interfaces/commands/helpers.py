@@ -25,7 +25,7 @@ def helpers() -> None:
     """List, show, check, create, edit and delete helpers; propose new ones."""
 
 
-@verb("list")
+@verb("list", opens=Opens.READABLE)
 async def list_(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
     from ..render.helper_view import helpers_document, list_lines
@@ -36,7 +36,7 @@ async def list_(door: Door) -> Result:
     return Result(data, [*list_lines(data["helpers"]), *problem_lines(problems)], hint)
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("name")
 async def show(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
@@ -97,7 +97,7 @@ async def delete(door: Door, name: str, reason: str) -> Result:
     return _judged(verdict, "was deleted", f"To undo: knapper helpers rollback {name}")
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("name")
 async def history(door: Door, name: str) -> Result:
     """Show the versions of a helper: when, by whom and why, those of a deleted one too."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.judgment import Judgment
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("name")
 async def history(door: Door, name: str) -> Result:
     """Show the versions of a function. Even of a deleted one: when, who, what changed and why; * marks the current
@@ -35,7 +35,7 @@ async def history(door: Door, name: str) -> Result:
     return Result(data, history_lines(data.versions), hint)
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("name")
 @click.argument("version", default="")
 async def diff(door: Door, name: str, version: str) -> Result:
@@ -44,7 +44,7 @@ async def diff(door: Door, name: str, version: str) -> Result:
     return Result(data, diff_lines(data))
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("name")
 @click.argument("version", default="")
 async def blame(door: Door, name: str, version: str) -> Result:
@@ -89,7 +89,7 @@ async def confirm(door: Door, name: str, expected: tuple[str, ...], reason: str)
     return judged(door, verdict, "" if verdict.admitted else challenge_hint(door, verdict))
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("name", default="")
 @click.option("--drop", is_flag=True, help="Discard the candidate NAME.")
 async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001  (click)

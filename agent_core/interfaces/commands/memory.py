@@ -186,7 +186,7 @@ def _handed(action: str) -> Verb:
     return verb(action)(hand)
 
 
-@verb()
+@verb(opens=Opens.READABLE)
 @click.argument("text", nargs=-1, required=True)
 @click.option("--in", "where", type=click.Choice(("both", "recall", "archival")), default="both", show_default=True)
 @click.option("--page", type=click.IntRange(0), default=0, help="Pages begin at 0.")

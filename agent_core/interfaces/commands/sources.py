@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..spans import line
-from .verb import Door, Result, verb
+from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.memory.source_catalog import Sources
@@ -87,7 +87,7 @@ async def detach(door: Door, source: str, agent: str) -> Result:
     return Result({"detached": [source_json(row) for row in rows]}, lines)
 
 
-@verb("list")
+@verb("list", opens=Opens.READABLE)
 @click.option("--loaded", is_flag=True, help="Those that were loaded for all agents.")
 @_agent
 async def list_(door: Door, agent: str, loaded: bool) -> Result:  # noqa: FBT001  (click hands it in)

@@ -149,9 +149,10 @@ class Opens(Enum):
 class Verb(click.Command):
     """A command of the shell that the prompt runs, too."""
 
-    def __init__(self, *arguments: Any, handler: Handler, **options: Any) -> None:  # Any: click's own
+    def __init__(self, *arguments: Any, handler: Handler, opens: Opens, **options: Any) -> None:  # Any: click's own
         super().__init__(*arguments, **options)
         self.handler = handler
+        self.opens = opens
 
     def taken(self, typed: Sequence[str]) -> dict[str, Any]:  # Any: as the options are typed
         """Return the arguments of the handler.
@@ -184,7 +185,7 @@ def verb(name: str | None = None, *, opens: Opens = Opens.WORKSPACE) -> Callable
         run.__name__, run.__doc__ = getattr(handler, "__name__", ""), handler.__doc__
         callback = workspace_command(run, [name for option in own for name in option.opts], over_server=True)
         vars(callback)["__click_params__"] += own
-        command = click.command(name, cls=Verb, handler=handler)(callback)
+        command = click.command(name, cls=Verb, handler=handler, opens=opens)(callback)
         complete(command, handler.__module__)
         return command
 

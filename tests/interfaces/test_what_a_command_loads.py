@@ -1,0 +1,86 @@
+"""A verb that only reads waits for the store and the registry: nothing that judges, calls or asks a model is loaded."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from agent_core.interfaces.cli import knapper as program
+from agent_core.interfaces.commands.verb import Opens, Verb
+from tests.kit.program import knapper, surroundings
+
+FUNCTION = """def double(number: int) -> int:
+    \"\"\"Double a number.
+
+    >>> double(2)
+    4
+    >>> double(5)
+    10
+    \"\"\"
+    return 2 * number
+"""
+HEAVY = {
+    *("agent_core.functions.gate.gate", "sandbox.host", "sandbox.processes.pool"),
+    *("agent_core.runtime.agent", "agent_core.runtime.loop", "agent_core.model.client", "openai", "httpx2", "httpx"),
+    *("mcp", "starlette", "uvicorn", "numpy", "watchdog", "prompt_toolkit", "pydantic_settings"),
+}
+"""What judges, calls, serves, watches, or asks a model."""
+MEASURES = {
+    "functions show": ["sandbox.host", "sandbox.processes.pool"],  # it runs the examples for the lines that they reach
+    "functions audit": ["agent_core.functions.gate.gate", "numpy"],  # finds copies
+    "functions search": ["numpy"],  # compares meanings
+    "memory search": ["numpy"],
+}
+"""What a reading verb has a use for all the same."""
+GIVEN = {"name": "double", "need": "double a number", "text": "number", "call": "1"}
+"""What is typed for a parameter, by its name; for others nothing."""
+SAYS = """
+import sys
+from agent_core.__main__ import main
+try:
+    main()
+finally:
+    sys.stderr.write(f"loaded: {' '.join(sys.modules)}")
+"""
+
+
+def reading_verbs(group: click.Group, path: str = "") -> Iterator[tuple[str, Verb]]:
+    """Every verb that opens a workspace to read it, with its path."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from reading_verbs(command, f"{path}{name} ")
+        elif isinstance(command, Verb) and command.opens is Opens.READABLE:
+            yield f"{path}{name}", command
+
+
+VERBS = dict(reading_verbs(program))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace whose functions were judged by an earlier command."""
+    root = tmp_path_factory.mktemp("reading")
+    assert knapper("init", ".", cwd=root).returncode == 0
+    (root / "functions" / "grown.py").write_text(FUNCTION)
+    assert knapper("functions", "list", cwd=root).returncode == 0
+    return root
+
+
+def test_the_reading_verbs_are_found() -> None:
+    assert {"functions list", "functions show", "functions history", "calls list", "sources list"} <= VERBS.keys()
+
+
+@pytest.mark.parametrize("path", VERBS)
+def test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks(path: str, workspace: Path) -> None:
+    typed = [GIVEN[str(param.name)] for param in VERBS[path].params if param.name in GIVEN and param.required]
+    command = [sys.executable, "-c", SAYS, *path.split(), *typed]  # no fork of a process that has the library
+    ended = subprocess.run(command, cwd=workspace, env=surroundings({}), capture_output=True, text=True)
+    assert ended.returncode in (0, 1, 2), ended.stderr  # a name that is not there is answered by the same way
+    loaded = ended.stderr.rpartition("loaded: ")[2].split()
+    assert "agent_core.storage" in loaded, ended.stderr
+    assert sorted(HEAVY & {*loaded} - {*MEASURES.get(path, ())}) == []
