@@ -8,7 +8,7 @@ from dataclasses import replace
 from agent_core.access.grants import Question
 from agent_core.base.json_form import to_json
 from agent_core.base.offload import aside
-from agent_core.base.problem import Place, Problem, Severity
+from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -311,5 +311,6 @@ def _ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
     """Return the verdict on an admitted candidate that the user did not approve."""
     if not verdict.admitted:
         return verdict
-    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
+    said = (Evidence(denied),)
+    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it", evidence=said)
     return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
