@@ -43,6 +43,7 @@ async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Ro
     await here.save(TALLY)
     verdict = await here.shop.replace("tally", code, author=AGENT)
     assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
+    assert all(each.evidence for each in verdict.problems)
     assert says in told(verdict)
     assert "say why in `reason`" in fix(verdict)
     assert here.letters.read_text() == TALLY

@@ -64,6 +64,7 @@ async def test_a_check_that_is_gone_is_named_and_needs_a_reason(here: Room, code
     assert here.letters.read_text() == SHARE
     (fix,) = [each.fix for each in refused.problems if each.code == "check-dropped"]
     assert fix == "keep it; if it must go, say why in `reason`"
+    assert any(says in row.fact for each in refused.problems for row in each.evidence)
     reasoned = await here.shop.replace("share", code, reason="the caller checks it", author=AGENT)
     assert (reasoned.admitted, says in messages(reasoned, "warns")["check-dropped"]) == (True, True)
 

@@ -481,7 +481,9 @@ def hint_from_docstring(view: View) -> str:
     for parameter in parameters(node):
         hint = _hint(view.described.types.get(parameter.arg, ""), names)
         if hint and parameter.annotation is None:
-            hints[parameter.arg] = _with_default(hint, defaults(node.args).get(parameter.arg))
+            default = defaults(node.args).get(parameter.arg)
+            may_be_none = isinstance(default, ast.Constant) and default.value is None and "None" not in hint
+            hints[parameter.arg] = f"{hint} | None" if may_be_none else hint
     result = _hint(_return_type(cleandoc(view.words)), names) if node.returns is None else None
     return with_hints(view.text, node, hints, result)
 
@@ -499,12 +501,6 @@ def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str
     for at, hint in sorted(edits, reverse=True):
         text = text[:at] + hint + _spaced(text[at:], hint)
     return text
-
-
-def _with_default(hint: str, default: ast.expr | None) -> str:
-    """Return the hint with None added if the default is None."""
-    is_none = isinstance(default, ast.Constant) and default.value is None
-    return f"{hint} | None" if is_none and "None" not in hint else hint
 
 
 def _spaced(remainder: str, hint: str) -> str:

@@ -540,12 +540,6 @@ def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
     return groups
 
 
-def _predicted(draft: Draft) -> tuple[str, ...]:
-    """Return the calls whose results the author predicted as they came back."""
-    agreed = {call for call, _value in draft.trials.values}
-    return tuple(call for call in draft.candidate.asked if call in agreed)
-
-
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
     is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # as a saved file has it
@@ -555,6 +549,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     )
     standing: Standing = "" if not admitted else "draft" if is_draft else "trial"
     source = draft.reading.source if draft.reading else None
+    written, agreed = lines_of(draft.text), {call for call, _value in draft.trials.values}
     return Verdict(
         name=draft.candidate.name,
         module=draft.candidate.module,
@@ -572,14 +567,9 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         survivors=draft.survivors,
         offered=draft.trials.offered,
         challenges=draft.challenges,
-        predicted=_predicted(draft),
+        predicted=tuple(call for call in draft.candidate.asked if call in agreed),
         answer=draft.answer or draft.candidate.answer,
         needs=draft.needs,
         reach=reach_in(source.text if source else draft.text, draft.candidate.name, draft.needs),
-        asking=tuple(_lines(draft)),
+        asking=tuple((line, written[line - 1].strip()) for line in draft.asking if 0 < line <= len(written)),
     )
-
-
-def _lines(draft: Draft) -> Iterator[tuple[int, str]]:
-    written = lines_of(draft.text)
-    yield from ((line, written[line - 1].strip()) for line in draft.asking if 0 < line <= len(written))

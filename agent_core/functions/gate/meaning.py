@@ -241,21 +241,13 @@ async def _chosen(draft: Draft, function: "Function", trial: "TrialTools") -> li
     examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     calls = [example.call for example in examples]
     given = shown(calls, function.name, function.parameters, function.rest, function.extra)
-    tried = await _results(
-        draft,
-        function,
-        [call for call, _ in islice(recombined(given, function.parameters, _numbers(draft)), _TRIED)],
-        trial,
-    )
+    constants = [node.value for node in nodes_of(draft.tree) if isinstance(node, ast.Constant)] if draft.tree else []
+    numbers = [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
+    anew = [call for call, _ in islice(recombined(given, function.parameters, numbers), _TRIED)]
+    tried = await _results(draft, function, anew, trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     told = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
     return [*told, *_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
-
-
-def _numbers(draft: Draft) -> list[float]:
-    """Return the numbers of the code, where its answers may change."""
-    constants = [node.value for node in nodes_of(draft.tree) if isinstance(node, ast.Constant)] if draft.tree else []
-    return [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
 def is_doubtful(draft: Draft) -> bool:

@@ -193,18 +193,14 @@ def _bitten(mutated: MutatedFunction, rules: Rules) -> _Steps[MutationResult]:
 
 def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
     """Check whether the examples that this stub fails show fewer than two results; for a yes-or-no they always do."""
-    promises = {_promise(example) for example, agreed in zip(examples, passed, strict=True) if not agreed}
+    failed = [example for example, agreed in zip(examples, passed, strict=True) if not agreed]
+    promises = {(isinstance(one, Example) and one.raises) or one.expected.strip() for one in failed}
     return (
         any(passed)
         and len(promises) < 2
         and (value.isidentifier() or value in _EMPTY)
         and value not in ("True", "False")
     )
-
-
-def _promise(example: Example | GivenExample) -> str:
-    raises = example.raises if isinstance(example, Example) else ""
-    return raises or example.expected.strip()
 
 
 class _Rounds:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_core.access.grants import Question
 from agent_core.base.json_form import to_json
 from agent_core.base.offload import aside
-from agent_core.base.problem import Place, Problem, Severity
+from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import BeginState, DropPending, FunctionStore, SavePending, SaveVerdict
@@ -314,5 +314,6 @@ def _ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
     """Return the verdict on an admitted candidate that the user did not approve."""
     if not verdict.admitted:
         return verdict
-    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it")
+    said = (Evidence(denied),)
+    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it", evidence=said)
     return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))

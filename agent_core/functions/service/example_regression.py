@@ -8,13 +8,13 @@ code reaches.
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
 from agent_core.access.grants.items import KINDS
 from agent_core.base import syntax
-from agent_core.base.problem import Place, Problem, Severity
+from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 
@@ -75,15 +75,22 @@ def problem(
         message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_listed(missing)}"
         fix = "put it back, and add others next to it"
         fix += "; if it must go, say why in `reason`" if severity == "refuses" else ""
-        return Problem(CODE, message, place, fix, severity)
+        return Problem(CODE, message, place, fix, severity, _shown(missing))
     if fresh < len(unfit):
         message = (
             f"{_count(len(unfit))} of `{function.name}` do not fit its new signature, and {fresh} took their place"
         )
         fix = f"write {len(unfit) - fresh} more for the new signature"
         fix += ", or say in `reason` why fewer will do" if severity == "refuses" else ""
-        return Problem(CODE, message, place, fix, severity)
+        return Problem(CODE, message, place, fix, severity, _shown(unfit))
     return None
+
+
+def _shown(lost: Sequence[tuple["Example", str]]) -> tuple[Evidence, ...]:
+    """Return the examples that are gone as what can be checked: each call with what it promised."""
+    return tuple(
+        Evidence(call=example.call, expected=example.raises or example.expected.strip()) for example, _ in lost
+    )
 
 
 def proved_problems(
@@ -98,10 +105,12 @@ def proved_problems(
     if checks := [*_errors_gone(old_function.name, function, old, new), *_bounds_gone(old_function, function)]:
         named = "; ".join(checks[:_MOST]) + (f"; and {len(checks) - _MOST} more" if len(checks) > _MOST else "")
         message = f"what `{function.name}` checked is gone: {named}"
-        problems.append(Problem(CHECK_CODE, message, place, f"keep it{ways_out}", severity))
+        facts = tuple(map(Evidence, checks))
+        problems.append(Problem(CHECK_CODE, message, place, f"keep it{ways_out}", severity, facts))
     if uses := _uses_gone(needs_of_text(old), grants | needs_of_text(new)):
         message = f"`{function.name}` no longer does what it needs a grant for: {', '.join(uses)}"
-        problems.append(Problem(USE_CODE, message, place, f"keep it{ways_out}", severity))
+        facts = tuple(Evidence(f"the version before {use}") for use in uses)
+        problems.append(Problem(USE_CODE, message, place, f"keep it{ways_out}", severity, facts))
     return problems
 
 
