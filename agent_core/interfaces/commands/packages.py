@@ -14,7 +14,8 @@ def must_have(extra: str, *modules: str) -> None:
     """
     missing = [name for name in modules if not _is_there(name)]
     if missing:
-        raise UsageError(f"This needs the package {' and '.join(missing)}.", fix=f"Type: {add_extra(extra)}")
+        packages = "package" if len(missing) == 1 else "packages"
+        raise UsageError(f"This needs the {packages} {' and '.join(missing)}.", fix=f"Type: {add_extra(extra)}")
 
 
 def _is_there(module: str) -> bool:

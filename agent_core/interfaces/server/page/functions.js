@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "/page/preact.js";
 import { api, count, Diff, Fault, part, plain, reaches, Rows, Source, Text, useLoaded, when } from "/page/kit.js";
 import { Outcome, Verdict } from "/page/verdict.js";
 
-const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far"], ["By", "far"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];
+const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far short"], ["By", "far short"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];
 
 export function Functions({ chosen, go, beat }) {
   const [listed, fault] = useLoaded("/functions", beat);
