@@ -57,7 +57,8 @@ def summary_lines(report: "ImportReport") -> list[Line]:
     ]
     for module in report.modules:
         changes = [row for row in bare_lines(module.diff)[2:] if row[:1] in "+-"]
-        differ = "1 line differs" if len(changes) == 1 else f"{len(changes)} lines differ"
+        count = max(sum(row[0] == mark for row in changes) for mark in "+-")
+        differ = "1 line differs" if count == 1 else f"{count} lines differ"
         many = f"; {differ} from its author's" if changes else ""
         lines.append(line(("name", module.path), f" {'written' if module.written else 'would be written'}{many}"))
         lines += indented(coloured(changes[:_SHOWN]))
