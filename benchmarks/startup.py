@@ -1,7 +1,8 @@
-"""Start-up: the version, and the prompt ready for typing, beside a reference command in the same run.
+"""Start-up: the version, reading commands, and the prompt ready for typing, beside a reference command in the same run.
 
 Prints the best and the median of each in milliseconds, and the ratio of the medians. Exits 1 above the limits:
-`--version` ≤ 2 ×, the prompt on the screen of a pseudo-terminal ≤ 8 × `python -c "import argparse, json"`.
+`--version` ≤ 2 ×, `functions list` and `functions history` ≤ 20 ×, the prompt on the screen of a pseudo-terminal ≤ 8 ×
+`python -c "import argparse, json"`.
 """
 
 import argparse
@@ -19,8 +20,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = (sys.executable, "-c", "import argparse, json")
 VERSION = (sys.executable, "-m", "agent_core", "--version")
+LIST = (sys.executable, "-m", "agent_core", "functions", "list")
+HISTORY = (sys.executable, "-m", "agent_core", "functions", "history", "add_to_date")
+INIT = (sys.executable, "-m", "agent_core", "init", ".")
 PROMPT = (sys.executable, "-m", "agent_core", "run", "--base-url", "http://127.0.0.1:9/v1", "--model", "none")
-LIMITS = {"version": 2.0, "prompt": 8.0}
+LIMITS = {"version": 2.0, "list": 20.0, "history": 20.0, "prompt": 8.0}
 MARK = "›".encode()
 
 
@@ -40,8 +44,11 @@ def measure(runs: int, folder: Path) -> dict[str, dict[str, float]]:
     takers: dict[str, Callable[[], float]] = {
         "reference": lambda: until_end(REFERENCE, folder),
         "version": lambda: until_end(VERSION, folder),
+        "list": lambda: until_end(LIST, folder),
+        "history": lambda: until_end(HISTORY, folder),
         "prompt": lambda: until_prompt(PROMPT, folder),
     }
+    until_end(INIT, folder)
     for take in takers.values():  # compiled modules and warm files for all
         take()
     taken: dict[str, list[float]] = {name: [] for name in takers}
@@ -62,7 +69,9 @@ def measure(runs: int, folder: Path) -> dict[str, dict[str, float]]:
 def until_end(command: Sequence[str], folder: Path) -> float:
     """Seconds from start to end."""
     began = time.perf_counter()
-    subprocess.run(command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
+    )
     return time.perf_counter() - began
 
 

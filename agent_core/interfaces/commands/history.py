@@ -89,7 +89,7 @@ async def confirm(door: Door, name: str, expected: tuple[str, ...], reason: str)
     return judged(door, verdict, "" if verdict.admitted else challenge_hint(door, verdict))
 
 
-@verb(opens=Opens.READABLE)
+@verb()
 @click.argument("name", default="")
 @click.option("--drop", is_flag=True, help="Discard the candidate NAME.")
 async def pending(door: Door, name: str, drop: bool) -> Result:  # noqa: FBT001  (click)
