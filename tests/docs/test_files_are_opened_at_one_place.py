@@ -12,7 +12,7 @@ ALLOWED = {
         base/language functions/foreign/tools
         functions/service/foreign
         memory/embedding/local memory/embedding/static memory/search_query
-        model/quirks model/reading model/tour/script storage/postgres/migrate
+        model/dialect model/reading model/tour/script storage/postgres/migrate
         storage/sqlite/migrate
         workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
