@@ -139,7 +139,7 @@ export function Rows({ rows, heads, row, label }) {
   const look = () => box.current && setSeen({ top: box.current.scrollTop, height: box.current.clientHeight });
   useLayoutEffect(() => { look(); addEventListener("resize", look); return () => removeEventListener("resize", look); }, []);
   const from = Math.max(0, Math.min(Math.floor(seen.top / ROW) - MORE, rows.length - 1)), to = Math.min(rows.length, Math.ceil((seen.top + seen.height) / ROW) + MORE);
-  const space = (many) => many > 0 && html`<tr aria-hidden="true"><td colspan=${heads.length} style=${{ height: `${many * ROW}px`, padding: 0 }}></td></tr>`;
+  const space = (many) => many > 0 && html`<tr aria-hidden="true"><td style=${{ height: `${many * ROW}px`, padding: 0 }}></td></tr>`;
   const move = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const buttons = step && [...box.current.querySelectorAll("tbody button")];
