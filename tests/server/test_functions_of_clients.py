@@ -215,7 +215,7 @@ def nested(levels: int) -> dict[str, Any]:  # Any: JSON
             {"tools": [tool(f"f{n}", parameters={"type": "object", "description": "x" * 9_000}) for n in range(20)]},
             "in all",
         ),
-        ({"tools": [{"type": "web_search"}]}, "`web_search` is not known"),
+        ({"tools": [{"type": "web_search"}]}, "`web_search`, which is not known"),
         ({"tools": [{"type": "function"}]}, "name"),
         ({"tools": [tool()], "tool_choice": {"type": "function", "function": {"name": "other"}}}, "not in `tools`"),
         ({"tools": [tool()], "tool_choice": {"type": "mcp"}}, "cannot be kept"),

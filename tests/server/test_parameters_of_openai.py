@@ -59,13 +59,55 @@ async def test_what_cannot_act_is_a_400_that_names_it_and_says_why(unchanged: Se
         ("top_p", -1),
         ("user", "x" * 300),
         ("prompt_cache_key", 7),
+        ("temperature", True),
+        ("temperature", "1"),
+        ("top_p", False),
+        ("stream", "false"),
+        ("stream", 0),
+        ("parallel_tool_calls", "no"),
+        ("tools", [{"type": "web_search"}]),
+        ("tools", [{"type": "function", "function": {"name": ""}}]),
+        ("tools", [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]),
+        ("tool_choice", "required"),
+        ("tool_choice", {"type": "function", "function": {"name": "nobody"}}),
     ],
 )
 async def test_a_value_that_cannot_be_meant_is_refused_with_its_name(
     unchanged: Served, path: str, name: str, value: object
 ) -> None:
     answer = await unchanged.client.post(path, json={**DOORS[path][1], name: value})
-    assert (answer.status_code, name in answer.json()["error"]["message"]) == (400, True)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"], name in error["message"]) == (400, name, True)
+
+
+async def test_a_response_that_is_not_there_is_refused_by_the_name_of_its_parameter(unchanged: Served) -> None:
+    path = "/v1/responses"
+    answer = await unchanged.client.post(path, json={**DOORS[path][1], "previous_response_id": "resp_none"})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "previous_response_id")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"type": "json_object", "strict": True},
+        {"type": "text", "json_schema": {"name": "a", "schema": {"type": "object"}}},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}, "grammar": "x"}},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}, "regex": "x"},
+        {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}, "strict": "yes"}},
+    ],
+)
+async def test_nothing_in_a_format_is_ignored(unchanged: Served, shape: dict[str, Any]) -> None:
+    path = "/v1/chat/completions"
+    answer = await unchanged.client.post(path, json={**DOORS[path][1], "response_format": shape})
+    assert (answer.status_code, "response_format" in answer.json()["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("path", DOORS)
+async def test_null_is_as_if_a_parameter_were_left_out(served: Serve, path: str) -> None:
+    effects, body = DOORS[path]
+    server = await served([Say("Hello.")])
+    answer = await server.client.post(path, json={**dict.fromkeys(effects), **body})
+    assert answer.status_code == 200, answer.text
 
 
 SAMPLES: Mapping[str, Any] = {

@@ -38,7 +38,7 @@ from .test_the_api import READS
 from .test_what_the_page_asks import DOUBLE, create
 
 Json = dict[str, Any]
-MINE, OTHER, TALK, GROUP = "mine", "main", "main--private", "crew"
+MINE, OTHER, TALK, GROUP, THIRD = "mine", "vexlomir", "vexlomir--private", "crew", "quillthrax"
 NO_TALK: Final = "mine--apart"
 """An agent that is named as a conversation of one's own, and is none."""
 SECRET: Final = "zorblaxquiver"
@@ -129,7 +129,7 @@ class Neighbors:
     places: Mapping[str, tuple[str, ...]]
     """What stands in the paths of operations, by parameter: what is the other's first."""
     planted: tuple[str, ...]
-    """What no answer may hold: a word that only the other agent knows, the names of a conversation and of a turn."""
+    """What no answer may hold: a word that only the other agent knows, the names of agents and of a turn."""
     asked: set[str] = field(default_factory=set)
     """The paths that the token for one agent asked for."""
 
@@ -181,7 +181,7 @@ class Neighbors:
 async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Neighbors]:
     root = tmp_path_factory.mktemp("neighbors")
     files = {"functions/kept.py": FUNCTIONS, f"groups/{GROUP}.toml": CREW, "helpers/twice.toml": HELPER}
-    files |= {f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, "third", NO_TALK)}
+    files |= {f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, THIRD, NO_TALK)}
     for path, text in files.items():
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text(text)
@@ -191,7 +191,7 @@ async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandb
         Ask(*(Wanted("pick", {"text": f"{SECRET} {letter}"}) for letter in "abc")),
         Ask(*(Wanted(name, {"text": f"{SECRET} {x}"}) for name in ("drop", "snip", "clip") for x in "ab")),
         Say(f"I keep {SECRET}."),
-        Ask(Wanted("ask_agent", {"agent": "third", "question": f"What is {SECRET}?"})),
+        Ask(Wanted("ask_agent", {"agent": THIRD, "question": f"What is {SECRET}?"})),
         Ask(Wanted("first_line", {"path": f"{SECRET}.txt"})),
         Ask(Wanted("search_functions", {"need": "Remember a text, and shout it."})),
         Ask(Wanted("introspect_function", {"function_name": "pick"})),
@@ -204,15 +204,15 @@ async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandb
         async with server(root, model, one_sandbox, standing__quarantine_failures=3) as started:
             mine = await started.as_("mine", *SCOPES, agents=(MINE, GROUP))
             places = await _planted(started)
-            yield Neighbors(started, mine, places, (SECRET, TALK, NO_TALK, *places.pop("turn")))
+            yield Neighbors(started, mine, places, (SECRET, OTHER, THIRD, NO_TALK, *places.pop("turn")))
             for question in (await started.client.get(f"{API}/approvals")).json()["approvals"]:
                 await started.client.post(f"{API}/approvals/{question['id']}", json={"answer": "no"})
 
 
 async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     """Let the other agent keep its secret everywhere; what stands in paths after that."""
-    await server.client.post(f"{API}/agents/third/pause", json={})
-    await server.said(f"Remember {SECRET}, and shout it.")
+    await server.client.post(f"{API}/agents/{THIRD}/pause", json={})
+    await server.said(f"Remember {SECRET}, and shout it.", agent=OTHER)
     await server.client.post(f"{API}/agents/{OTHER}/conversations", json={"name": "private"})
     await server.said(f"Ask the third about {SECRET}.", agent=TALK)
     block = f"{API}/agents/{OTHER}/memory/human"
@@ -221,7 +221,9 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     upload = {"name": "notes.txt", "data": base64.b64encode(f"What is kept is {SECRET}.".encode()).decode()}
     assert (await server.client.post(f"{API}/agents/{OTHER}/sources", json=upload)).status_code == 200
     posted = await server.client.post(f"{API}/agents/{OTHER}/messages", json={"text": f"Read {SECRET}.txt"})
-    await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
+    await server.frames(
+        lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames), agent=OTHER
+    )
     questions = (await server.client.get(f"{API}/approvals")).json()["approvals"]
     await server.said("Look around.", agent=MINE)
     calls = (await server.client.get(f"{API}/calls")).json()["calls"]
@@ -364,7 +366,8 @@ async def test_no_other_door_shows_or_changes_anything_of_another_agent(
             await neighbors.asks(
                 "POST", f"/a2a/{agent}", body={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             )
-    for path in ("/metrics", "/openapi.json", "/.well-known/agent-card.json"):
+    assert (await neighbors.asks("GET", "/metrics")).status_code == 403  # sums of all agents
+    for path in ("/openapi.json", "/.well-known/agent-card.json"):
         await neighbors.asks("GET", path)
     for name, arguments in (
         ("find_functions", {"need": TEXTS["need"], "count": 9}),

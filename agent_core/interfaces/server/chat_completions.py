@@ -17,10 +17,10 @@ from agent_core.workspace.group_file import is_group
 
 from .chat_threads import ChatThreads, ClientReply, Thread
 from .client_history import PER_MESSAGE, ClientMessage
-from .client_tools import MOST_TOOLS, Json, offered
+from .client_tools import MOST_TOOLS, Json, Unsupported, offered
 from .failures import status_of
 from .identity import CONVERSATION, Identity
-from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Unsupported, Verbosity, only_known, sent_on
+from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Verbosity, only_known, sent_on
 from .parts import InvalidBody, Open, read_part
 from .responses import STREAM, json_response
 from .rooms import Rooms
@@ -86,7 +86,7 @@ class ChatRequest(Shared):
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES, fail_fast=True)]
-    stream: bool = False
+    stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Tokens | None = None
     max_completion_tokens: Tokens | None = None
@@ -280,16 +280,16 @@ def _error_of(message: str, code: str, parameter: str | None = None) -> Json:
 def refusal(error: KnapperError) -> Response:
     """Return the answer to a request that is refused; a parameter that is to blame is named."""
     parameter = error.parameter if isinstance(error, Unsupported) else None
-    body = _error_of(f"{error.message} {error.fix}".strip(), error.code, parameter)
-    return json_response(body, status_of(error))
+    return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code, parameter)
 
 
 def misfit(error: InvalidBody) -> Response:
     """Return the answer to a request that is not as it must be."""
     message = error.message if error.is_json else f"The request is not JSON: {error.message}."
-    return client_error(400, message, "invalid_request_error")
+    places, _ = error.problems[0]
+    return client_error(400, message, "invalid_request_error", places[0] if places else None)
 
 
-def client_error(status: int, message: str, code: str) -> Response:
+def client_error(status: int, message: str, code: str, parameter: str | None = None) -> Response:
     """Return an error in the form that these clients read."""
-    return json_response(_error_of(message, code), status)
+    return json_response(_error_of(message, code, parameter), status)

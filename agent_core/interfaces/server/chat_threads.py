@@ -22,7 +22,7 @@ from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
 from .client_history import PER_MESSAGE, ClientHistory, ClientMessage, forms
-from .client_tools import Json
+from .client_tools import Json, Unsupported
 from .identity import CONVERSATION, Identity
 from .journal_events import JournalReader
 from .rooms import Rooms
@@ -262,7 +262,7 @@ class ChatThreads:
         if name := self._index.of_response(agent, id):
             return name
         fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
-        raise UsageError(f"There is no response `{id[:80]}` to go on from.", fix=fix)
+        raise Unsupported("previous_response_id", f"names no response to go on from: `{id[:80]}`.", fix)
 
     async def _found(
         self, by: str, model: str, messages: Sequence[ClientMessage], response: str

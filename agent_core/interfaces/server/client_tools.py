@@ -21,6 +21,16 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOTHING: Final[Json] = {"type": "object", "properties": {}}
 
 
+class Unsupported(UsageError):
+    """A parameter that cannot have its effect here; `parameter` is its name."""
+
+    code = "unsupported_parameter"
+
+    def __init__(self, parameter: str, why: str, fix: str = "Leave it out.") -> None:
+        super().__init__(f"`{parameter}` {why}", fix=fix)
+        self.parameter = parameter
+
+
 class ToolFunction(Open):
     """A function of a client, as the client describes it."""
 
@@ -43,11 +53,11 @@ class ClientTool(Open):
         """The function.
 
         Raises:
-            UsageError: it is no function, but something that a service would run for the client.
+            Unsupported: it is no function, but something that a service would run for the client.
         """
         if self.type != "function":
-            what = f"A tool of the type `{one_line(self.type, 40)}` is not known here."
-            raise UsageError(what, fix="Send functions: the agent has the rest itself, or makes it.")
+            why = f"has a tool of the type `{one_line(self.type, 40)}`, which is not known here."
+            raise Unsupported("tools", why, "Send functions: the agent has the rest itself, or makes it.")
         flat = ToolFunction(name=self.name, description=self.description, parameters=self.parameters)
         return self.function or flat
 
@@ -88,13 +98,13 @@ class ToolChoice(NamedTool):
         """The names of those that may be called, and whether one must be.
 
         Raises:
-            UsageError: it is a choice of another kind.
+            Unsupported: it is a choice of another kind.
         """
         if self.type == "function":
             return [self.named], True
         if self.type != "allowed_tools":
-            what = f"A `tool_choice` of the type `{one_line(self.type, 40)}` cannot be kept."
-            raise UsageError(what, fix="Choose none, auto, required, or a function that is in `tools`.")
+            why = f"of the type `{one_line(self.type, 40)}` cannot be kept."
+            raise Unsupported("tool_choice", why, "Choose none, auto, required, or a function that is in `tools`.")
         allowed = self.allowed_tools or AllowedTools(mode=self.mode, tools=self.tools)
         return [tool.named for tool in allowed.tools], allowed.mode == "required"
 
@@ -108,19 +118,19 @@ def offered(
     """Return what a turn is told of a client's functions; `taken` are the names that functions have here.
 
     Raises:
-        UsageError: they cannot be passed on, or what is chosen is not among them.
+        Unsupported: they cannot be passed on, or what is chosen is not among them.
     """
     rows = [_row(tool.described) for tool in tools or ()]
     names = [row["name"] for row in rows]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise UsageError(f"There are two tools named `{name}`.", fix="Give each a name of its own.")
+            raise Unsupported("tools", f"has two tools named `{name}`.", "Give each a name of its own.")
         if name in taken:
-            what = f"`{name}` is the name of a function that the agent has here."
-            raise UsageError(what, fix=f"Give the tool another name, such as `client_{name}`.")
+            why = f"has `{name}`, which is the name of a function that the agent has here."
+            raise Unsupported("tools", why, f"Give the tool another name, such as `client_{name}`.")
     if sum(_size(row) for row in rows) > _MOST_IN_ALL:
-        what = f"The tools have more than {_MOST_IN_ALL >> 10} KiB in all."
-        raise UsageError(what, fix="Send fewer, or describe them in fewer words.")
+        why = f"has more than {_MOST_IN_ALL >> 10} KiB in all."
+        raise Unsupported("tools", why, "Send fewer, or describe them in fewer words.")
     chosen, is_required = _chosen(choice, names)
     rows = [row for row in rows if row["name"] in chosen]
     return {"functions": rows, "required": is_required, "one_at_a_time": parallel is False}
@@ -130,14 +140,14 @@ def _row(function: ToolFunction) -> Json:
     name = function.name
     if not _NAME.fullmatch(name):
         fix = "Use up to 64 letters, digits, underscores and dashes."
-        raise UsageError(f"`{one_line(name, 80)}` cannot be the name of a tool.", fix=fix)
+        raise Unsupported("tools", f"has `{one_line(name, 80)}`, which cannot be the name of a tool.", fix)
     schema = function.parameters or _NOTHING
     if schema.get("type", "object") != "object":
-        what = f"The parameters of `{name}` are of the type `{one_line(str(schema['type']), 40)}`."
-        raise UsageError(what, fix='Describe them as a JSON Schema of {"type": "object"}.')
+        why = f"has `{name}`, whose parameters are of the type `{one_line(str(schema['type']), 40)}`."
+        raise Unsupported("tools", why, 'Describe them as a JSON Schema of {"type": "object"}.')
     if _depth(schema) > _DEEPEST or _size(schema) > _MOST_BYTES:
         limits = f"at most {_MOST_BYTES >> 10} KiB and {_DEEPEST} levels"
-        raise UsageError(f"The schema of `{name}` is too large.", fix=f"Make it smaller: {limits}.")
+        raise Unsupported("tools", f"has `{name}`, whose schema is too large.", f"Make it smaller: {limits}.")
     return {"name": name, "description": function.description or "", "parameters": _NOTHING | schema}
 
 
@@ -149,11 +159,12 @@ def _chosen(choice: Choice, names: Sequence[str]) -> tuple[Collection[str], bool
         wanted, is_required = choice.chosen
     for name in wanted:
         if name not in names:
-            what = f"`tool_choice` names `{one_line(name, 80)}`, which is not in `tools`."
-            raise UsageError(what, fix="Name one that is; the functions of the agent cannot be chosen by a client.")
+            why = f"names `{one_line(name, 80)}`, which is not in `tools`."
+            fix = "Name one that is; the functions of the agent cannot be chosen by a client."
+            raise Unsupported("tool_choice", why, fix)
     if is_required and not wanted:
         fix = "Send the tools of which one must be called."
-        raise UsageError("`tool_choice` requires a call, and there are no tools.", fix=fix)
+        raise Unsupported("tool_choice", "requires a call, and there are no tools.", fix)
     return wanted, is_required
 
 

@@ -11,24 +11,13 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.registry.validation import check_schema, schemas_in
 
-from .client_tools import Choice, Tools
+from .client_tools import Choice, Tools, Unsupported
 from .parts import Open
 
 Json: TypeAlias = dict[str, Any]  # Any: JSON
-
-
-class Unsupported(UsageError):
-    """A parameter that cannot have its effect here; `parameter` is its name."""
-
-    code = "unsupported_parameter"
-
-    def __init__(self, parameter: str, why: str) -> None:
-        super().__init__(f"`{parameter}` {why}", fix="Leave it out.")
-        self.parameter = parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +207,13 @@ class ResponseFormat(FormatSchema):
         """
         if self.type not in _PLAIN:
             raise Unsupported(parameter, f"can be {', '.join(sorted(_PLAIN))}.")
+        only_known(self, parameter)
         if self.type != "json_schema":
+            if self.model_fields_set != {"type"}:
+                raise Unsupported(parameter, f"of the type {self.type} has nothing besides.", "Leave out the rest.")
             return {"type": self.type} if self.type == "json_object" else None
         given = self.json_schema or self
+        only_known(given, f"{parameter}.json_schema")
         schema = {key: value for key, value in (given.schema_ or {}).items() if key != "$schema"}
         if (why := _why_not(schema)) is not None:
             raise Unsupported(parameter, f"has a schema that cannot be kept: {why}.")

@@ -60,9 +60,11 @@ class Nothing(Part):
 
 
 class Open(_BoundedPart):
-    """A part of a request of another protocol; what is not known here is left alone."""
+    """A part of a request of another protocol; what is not known here is left alone, and no value is taken for another
+    one that resembles it.
+    """
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", strict=True)
 
 
 class InvalidBody(KnapperError):

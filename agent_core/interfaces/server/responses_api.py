@@ -120,7 +120,7 @@ class ResponsesRequest(Shared):
     )
     instructions: str | None = None
     previous_response_id: Annotated[str | None, Field(max_length=200)] = None
-    stream: bool = False
+    stream: bool | None = None
     max_output_tokens: Tokens | None = None
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
