@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent_core.functions.service.replay import NOW
 from agent_core.functions.service.tending import TendingBudget, TendingReport
@@ -168,7 +168,7 @@ async def bench(count: int, seed: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, scripted([*_steps(planted, chance)]) as model:
         root = Path(folder)
         (root / "functions").mkdir()
-        flags = {"model.base_url": model.base_url, "model.name": "scripted"}
+        flags: dict[str, Any] = {"model.base_url": model.base_url, "model.name": "scripted"}
         flags |= {"turn.max_steps": 10_000, "models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
         flags |= {"growth.maker": "off"}
         async with Workspace.open(root, flags=flags) as workspace:
