@@ -7,7 +7,9 @@ announced in the message that it may help with, because its words are in it, or 
 """
 
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -170,9 +172,26 @@ def find(message: str, functions: Iterable[FunctionShown]) -> list[FunctionShown
     if choice().making.search(message):
         return []
     words = frozenset(_WORD.findall(message.lower()))
-    scored = [(_score(words, function), function) for function in functions]
-    best = sorted((pair for pair in scored if pair[0] >= choice().enough), key=lambda pair: -pair[0])
-    return [function for _, function in best[: choice().most_found]]
+    every = [*functions]
+    told = [_telling(_WORD.findall(f"{function.name} {function.description}".lower())) for function in every]
+    having = Counter(word for telling in told for word in telling)
+    scored = [
+        (_likeness(_telling(words), own, having, len(every)), function)
+        for function, own in zip(every, told, strict=True)
+        if _score(words, function) >= choice().enough
+    ]
+    return [function for _, function in sorted(scored, key=lambda pair: -pair[0])[: choice().most_found]]
+
+
+def _likeness(
+    request_words: frozenset[str], function_words: frozenset[str], having: Mapping[str, int], count: int
+) -> float:
+    """Return how much of what sets a function apart from the others the request says: a word that all have says
+    nothing, and a description gains nothing by being long.
+    """
+    weights = {word: math.log((1 + count) / having[word]) for word in function_words}
+    length = math.sqrt(sum(weight * weight for weight in weights.values()))
+    return sum(weights[word] ** 2 for word in function_words & request_words) / length if length else 0.0
 
 
 def _score(request_words: frozenset[str], function: FunctionShown) -> int:

@@ -1,4 +1,4 @@
-"""With `growth.create` off, agents are not offered what makes and changes functions; a person can do it still."""
+"""With `growth.create` off, agents are not offered what makes and changes functions; a person can do it."""
 
 from pathlib import Path
 

@@ -13,7 +13,7 @@ from agent_core.storage import KindRow, RecordedRow, Stats
 from ..gate import Gate
 from ..gate.call_arguments import written
 from ..search import FunctionSearch
-from ..search.confusion import Confusion, confusions, told_apart
+from ..search.confusion import NEAR, Confusion, confusions, told_apart
 from . import function_facts
 from .call_records import by_function
 from .function_facts import ViewContext
@@ -139,7 +139,17 @@ class Audit:
         return AuditReport(count, round(sum(part.points for part in parts)), parts, tuple(findings), trouble)
 
     async def _confusable(self, snapshot: Snapshot, rows: Mapping[str, Sequence[Stats]]) -> AsyncIterator[AuditFinding]:
-        for at, pair in enumerate(await confusions(self._search.index, snapshot)):
+        confused_pairs = await confusions(self._search.index, snapshot)
+        told = {frozenset((pair.name, pair.other)) for pair in confused_pairs}
+        near = sorted(await self._search.index.near(snapshot, NEAR), key=lambda row: -row[2])
+        # Two may do the same though no request has mistaken one for the other yet.
+        alike = [Confusion(*row, "") for row in near if frozenset(row[:2]) not in told]
+        for pair in alike[: max(0, _COMPARED - len(confused_pairs))]:
+            first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
+            if await self._gate.compare(first, second, snapshot) == "same":
+                calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
+                yield _merged(pair, snapshot, calls)
+        for at, pair in enumerate(confused_pairs):
             first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
             likeness = await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
             calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
@@ -187,7 +197,8 @@ def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int],
 
 def _merged(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int]) -> AuditFinding:
     kept, left = sorted((confusion.name, confusion.other), key=lambda name: (-calls[name], name))
-    message = f"a request cannot tell it from `{kept}`, and both give the same results on the examples of both"
+    likeness = "a request cannot tell it from" if confusion.request else "it says nearly the same as"
+    message = f"{likeness} `{kept}`, and both give the same results on the examples of both"
     fix = f"call `{kept}` in its place, and delete it"
     return _finding(snapshot.functions[left], "confusable", message, fix, "merge", ("delete", left), (kept,))
 
