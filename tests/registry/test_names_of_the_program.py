@@ -1,0 +1,8 @@
+"""The names of the program's own functions, which are listed so that no module of theirs is loaded, are those there are."""
+
+from agent_core.registry.loader_names import OF_THE_PROGRAM
+from agent_core.runtime import host_functions
+
+
+def test_the_listed_names_are_those_of_the_program() -> None:
+    assert {*OF_THE_PROGRAM} == {*host_functions.parameters()}
