@@ -1,4 +1,4 @@
-"""The names of the program's own functions, which are listed so that no module of theirs is loaded, are those there are."""
+"""The listed names of the program's own functions, for which no module of theirs is loaded, are those there are."""
 
 from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.runtime import host_functions
