@@ -61,6 +61,7 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         "model.mode": "native",
         "model.api": "chat",
         "model.programs": "off",
+        "growth.create": "false",
         "growth.mask": "0.5",
         "tend.apply": "proved",
         "sandbox.packages": '["numpy"]',
