@@ -76,9 +76,9 @@ class Receipt:
         name = name if name in names or len(names) < _MOST else _OTHERS
         names[name] = names.get(name, 0) + times
 
-    def add(self, other: "Receipt", masked: Callable[[str], str] = str) -> None:
+    def add(self, receipt: "Receipt", masked: Callable[[str], str] = str) -> None:
         """Add all that is in another receipt, with its names `masked`."""
-        for fact, names in other._facts.items():
+        for fact, names in receipt._facts.items():
             for name, times in names.items():
                 self.note(fact, masked(name), times)
 

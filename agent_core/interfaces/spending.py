@@ -58,14 +58,14 @@ class TurnCost:
     cost: float | None = 0.0
     is_estimated: bool = False
 
-    def add(self, more: "TurnCost") -> None:
+    def add(self, turn_cost: "TurnCost") -> None:
         """Add the usage of another."""
-        self.steps += more.steps
-        self.prompt += more.prompt
-        self.cached += more.cached
-        self.completion += more.completion
-        self.cost = None if self.cost is None or more.cost is None else self.cost + more.cost
-        self.is_estimated |= more.is_estimated
+        self.steps += turn_cost.steps
+        self.prompt += turn_cost.prompt
+        self.cached += turn_cost.cached
+        self.completion += turn_cost.completion
+        self.cost = None if self.cost is None or turn_cost.cost is None else self.cost + turn_cost.cost
+        self.is_estimated |= turn_cost.is_estimated
 
     @property
     def tokens(self) -> int:

@@ -78,8 +78,8 @@ NOT_SEEN: Final = WorkerUsage()
 class ProcessorWait:
     """The time, from its making on, in which a worker or this thread was ready and had no processor."""
 
-    def __init__(self, worker: "Sight") -> None:
-        self._worker = worker
+    def __init__(self, sight: "Sight") -> None:
+        self._worker = sight
         self._before_s, self._seconds, self._looked = self._now(), 0.0, time.monotonic()
 
     def _now(self) -> float:

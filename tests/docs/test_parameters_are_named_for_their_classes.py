@@ -18,10 +18,11 @@ def words(name: str) -> set[str]:
 def parameters(tree: ast.Module) -> Iterator[tuple[ast.arg, str]]:
     """Yield the parameters of all functions that have one class as their type, each with its name."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):  # no operators
             for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-                if isinstance(arg.annotation, ast.Name) and not arg.arg.startswith("_"):
-                    yield arg, arg.annotation.id
+                match arg.annotation:
+                    case ast.Name(id=name) | ast.Constant(value=str(name)) if not arg.arg.startswith("_"):
+                        yield arg, name
 
 
 def test_every_parameter_shares_a_word_with_its_class() -> None:

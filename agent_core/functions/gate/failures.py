@@ -48,9 +48,9 @@ class FailedCall:
         is_endless = self.outcome.failure.type == "RecursionError"  # which may stop at any line of a cycle
         return self.outcome.failure.type, 0 if is_endless else line_of(self.outcome)
 
-    def is_like(self, other: "FailedCall") -> bool:
+    def is_like(self, call: "FailedCall") -> bool:
         """Return whether two failures are one: what uses up its time in one worker may use up its memory in another."""
-        return self.kind == other.kind or (self._is_endless and other._is_endless)
+        return self.kind == call.kind or (self._is_endless and call._is_endless)
 
     @property
     def _is_endless(self) -> bool:

@@ -1,12 +1,14 @@
 """What functions returned, as types: where a declared type says little, or an MCP tool says none, a result tells it.
 
-Only the shape of a value is kept. The keys of a function's own are those that stand in its source; what stands under
-any other key may be data, and is told to nobody but the agent whose call it was.
+Only the shape of a value is kept. Of a function made here, a key is told if it stands in the source: any other may be
+data. A stranger's tool has no source here: the shape of its results is known to the agent that called it alone.
 """
 
 import ast
 import re
 from collections.abc import Callable, Collection
+from functools import lru_cache
+from itertools import islice
 from typing import Final, TypeAlias
 
 from agent_core.registry.function import Function
@@ -29,10 +31,10 @@ _CLEAR: Final = frozenset(_SCALARS.values()) | _CONTAINERS | {"Literal", "Option
 _KEY: Final = re.compile(r"[A-Za-z_]\w{0,29}", re.ASCII)
 _ANY_KEY: Final = "*"
 _IN_TEXT: Final = "*json"
-_MOST_TEXT: Final = 100_000
+_MOST_TEXT: Final = 20_000
 """Characters of a text that is looked into."""
 _MOST_KEYS: Final = 8
-_MOST_ITEMS: Final = 20
+_MOST_ITEMS: Final = 8
 _MOST_DEPTH: Final = 3
 _LONGEST: Final = 160
 """Characters of a type: each is paid for with every request."""
@@ -47,12 +49,11 @@ def shape_of(value: object, keys: Callable[[str], bool], depth: int = 0) -> Shap
             items = [shape_of(item, keys, depth + 1) for item in value[:_MOST_ITEMS]]
             return [item for at, item in enumerate(items) if item not in items[:at]]
         case dict():
-            some = [*value][: _MOST_KEYS + 1]
-            if len(some) <= _MOST_KEYS and all(
-                isinstance(key, str) and _KEY.fullmatch(key) and keys(key) for key in some
+            if len(value) <= _MOST_KEYS and all(
+                isinstance(key, str) and _KEY.fullmatch(key) and keys(key) for key in value
             ):
-                return {key: shape_of(value[key], keys, depth + 1) for key in some}
-            inner = shape_of([*value.values()][:_MOST_ITEMS], keys, depth)
+                return {key: shape_of(item, keys, depth + 1) for key, item in value.items()}
+            inner = shape_of([*islice(value.values(), _MOST_ITEMS)], keys, depth)
             return {_ANY_KEY: inner[0] if isinstance(inner, list) and len(inner) == 1 else "Any"}
     return _SCALARS.get(type(value), "Any")
 
@@ -92,6 +93,7 @@ def _in_text(value: object) -> object:
         return None
 
 
+@lru_cache(maxsize=4096)
 def says_little(declared: str) -> bool:
     """Check whether a declared type leaves open what a caller gets: it is missing, `Any`, a bare container, a class."""
     try:
@@ -131,9 +133,10 @@ class SeenResults:
         if not isinstance(outcome, Returned) or not says_little(function.returns):
             return ()
         source = self._snapshot().modules.get(function.module)
-        words: Collection[str] = frozenset(_KEY.findall(source.text)) if source else ()
         inside = _in_text(outcome.value)
-        shape = shape_of(inside or outcome.value, lambda key: key in words or source is None)
+        shape = shape_of(
+            inside or outcome.value, lambda key: source is None or re.search(rf"\b{key}\b", source.text) is not None
+        )
         shape = {_IN_TEXT: shape} if inside else shape
         key = "" if source else agent, function.name, function.body_hash or function.version
         text = type_text(shape)

@@ -349,9 +349,9 @@ def _with_next(door: Door, judgment: "Judgment") -> Result:
     return judged(door, judgment, history.challenge_hint(door, judgment) or unasked)
 
 
-def _changed(change: "ReloadReport", hint: str = "") -> Result:
-    lines = [changes_line(change), *save_lines(change), *problem_lines(change.rejected)]
-    return Result(change, lines, hint, 1 if change.rejected else 0)
+def _changed(report: "ReloadReport", hint: str = "") -> Result:
+    lines = [changes_line(report), *save_lines(report), *problem_lines(report.rejected)]
+    return Result(report, lines, hint, 1 if report.rejected else 0)
 
 
 for _command in (list_, search, release, good, bad, show, create, edit, delete, test, call, trace, reload, packages):

@@ -93,11 +93,11 @@ async def list_grants(door: Door, name: str) -> Result:
     return Result(data, grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0)
 
 
-async def revoked(shop: "FunctionService", name: str, selection: "Grants | None") -> Result:
+async def revoked(functions: "FunctionService", name: str, selection: "Grants | None") -> Result:
     """Revoke some grants of a function, or with None all."""
     from ..render.grant_question import revoked_lines
 
-    result = await shop.grants.revoke(name, selection)
+    result = await functions.grants.revoke(name, selection)
     return Result(result, revoked_lines(result))
 
 

@@ -338,15 +338,15 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.plan import Given
 
 
-def given_lines(result: "Given") -> list[Line]:
+def given_lines(given: "Given") -> list[Line]:
     """Return what a function may reach now."""
-    return _grant_lines("ok", "✓ ", result.name, " may", result.grants)
+    return _grant_lines("ok", "✓ ", given.name, " may", given.grants)
 
 
-def revoked_lines(result: "Revoked") -> list[Line]:
+def revoked_lines(revoked: "Revoked") -> list[Line]:
     """Return what was revoked, and what remains."""
-    lines = _grant_lines("ok", "✓ ", result.name, " may no longer", result.revoked)
-    return [*lines, *(_grant_lines("dim", "", result.name, " still may", result.grants) if result.grants else [])]
+    lines = _grant_lines("ok", "✓ ", revoked.name, " may no longer", revoked.revoked)
+    return [*lines, *(_grant_lines("dim", "", revoked.name, " still may", revoked.grants) if revoked.grants else [])]
 
 
 def grants_lines(listing: "GrantListing") -> list[Line]:

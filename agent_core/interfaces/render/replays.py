@@ -35,10 +35,10 @@ def calls_lines(records: Iterable["RecordedCall"]) -> list[Line]:
     return columns(rows, ("name", "strong", "", "dim", "warn")) if rows else []
 
 
-def call_lines(record: "RecordedDetails") -> list[Line]:
+def call_lines(details: "RecordedDetails") -> list[Line]:
     """Return one recorded call: its arguments, what it got through `self`, and its outcome."""
-    call, word = record.call, record.outcome.outcome
-    requests = [one_line(f"{row['name']} {row['arguments']}", 200) for row in record.data["heard"]]
+    call, word = details.call, details.outcome.outcome
+    requests = [one_line(f"{row['name']} {row['arguments']}", 200) for row in details.data["heard"]]
     lines = [line(("strong", f"[{call.call}] {call.function}"), ("dim", "  "), (outcome_role(word), word))]
     lines += [line(("dim", "arguments  "), one_line(str(call.arguments), 2_000))]
     where = f"call {call.number_in_program} of a program, in turn {call.turn}"
@@ -46,26 +46,26 @@ def call_lines(record: "RecordedDetails") -> list[Line]:
     lines += indented([line(("dim", "asked  "), request) for request in requests[:_MOST_ASKED]])
     more = len(requests) - _MOST_ASKED
     lines += [line(("dim", f"  … and {more} more"))] if more > 0 else []
-    return [*lines, *_ended(record.outcome), *_lacking(call.lacking)]
+    return [*lines, *_ended(details.outcome), *_lacking(call.lacking)]
 
 
-def replay_lines(result: "Replay") -> list[Line]:
+def replay_lines(replay: "Replay") -> list[Line]:
     """Return whether a replay gave the same result, and the difference if not."""
-    number, hash = result.number, result.version[:8]
+    number, hash = replay.number, replay.version[:8]
     version = f"version {number} ({hash})" if number else f"version {hash}"
-    head = line(("name", result.function), ("dim", f"  call {result.call} again, on {version}: "))
-    if result.quit:
+    head = line(("name", replay.function), ("dim", f"  call {replay.call} again, on {version}: "))
+    if replay.quit:
         return [(*head, ("dim", "ended at the debugger"))]
-    if result.same:
-        return [(*head, ("ok", "the same")), *_ended(result.outcome), *_lacking(result.lacking)]
-    diff = coloured(bare_lines(visible(result.difference)))
-    return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(result.lacking)]
+    if replay.same:
+        return [(*head, ("ok", "the same")), *_ended(replay.outcome), *_lacking(replay.lacking)]
+    diff = coloured(bare_lines(visible(replay.difference)))
+    return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(replay.lacking)]
 
 
-def trace_lines(result: "TraceReport") -> list[Line]:
+def trace_lines(report: "TraceReport") -> list[Line]:
     """Return the lines that a call ran, and its outcome."""
-    ran = [text for text in bare_lines(result.text) if not text.startswith("```")]
-    return [*(line(text) for text in ran), *_ended(result.outcome)]
+    ran = [text for text in bare_lines(report.text) if not text.startswith("```")]
+    return [*(line(text) for text in ran), *_ended(report.outcome)]
 
 
 def _ended(call: EndedCall) -> Sequence[Line]:

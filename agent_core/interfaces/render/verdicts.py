@@ -258,10 +258,10 @@ def outcome_role(word: str) -> Role:
     return _OUTCOME_ROLES.get(word, "bad")
 
 
-def examples_lines(tested: "FunctionTestReport") -> list[Line]:
+def examples_lines(report: "FunctionTestReport") -> list[Line]:
     """Return each example of a tested function, with what it returned if that differs, or why it did not run."""
     lines: list[Line] = []
-    for example in tested.examples:
+    for example in report.examples:
         if example.unrun:
             first, *more = bare_lines(f"{example.call} did not run: {example.unrun}")
             lines += [line(("warn", "~ "), first), *quoted(line(text) for text in more)]
@@ -272,10 +272,10 @@ def examples_lines(tested: "FunctionTestReport") -> list[Line]:
         lines += [line(("dim", "  printed  "), text) for text in bare_lines(example.printed)]
         if not example.agreed:
             lines.append(line(("dim", "  expected "), example.expected))
-    passed = sum(example.agreed for example in tested.examples)
-    unrun = sum(bool(example.unrun) for example in tested.examples)
+    passed = sum(example.agreed for example in report.examples)
+    unrun = sum(bool(example.unrun) for example in report.examples)
     tail = f"; {unrun} did not run" if unrun else ""
-    return [*lines, line(("name", tested.name), f": {passed} of {len(tested.examples)} examples agree{tail}")]
+    return [*lines, line(("name", report.name), f": {passed} of {len(report.examples)} examples agree{tail}")]
 
 
 def changes_line(change: "ReloadReport | FunctionsChanged", by: str = "") -> Line:

@@ -42,11 +42,11 @@ def _weak(entry: "HistoryEntry") -> list[Line]:
     return [line("     ", ("warn", "~ "), ("dim", one_line(text, 400))) for text in (*notes, *entry.dropped)]
 
 
-def diff_lines(difference: "VersionDiff") -> list[Line]:
+def diff_lines(version_diff: "VersionDiff") -> list[Line]:
     """Return a diff in the usual colors."""
-    lines = bare_lines(difference.diff)
+    lines = bare_lines(version_diff.diff)
     if not lines:
-        return [line(("dim", f"Version {difference.from_.number} is the current one: nothing differs."))]
+        return [line(("dim", f"Version {version_diff.from_.number} is the current one: nothing differs."))]
     return coloured(lines)
 
 
@@ -61,9 +61,9 @@ def blame_lines(lines: Sequence["BlamedLine"]) -> list[Line]:
     return [(*head, ("", f" {row.text}")) for head, row in zip(heads, lines, strict=True)]
 
 
-def _blame(row: "BlamedLine") -> list[str]:
-    version, reason = row.version, one_line(row.version.row.reason, 30)
-    return [str(version.number), version.short, _who(version), version.when, reason, f"{row.line}"]
+def _blame(blamed: "BlamedLine") -> list[str]:
+    version, reason = blamed.version, one_line(blamed.version.row.reason, 30)
+    return [str(version.number), version.short, _who(version), version.when, reason, f"{blamed.line}"]
 
 
 def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
