@@ -129,7 +129,7 @@ def _steps(planted: Sequence[PlantedFunction], chance: random.Random) -> Iterato
     wanted = []
     for one in planted:
         alike = [other.name for other in planted if other.kind == one.kind and other is not one]
-        given = {"function_name": one.name, "function_code_with_docstring": one.source()}
+        given = {"function_name": one.name, "function_code_with_docstring": one.source(), "module_name": one.noun}
         wanted.append(Wanted("create_function", {**given, "reason": f"differs from {', '.join(alike)}"}))
     for one in planted:
         if not one.is_stale:
