@@ -21,7 +21,7 @@ from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rul
 from agent_core.registry.snapshot import Snapshot
 from benchmarks.documented import documented
 from sandbox import Limits, Sandbox
-from sandbox.processes.startup import Choice
+from sandbox.processes.startup import LevelChoice
 
 KINDS = ("good", "stub", "placeholder", "hardcoded", "mutant")
 AT_ONCE = 16
@@ -79,12 +79,12 @@ async def judge_all(
     off: frozenset[str] = frozenset(),
     *,
     challenging: bool = False,
-    level: Choice = "auto",
+    level: LevelChoice = "auto",
 ) -> list[Judged]:
     """Every verdict, many at once; `off` names the fixes that are not made, `challenging` says to ask the authors."""
     cores = os.cpu_count() or 1
     store = data_folder() / "portable"
-    async with await Sandbox.start(parallel=cores, choice=level, store=store) as sandbox:
+    async with await Sandbox.start(parallel=cores, level=level, store=store) as sandbox:
         gate, turn = Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)), asyncio.Semaphore(AT_ONCE)
 
         async def judge(case: Case) -> Judged:
@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=None, help="only the first N candidates")
     parser.add_argument("--documented", action="store_true", help="good functions with hints, docstring, two examples")
     parser.add_argument("--unmended", action="store_true", help="judge everything as published, without a fix")
-    parser.add_argument("--level", choices=get_args(Choice), default="auto", help="of the sandbox")
+    parser.add_argument("--level", choices=get_args(LevelChoice), default="auto", help="of the sandbox")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     options = parser.parse_args()
     wanted, left_out = _wanted(options, parser)

@@ -165,7 +165,7 @@ async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
         built = {"build": (time.perf_counter() - began) * 1000} if builds else {}
         async with (
             await Sandbox.start() as native,
-            await Sandbox.start(choice="portable", packages=(), store=store) as portable,
+            await Sandbox.start(level="portable", packages=(), store=store) as portable,
         ):
             spare = Pool(plan_at(native.level, plan_for({}, slots=2, scratch_folder=f"{anew}/scratch")))
             children = ChildPool(ChildPlan(code, None), slots=2)

@@ -28,7 +28,7 @@ from .processes.ends import PoolChoice
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
 from .processes.pool import SPARES, Places, kernel_limits
 from .processes.pools import Pools
-from .processes.startup import Choice, Level, StartedLevel, find_ground
+from .processes.startup import Level, LevelChoice, StartedLevel, find_ground
 from .processes.stateful_workers import KeptCall, StatefulWorkers
 from .processes.worker_session import StreamListeners, WorkerReply, judged, run
 from .wire.protocol import Frame as Message
@@ -72,7 +72,7 @@ class Sandbox:
         parallel: int = 4,
         guarded: Sequence[str] = (),
         override: bool = False,
-        choice: Choice = "auto",
+        level: LevelChoice = "auto",
         store: Path | None = None,
         tell: Tell = _silent,
     ) -> "Sandbox":
@@ -83,13 +83,13 @@ class Sandbox:
         level has one wall, it has to be chosen, or its user has agreed (`agree_to_one_wall`); else OneWall is raised.
         """
         slots = _NESTED * parallel + SPARES
-        if choice == "portable":
+        if level == "portable":
             return cls(await _portable(store, slots, packages, tell), parallel)
         names = mounts.packages(packages)
         try:
-            ground = await find_ground(names, slots, _scratch_folder(), override=override, choice=choice)
+            ground = await find_ground(names, slots, _scratch_folder(), override=override, choice=level)
         except SandboxUnavailable as missing:
-            if choice != "auto" or store is None or lacks():
+            if level != "auto" or store is None or lacks():
                 raise
             portable = await _after(missing, _portable(store, slots, packages, tell))
             try:

@@ -157,7 +157,7 @@ class SandboxClient:
                 parallel=self._parallel,
                 guarded=self._guarded,
                 override=self.settings.unsafe,
-                choice=self.settings.level,
+                level=self.settings.level,
                 store=_component_folder(),
                 tell=self._on_status,
             )

@@ -118,7 +118,7 @@ def _report(kernel_flags: list[str], reply_message: Message | None, seen: list[s
 
 
 Level = Literal["full", "apart", "core", "portable", "none"]  # the strongest first
-Choice = Literal["auto", "full", "apart", "core", "portable"]
+LevelChoice = Literal["auto", "full", "apart", "core", "portable"]
 
 _WITHOUT: Final[dict[Level, str]] = {"apart": "landlock", "core": "namespaces"}  # level → the wall that is missing
 LEVELS: Final[tuple[Level, ...]] = ("full", "apart", "core")
@@ -148,7 +148,7 @@ class StartedLevel:
 
 
 async def find_ground(
-    packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool, choice: Choice = "auto"
+    packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool, choice: LevelChoice = "auto"
 ) -> StartedLevel:
     """Return the strongest or the chosen level that passes its self-test. Raise SandboxUnavailable if none does."""
     _require_platform(override=override)

@@ -101,7 +101,7 @@ async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool | None] 
         from tests.kit.levels import STORE
 
         try:
-            started = await Sandbox.start(packages=(), parallel=_AT_ONCE + 1, choice=level, store=STORE)
+            started = await Sandbox.start(packages=(), parallel=_AT_ONCE + 1, level=level, store=STORE)
         except SandboxUnavailable as error:
             yield str(error)
             return

@@ -23,7 +23,7 @@ IS_PORTABLE: Final = FORCED == "portable"
 
 async def start(**options: Any) -> Sandbox:  # what Sandbox.start takes
     """Return a sandbox of that level."""
-    return await Sandbox.start(choice=FORCED, store=STORE, **options)
+    return await Sandbox.start(level=FORCED, store=STORE, **options)
 
 
 def lend(folder: Path) -> None:

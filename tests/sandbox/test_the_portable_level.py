@@ -112,7 +112,7 @@ def open_a_file(path: str):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def portable() -> AsyncIterator[Sandbox]:
-    async with await Sandbox.start(choice="portable", store=STORE) as started:
+    async with await Sandbox.start(level="portable", store=STORE) as started:
         yield started
 
 
@@ -227,7 +227,7 @@ async def test_a_file_of_the_host_is_not_there(portable: Sandbox, tmp_path: Path
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
 async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_sandbox() -> None:
     before = children()
-    async with await Sandbox.start(choice="portable", store=STORE) as sandbox:
+    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
         running = asyncio.ensure_future(called(sandbox, "nap"))
         await asyncio.sleep(1)
         for pid in children() - before:
@@ -248,7 +248,7 @@ async def test_children_that_die_at_their_start_refuse_the_call() -> None:
                 os.kill(pid, signal.SIGKILL)
             await asyncio.sleep(0.01)
 
-    async with await Sandbox.start(choice="portable", store=STORE) as sandbox:
+    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
         killing = asyncio.ensure_future(kill_all())
         await asyncio.sleep(0.5)
         outcomes = [await called(sandbox, "add", a=1, b=1) for _ in range(3)]
@@ -290,7 +290,7 @@ async def test_code_that_others_could_write_is_not_loaded(tmp_path: Path, portab
     for path in [store] if suffix is None else store.glob(f"*{suffix}"):
         path.chmod(0o777 if path.is_dir() else 0o666)
     with pytest.raises(SandboxUnavailable, match="not this user's alone"):
-        await Sandbox.start(choice="portable", store=store)
+        await Sandbox.start(level="portable", store=store)
 
 
 async def test_code_in_the_place_of_which_a_link_stands_is_not_loaded(tmp_path: Path, portable: Sandbox) -> None:
@@ -299,7 +299,7 @@ async def test_code_in_the_place_of_which_a_link_stands_is_not_loaded(tmp_path: 
         path.rename(tmp_path / path.name)
         path.symlink_to(tmp_path / path.name)
     with pytest.raises(SandboxUnavailable, match="not this user's alone"):
-        await Sandbox.start(choice="portable", store=store)
+        await Sandbox.start(level="portable", store=store)
 
 
 @pytest.mark.slow
@@ -315,7 +315,7 @@ async def test_code_that_is_not_what_was_stored_is_built_again(tmp_path: Path, p
             data = bytearray(path.read_bytes())
             data[1000] ^= 1
             path.write_bytes(data[: len(data) // 2] if damage == "cut" else data)
-    async with await Sandbox.start(choice="portable", store=store, tell=told.append) as sandbox:
+    async with await Sandbox.start(level="portable", store=store, tell=told.append) as sandbox:
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
     assert told[0].startswith("building")
 
@@ -323,7 +323,7 @@ async def test_code_that_is_not_what_was_stored_is_built_again(tmp_path: Path, p
 async def test_where_it_cannot_be_stored_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SandboxUnavailable, match="cannot be stored"):
-        await Sandbox.start(choice="portable", store=tmp_path / "file" / "store")
+        await Sandbox.start(level="portable", store=tmp_path / "file" / "store")
 
 
 def _behind_one_wall(data: Path, *command: str) -> dict[str, Any]:  # Any: what starts a program
