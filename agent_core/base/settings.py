@@ -392,7 +392,11 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
 
 
 def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], Any]]) -> Settings:
-    _check_file(file)
+    # Reject what the file must not set: it travels with the folder, perhaps from somebody else.
+    for (section, key), (default, fix) in _NOT_IN_FILE.items():
+        if _section(file, section).get(key, default) != default:
+            message = f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
+            raise SettingsError(message, fix=fix)
     is_set = any(name.upper().startswith(PREFIX) for name in os.environ)  # else a long search for nothing
     mine = _of_environment() if is_set else {}
     for path, value in overrides:
@@ -427,14 +431,6 @@ def _of_environment() -> dict[str, Any]:
             f"A {PREFIX} variable cannot be read (set are those for {set_now}).",
             fix=f"A list is written as JSON: {PREFIX}SANDBOX_PACKAGES='[\"pydantic\"]'.",
         ) from error
-
-
-def _check_file(values: Mapping[str, Any]) -> None:
-    """Reject what the file must not set: it travels with the folder, perhaps from somebody else."""
-    for (section, key), (default, fix) in _NOT_IN_FILE.items():
-        if _section(values, section).get(key, default) != default:
-            message = f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
-            raise SettingsError(message, fix=fix)
 
 
 def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -100,7 +100,7 @@ async def summarised(history: History, order: CompactionOrder, ask: AskFor) -> t
     shown, size = [item.shown for item in covered if not is_pressure(item.whole)], sum(item.size for item in covered)
     lines = await aside(size, lambda: [*map(_material_line, shown)])
     before = history.summary.text if history.summary else ""
-    text = await _by_model(lines, before, order, ask) if _is_worth(lines, before, order) else ""
+    text = await _by_model(lines, before, order, ask) if (sum(map(len, lines)) + len(before) > order.chars) else ""
     quotes = await aside(size, _quotes, history.summary, shown, text, order.chars)
     count = sum(not isinstance(item.whole, Notice) for item in covered)
     covers = count + (history.summary.covers if history.summary else 0)
@@ -130,11 +130,6 @@ def _quotes(before: Summary | None, messages: Sequence[Message], text: str, char
     """Return the sentences that a summary must have besides its text; all that it has, where there is none."""
     all_sentences = [*_said_before(before), *(one for message in messages for one in _message_sentences(message))]
     return lost(all_sentences, text, chars - len(text)) if text else extract(all_sentences, chars)
-
-
-def _is_worth(lines: Sequence[str], before: str, order: CompactionOrder) -> bool:
-    """Check whether to ask a model: the program extracts what is hardly longer than its summary would be."""
-    return sum(map(len, lines)) + len(before) > order.chars
 
 
 async def _by_model(lines: Sequence[str], before: str, order: CompactionOrder, ask: AskFor) -> str:

@@ -105,15 +105,11 @@ class PageReader:
         return f"Page {page} of {pages} of {name}.{more}\n{text[(page - 1) * size : page * size]}"
 
     async def _whole(self, name: str) -> str:
-        seq = _number(name)
+        match = re.fullmatch(rf"(?:{_NAME})?([0-9a-f]{{1,15}})", name.strip().lower())
+        seq = int(match[1], 16) if match else 0
         entries = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1) if seq > 0 else []
         entry = next((row for row in entries if row.seq == seq), None)
         if entry is None:
             raise UsageError(f"There is no long text named {name!r}.", fix="Take the name from where it was shown.")
         whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
         return str(whole if whole is not None else entry.payload["text"])
-
-
-def _number(name: str) -> int:
-    match = re.fullmatch(rf"(?:{_NAME})?([0-9a-f]{{1,15}})", name.strip().lower())
-    return int(match[1], 16) if match else 0

@@ -235,7 +235,7 @@ class Shown:
         self._note_new(functions)
         self._functions = functions
         staying = self._most_useful(functions, own_set, max(self._limit - len(self._pinned), 0))
-        order = [*self._in_place(staying), *self._new(staying)]
+        order = [*[name for name in self._places if name in staying], *self._new(staying)]
         self._places = {name: self._place(name, functions[name]) for name in order}
         places = [*self._pinned.values(), *self._places.values()]
         self.line = tuple(place.shown for place in places)
@@ -328,9 +328,6 @@ class Shown:
     def _ending_of(self, function: "Function") -> str:
         complaint = self._complaints.get((function.name, function.body_hash), "")
         return f"{self._notes.ending(function)}{f' ({complaint})' if complaint else ''}"
-
-    def _in_place(self, staying: set[str]) -> list[str]:
-        return [name for name in self._places if name in staying]
 
     def _new(self, staying: set[str]) -> list[str]:
         # What leaves first comes last, so that the beginning stays.

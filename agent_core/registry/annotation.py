@@ -84,7 +84,7 @@ class Converter:
             case ast.BinOp(op=ast.BitOr()):
                 return self.union(_union_members(node))
             case ast.Subscript(value=base, slice=inner):
-                return self._subscript(base, _arguments(inner))
+                return self._subscript(base, inner.elts if isinstance(inner, ast.Tuple) else [inner])
             case ast.Call():
                 return self._limited(node)
         raise Unresolved(f"`{ast.unparse(node)}` is not a type that syntax can read")
@@ -102,7 +102,8 @@ class Converter:
 
     def _defined(self, scope: "Scope", name: str) -> Schema:
         """Return the schema of a class or alias of the workspace; one that contains itself becomes a definition."""
-        key = self._names.setdefault((scope.module, name), self._free(name))
+        taken = set(self._names.values())
+        key = self._names.setdefault((scope.module, name), name if name not in taken else f"{name}_{len(taken)}")
         reference = {"$ref": f"#/$defs/{key}"}
         if key in self.definitions:
             return reference
@@ -119,10 +120,6 @@ class Converter:
             return schema
         self.definitions[key] = schema
         return reference
-
-    def _free(self, name: str) -> str:
-        taken = set(self._names.values())
-        return name if name not in taken else f"{name}_{len(taken)}"
 
     def _defined_here(self, name: str) -> Schema:
         if name in self.scope.classes:
@@ -292,7 +289,3 @@ def _union_members(node: ast.expr) -> list[ast.expr]:
         members.append(node.right)
         node = node.left
     return [node, *reversed(members)]
-
-
-def _arguments(inner: ast.expr) -> list[ast.expr]:
-    return inner.elts if isinstance(inner, ast.Tuple) else [inner]

@@ -117,12 +117,8 @@ def _insertion(module_text: ParsedText, position: int, follows_import: bool, sta
     if above and not follows_import and not is_blank(above[0]):
         added.insert(0, newline)
     if below and not follows_import and not is_blank(below[0]):
-        added += [newline] if _starts_import(below[0]) else [newline, newline]
+        added += [newline] if below[0].startswith(("import ", "from ")) else [newline, newline]
     return LineEdit(position, position, tuple(added))
-
-
-def _starts_import(line: str) -> bool:
-    return line.startswith(("import ", "from "))
 
 
 def _after_imports(module_text: ParsedText) -> tuple[int, bool]:

@@ -156,7 +156,8 @@ class _File:
         if expected_version is not None and hash_of(now) == expected_version:
             return content
         reason = "exists already" if expected_version is None else "was changed by somebody since it was read"
-        diff = _difference(now, text, self.path)
+        lines = diff_lines(lines_of(now), lines_of(text), (f"{self.path} (now)", f"{self.path} (not written)"))
+        diff = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
         shown = diff if len(diff) <= _LONGEST_DIFF else f"{diff[:_LONGEST_DIFF]}…\n"
         raise StaleFile(
             f"`{self.path}` {reason}, so it was not overwritten:\n{shown}", fix="Read it again, then make the change."
@@ -205,8 +206,3 @@ class _File:
         """
         with suppress(OSError):  # it was taken away meanwhile: there is nothing to tell
             os.close(folders.open_in(self.name, self.folder_fd, os.O_WRONLY | machine.NOFOLLOW | machine.CLOEXEC))
-
-
-def _difference(now: str, text: str, path: str) -> str:
-    lines = diff_lines(lines_of(now), lines_of(text), (f"{path} (now)", f"{path} (not written)"))
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

@@ -172,14 +172,9 @@ def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource
     if isinstance(text, Problem):
         return text
     source = ModuleSource(module, where.path, text, hash_of(text))
-    return _misread(source) or source
-
-
-def _misread(source: ModuleSource) -> Problem | None:
-    """Return the problem of a name that Python reads as another: only letters beyond ASCII can cause one."""
     tree = None if source.text.isascii() else parse_accepted(source)
     flaw = name_flaw_of(source.text, tree) if isinstance(tree, ast.Module) else None
-    return None if flaw is None else _problem(flaw, source.path)
+    return (None if flaw is None else _problem(flaw, source.path)) or source
 
 
 def _folder_link(root: Path, relative: PurePath) -> Problem | None:

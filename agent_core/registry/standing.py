@@ -32,7 +32,8 @@ def standing(
         return "quarantined"
     if (
         stats.holding >= times * standing_settings.trusted_calls
-        and _days_held(stats) >= times * standing_settings.trusted_days
+        and ((stats.worked - stats.since) / _DAY if stats.worked is not None and stats.since is not None else 0.0)
+        >= times * standing_settings.trusted_days
     ):
         return "trusted"
     if current == "draft" and stats.holding >= standing_settings.trial_calls:
@@ -77,7 +78,3 @@ def summed(rows: list[Stats]) -> Stats | None:
         memory=max(memory, default=None),
         cpu=sum(cpu) if cpu else None,
     )
-
-
-def _days_held(stats: Stats) -> float:
-    return (stats.worked - stats.since) / _DAY if stats.worked is not None and stats.since is not None else 0.0

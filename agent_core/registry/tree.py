@@ -158,7 +158,9 @@ def _bind(node: ast.stmt, scope: Scope, is_conditional: bool) -> None:  # noqa: 
         case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
             _assign(name, value, scope)
         case ast.AugAssign(target=ast.Name(id=name), value=value):
-            _extend(name, value, scope)
+            scope.reassigned.add(name)
+            if name == _ALL and scope.exported is not None:
+                scope.exported |= _strings(value) or frozenset()
         case _ if type(node).__name__ == "TypeAlias":  # Python 3.12: `type X = …`
             scope.values[node.name.id] = node.value  # type: ignore[attr-defined] # 3.11's ast does not know it
 
@@ -185,12 +187,6 @@ def _assign(name: str, value: ast.expr, scope: Scope) -> None:
     else:
         scope.reassigned |= {name} & scope.values.keys()
         scope.values[name] = value
-
-
-def _extend(name: str, value: ast.expr, scope: Scope) -> None:
-    scope.reassigned.add(name)
-    if name == _ALL and scope.exported is not None:
-        scope.exported |= _strings(value) or frozenset()
 
 
 def _strings(value: ast.expr) -> frozenset[str] | None:

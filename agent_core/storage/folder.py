@@ -154,17 +154,13 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
         fix = "Remove it if it is a link, or not a plain file." if path.is_symlink() or path.exists() else ""
         raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix) from error
     if not machine.try_lock(descriptor):
-        busy = _busy(agent, descriptor)
+        process = os.read(descriptor, 32).decode(errors="replace").strip()
+        since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()  # when it wrote its number
+        # It may have the lock and not have written its number yet.
+        owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
+        busy = busy_agent(agent, "" if process == str(os.getpid()) else owner)
         os.close(descriptor)
         raise busy
     os.truncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
     return AgentLock(descriptor)
-
-
-def _busy(agent: str, descriptor: int) -> AgentBusy:
-    process = os.read(descriptor, 32).decode(errors="replace").strip()
-    since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()  # when it wrote its number
-    # It may have the lock and not have written its number yet.
-    owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
-    return busy_agent(agent, "" if process == str(os.getpid()) else owner)

@@ -43,7 +43,8 @@ class ModelOpener:
         self._is_unchecked = is_typed
         self.reader: DescriptionReader | None = self._reader()
         """The reader of new functions' descriptions that the settings name, if any."""
-        self.maker = self._maker()
+        name = self._settings.maker
+        self.maker = FunctionMaker(name, partial(self._opened, name)) if name else None
         """The model that writes what agents ask for, if the settings name one."""
         self.mender = self.maker or FunctionMaker("the usual model", partial(self._opened, None))
         """The model that fixes functions which keep failing."""
@@ -105,10 +106,6 @@ class ModelOpener:
         if name == "same":  # who writes a function sees it described anew
             return DescriptionReader(name, partial(self._opened, self._settings.maker))
         return None if name == "off" else DescriptionReader(name, partial(self._opened, name))
-
-    def _maker(self) -> FunctionMaker | None:
-        name = self._settings.maker
-        return FunctionMaker(name, partial(self._opened, name)) if name else None
 
     async def _opened(self, name: str | None) -> "Model":
         return (await self.open(name)).model

@@ -112,7 +112,10 @@ class Runner:
                 except StorageError as error:  # a full disk, a database that is away: it may be well again
                     if until_idle or self._ends_with_store:
                         raise
-                    self._tell(error)
+                    # Tell what keeps the runner from its work, once for as long as it is the same.
+                    if str(error) != self._told:
+                        self._told = str(error)
+                        self._on_fault("", error)
                     await self.rest(pause)
                     pause = min(2 * pause, _LATEST_S)
         finally:
@@ -132,12 +135,6 @@ class Runner:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ending.wait()
-
-    def _tell(self, error: StorageError) -> None:
-        """Tell what keeps the runner from its work, once for as long as it is the same."""
-        if str(error) != self._told:
-            self._told = str(error)
-            self._on_fault("", error)
 
     async def reap(self) -> bool:
         """End what nobody would end otherwise: the waits whose time is over. Return whether there was any."""
@@ -167,7 +164,10 @@ class Runner:
 
     async def _one(self, agent: str) -> None:
         try:
-            await self._fenced(agent)
+            try:
+                await self._turns(agent)
+            except* LostLease:  # from a group of tasks, perhaps
+                leave()
         except KnapperError as error:
             is_taken = isinstance(error, AgentBusy) and self._store.is_shared  # somebody else runs its turn
             self._resting[agent] = self._clock.monotonic() + (_HEAL_S if is_taken else _REST_S)
@@ -183,12 +183,6 @@ class Runner:
                     await self._let_go(agent)
             del self._running[agent]
             self._woken.set()
-
-    async def _fenced(self, agent: str) -> None:
-        try:
-            await self._turns(agent)
-        except* LostLease:  # from a group of tasks, perhaps
-            leave()
 
     async def _turns(self, agent: str) -> None:
         """Run turns of an agent, one after another, until nothing is due for it or others should have theirs."""

@@ -91,7 +91,8 @@ def _show_all(real: Mapping[str, str], hidden: Sequence[str]) -> None:
         if not _is_below(place, [shown for shown in real if shown != place]):
             _show(real[place], place)
     for path in hidden:
-        _hide(path)
+        if Path(path).is_dir():
+            _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=4096,mode=0755")
     for place in sorted(real):
         if _is_below(place, hidden):
             _show(real[place], place)
@@ -111,7 +112,8 @@ def _graft(opened: OpenedGrant) -> None:
     tree = syscall(f"open_tree {opened.path}", _OPEN_TREE, opened.descriptor, b"", _CLONE_TREE)
     place, _chain = walk(opened.path)
     try:
-        _set(tree, _ATTR_DATA if opened.writable else _ATTR_DATA | _ATTR_READ_ONLY)
+        packed = struct.pack("=QQQQ", (_ATTR_DATA if opened.writable else _ATTR_DATA | _ATTR_READ_ONLY), 0, 0, 0)
+        syscall("mount attributes", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, packed, len(packed))
         syscall(f"move_mount {opened.path}", _MOVE_MOUNT, tree, b"", place, b"", _BY_DESCRIPTORS)
     finally:
         os.close(place)
@@ -124,11 +126,6 @@ def _make_place(target: Path, *, is_folder: bool) -> None:
     else:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.touch()
-
-
-def _set(tree: int, attributes: int) -> None:
-    packed = struct.pack("=QQQQ", attributes, 0, 0, 0)
-    syscall("mount attributes", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, packed, len(packed))
 
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
@@ -149,11 +146,6 @@ def _show(real: str, place: str) -> None:
     _mount(str(source), place, "", _BIND | _RECURSIVE)
     if real != "/dev/null":  # a device on a read-only mount still takes writes, but a locked flag may not change
         _freeze(place, recursive=True)
-
-
-def _hide(path: str) -> None:
-    if Path(path).is_dir():
-        _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=4096,mode=0755")
 
 
 def _add_scratch(slot: int, size: int) -> None:

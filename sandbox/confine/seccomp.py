@@ -145,7 +145,12 @@ def _as_a_worker(program: Program, table: SyscallTable, *, executable_files: boo
     """Add the checks that workers and zygotes share."""
     _no_new_code(program, executable_files=executable_files)
     _own_files_only(program)
-    _plain_files_only(program, table)
+    # Deny new files that run as their owner: in a granted folder, that would be someone outside.
+    for name, mode in (("open", 2), ("openat", 3)):
+        if name in table.checked:
+            program.label(name)
+            program.add(LOAD, _argument(mode))
+            program.test(ANY_BIT, _RUNS_AS_ITS_OWNER, yes="EPERM", no="allow")
     _unnamed_sockets_only(program)
 
 
@@ -268,15 +273,6 @@ def _confinement_only(program: Program) -> None:
     program.test(EQUAL, PR_SET_PDEATHSIG, no="EPERM")
     program.add(LOAD, _argument(1))
     program.test(EQUAL, signal.SIGKILL, yes="allow", no="EPERM")
-
-
-def _plain_files_only(program: Program, table: SyscallTable) -> None:
-    """Deny new files that run as their owner: in a granted folder, that would be someone outside."""
-    for name, mode in (("open", 2), ("openat", 3)):
-        if name in table.checked:
-            program.label(name)
-            program.add(LOAD, _argument(mode))
-            program.test(ANY_BIT, _RUNS_AS_ITS_OWNER, yes="EPERM", no="allow")
 
 
 def _unnamed_sockets_only(program: Program) -> None:

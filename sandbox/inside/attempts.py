@@ -84,13 +84,11 @@ class ModuleAttempts:
         if "text" not in frame:
             return work(self._loaded, self._jobs, frame, MOST_TRIED) if self._loaded else self._unloaded
         with self._module_of(f"{ROOT}.{frame['module']}") as module:
-            exec(self._code(frame["text"]), vars(module))
+            number = frame["text"]
+            if number not in self._codes:
+                self._codes[number] = compile(self.texts[number], self._path, "exec", dont_inherit=True)
+            exec(self._codes[number], vars(module))
             return work(module, self._jobs, frame, MOST_TRIED)
-
-    def _code(self, number: int) -> CodeType:
-        if number not in self._codes:
-            self._codes[number] = compile(self.texts[number], self._path, "exec", dont_inherit=True)
-        return self._codes[number]
 
     @contextmanager
     def _module_of(self, name: str) -> Iterator[ModuleType]:

@@ -131,7 +131,11 @@ def build(value: Any, hint: Hint, path: str) -> Any:
     if is_union(origin):
         return _union(value, hint, path)
     if origin is typing.Literal:
-        return _literal(value, hint, path)
+        for choice in typing.get_args(hint):
+            plain = choice.value if isinstance(choice, enum.Enum) else choice
+            if plain == value and type(plain) is type(value):
+                return choice
+        raise _unfit(value, "one of " + ", ".join(repr(choice) for choice in typing.get_args(hint)), path)
     maker = _CONTAINERS.get(origin) or _maker_of_class(origin)
     return maker(value, hint, path)
 
@@ -160,14 +164,6 @@ def _union(value: Any, hint: Hint, path: str) -> Any:
         except Unfit:
             continue
     raise _unfit(value, words(hint), path)
-
-
-def _literal(value: Any, hint: Hint, path: str) -> Any:
-    for choice in typing.get_args(hint):
-        plain = choice.value if isinstance(choice, enum.Enum) else choice
-        if plain == value and type(plain) is type(value):
-            return choice
-    raise _unfit(value, "one of " + ", ".join(repr(choice) for choice in typing.get_args(hint)), path)
 
 
 def _items(value: Any, expected: str, path: str) -> list[Any]:

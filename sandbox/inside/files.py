@@ -167,7 +167,12 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
             if vars(module).get(name) is opener.open:
                 setattr(module, name, asking)
     if finder.surroundings:
-        _replace_kept(opener, asking)
+        # Put the asking `open` where a package that was imported ahead keeps the real one, as `numpy` does in a table.
+        others = [vars(module) for module in [*sys.modules.values()] if not finder.is_of_package(module)]
+        spared = {id(names) for names in (*others, vars(opener), vars(asking))}
+        for names in gc.get_referrers(opener.open):
+            if isinstance(names, dict) and id(names) not in spared:
+                names.update({name: asking for name, value in names.items() if value is opener.open})
     os.open = _os_open(opener)
     os.stat = _stat(opener, opener.stat, follows=True)
     os.lstat = _stat(opener, opener.lstat, follows=False)
@@ -177,15 +182,6 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
     places.install(opener)
     _tests(sys.modules["genericpath"])
     _tests(sys.modules["posixpath"])
-
-
-def _replace_kept(opener: Opener, asking: Callable[..., Any]) -> None:
-    """Put the asking `open` where a package that was imported ahead keeps the real one, as `numpy` does in a table."""
-    others = [vars(module) for module in [*sys.modules.values()] if not finder.is_of_package(module)]
-    spared = {id(names) for names in (*others, vars(opener), vars(asking))}
-    for names in gc.get_referrers(opener.open):
-        if isinstance(names, dict) and id(names) not in spared:
-            names.update({name: asking for name, value in names.items() if value is opener.open})
 
 
 def rest() -> None:

@@ -90,7 +90,10 @@ class _Writer:
         if origin in _LISTS:
             return {"type": "array", "items": self.of(inner[0] if inner else Any)}
         if origin is tuple:
-            return self._tuple(inner)
+            if not inner or inner[-1] is Ellipsis:
+                return {"type": "array", "items": self.of(inner[0] if inner else Any)}
+            items = [self.of(member) for member in inner]
+            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
         if origin in _OBJECTS:
             value = int if origin is collections.Counter else inner[1] if len(inner) > 1 else Any
             values = self.of(value)
@@ -98,12 +101,6 @@ class _Writer:
         if isinstance(origin, type):
             return self._class(origin)
         raise Unfit(f"{words(hint)} has no schema")
-
-    def _tuple(self, inner: tuple[Hint, ...]) -> Schema:
-        if not inner or inner[-1] is Ellipsis:
-            return {"type": "array", "items": self.of(inner[0] if inner else Any)}
-        items = [self.of(member) for member in inner]
-        return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
 
     def _class(self, kind: type) -> Schema:
         if issubclass(kind, enum.Enum):

@@ -111,7 +111,8 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
     if missing := lacks():
         raise NoComponent(f"{', '.join(missing)} is not installed: add the extra `portable`")
     try:
-        _own_folder(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check(folder.lstat(), folder, stat.S_ISDIR)
         name = _name()
         stored = _stored(folder, name)
         if stored is not None and stored.is_whole():
@@ -121,11 +122,6 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
         return _build(folder, name, tell)
     except OSError as error:
         raise NoComponent(f"the component cannot be stored in {folder}: {error.strerror or error}") from error
-
-
-def _own_folder(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check(folder.lstat(), folder, stat.S_ISDIR)
 
 
 def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> None:

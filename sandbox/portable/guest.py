@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 from typing import Any, Final, NoReturn
@@ -234,14 +234,10 @@ def serve(plan: dict[str, Any]) -> None:
     elif job["kind"] == "kept":
         serve_calls(job, channel, scratch)
     else:
-        channel.reply(_flushed(lambda: perform(job, channel, scratch)), job.get("result"))
-
-
-def _flushed(act: Callable[[], Frame]) -> Frame:
-    reply = act()
-    for stream in (sys.stdout, sys.stderr):
-        attempt(stream.flush)
-    return reply
+        reply = (lambda: perform(job, channel, scratch))()
+        for stream in (sys.stdout, sys.stderr):
+            attempt(stream.flush)
+        channel.reply(reply, job.get("result"))
 
 
 _prepare()

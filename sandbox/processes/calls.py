@@ -76,7 +76,9 @@ class CallServer:
         self.asked |= {name}
         source = self._modules.get(name)
         if source is None:
-            return {"kind": "package" if name in self._all_folders() else "absent"}
+            if self._folders is None:
+                self._folders = frozenset(parent for name in self._modules for parent in parents(name))
+            return {"kind": "package" if name in self._folders else "absent"}
         return await self.message_of(source)
 
     def versions(self, names: Iterable[str]) -> frozenset[tuple[str, str]]:
@@ -90,11 +92,6 @@ class CallServer:
             self.show(source.path, source.text)
             return compiled.message
         return {"kind": "broken", "path": source.path, "line": 0, "message": "it could not be compiled within limits"}
-
-    def _all_folders(self) -> frozenset[str]:
-        if self._folders is None:
-            self._folders = frozenset(parent for name in self._modules for parent in parents(name))
-        return self._folders
 
     async def _request(self, name: str, arguments: object) -> Message:
         if not isinstance(arguments, dict):

@@ -178,7 +178,7 @@ def _unified(folder: Path, own: str, tree: CgroupTree) -> Iterator[CgroupFolder]
         if tree.is_ours(folder, is_all=own == "/") and (enabled := _passed_on(folder)):
             yield CgroupFolder("v2", folder, enabled)
             return
-        if _limits(folder):
+        if any(_words(folder / f"{name}.max") - {"max", str(_PERIOD_US)} for name in CONTROLLERS):
             return
         folder = folder.parent
 
@@ -197,10 +197,6 @@ def _words(path: Path) -> set[str]:
         return set(path.read_text().split())
     except OSError:
         return set()
-
-
-def _limits(folder: Path) -> bool:
-    return any(_words(folder / f"{name}.max") - {"max", str(_PERIOD_US)} for name in CONTROLLERS)
 
 
 def _is_delegated(folder: Path) -> bool:

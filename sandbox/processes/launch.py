@@ -173,7 +173,7 @@ class Zygote:
         with theirs:
             process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
                 _command(theirs.fileno()),
-                env=_ENVIRONMENT | _zone(),
+                env=_ENVIRONMENT | ({"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -379,11 +379,6 @@ def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] |
 
 def _forget(forks: Forks, worker: int, _reaped: Answer) -> None:
     forks.forget(worker)
-
-
-def _zone() -> dict[str, str]:
-    """Return the only part of the host's environment that function code may know: the time zone."""
-    return {"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}
 
 
 def _command(control: int) -> list[str]:

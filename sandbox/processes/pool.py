@@ -63,16 +63,13 @@ class Pool:
         """Return a worker for exclusive use. Give it back whatever happens."""
         self.taken += 1  # from the first moment: a pool that is being waited for is not idle
         try:
-            return await self._worker(rlimits)
+            for _attempt in range(MAX_ATTEMPTS - 1):
+                with contextlib.suppress(ZygoteEnded):
+                    return await self._collect(rlimits)
+            return await self._collect(rlimits)
         except BaseException:
             self.taken -= 1
             raise
-
-    async def _worker(self, rlimits: Rlimits) -> Worker:
-        for _attempt in range(MAX_ATTEMPTS - 1):
-            with contextlib.suppress(ZygoteEnded):
-                return await self._collect(rlimits)
-        return await self._collect(rlimits)
 
     async def _collect(self, rlimits: Rlimits) -> Worker:
         zygote = await self.started()
@@ -136,7 +133,10 @@ class Places:
             try:
                 await turn
             except asyncio.CancelledError:
-                self._pass_on(turn)
+                if turn in self._queue:
+                    self._queue.remove(turn)
+                elif self._free > 0:
+                    self._wake()
                 raise
         self._free -= 1
 
@@ -158,9 +158,3 @@ class Places:
             if not turn.done():
                 turn.set_result(None)
                 return
-
-    def _pass_on(self, turn: "asyncio.Future[None]") -> None:
-        if turn in self._queue:
-            self._queue.remove(turn)
-        elif self._free > 0:
-            self._wake()

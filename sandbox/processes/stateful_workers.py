@@ -105,7 +105,11 @@ class StatefulWorkers:
         worker = stateful_worker.take()
         is_new = worker is None
         if worker is None:
-            self._make_room()
+            for key in [key for key, slot in self._kept.items() if slot.worker is None and not slot.turn.locked()]:
+                del self._kept[key]
+            resting = [slot for slot in self._kept.values() if slot.worker is not None]
+            for resting_slot in resting[: max(0, len(resting) - MOST + 1)]:
+                resting_slot.end()
             stateful_worker.pool = await kept.pool()
             cpu_s = kept.limits.cpu_s * kept.limits.calls  # the kernel counts all calls of a process together
             worker = await stateful_worker.pool.take(kernel_limits(replace(kept.limits, cpu_s=cpu_s)))
@@ -137,13 +141,6 @@ class StatefulWorkers:
         stateful_worker.lay_down(worker)
         if not stays or self._is_closed:
             stateful_worker.end()
-
-    def _make_room(self) -> None:
-        for key in [key for key, slot in self._kept.items() if slot.worker is None and not slot.turn.locked()]:
-            del self._kept[key]
-        resting = [slot for slot in self._kept.values() if slot.worker is not None]
-        for resting_slot in resting[: max(0, len(resting) - MOST + 1)]:
-            resting_slot.end()
 
     def close(self) -> None:
         """End all workers."""

@@ -78,7 +78,7 @@ def _confine(ends: Ends, confinement: Confinement) -> None:
         raise OSError("the zygote has ended")
     _keep_only(ends)
     os.chdir(confinement.home or confinement.seen_scratch)
-    _set_environment(str(confinement.seen_scratch))
+    os.environ["HOME"] = os.environ["TMPDIR"] = str(confinement.seen_scratch)
     stand_by()
     if "limits" in confinement.layers:
         limits.restrict(confinement.limits, own_user=confinement.own_user)
@@ -97,10 +97,6 @@ def _keep_only(ends: Ends) -> None:
     if ends.rules is not None:
         os.dup2(ends.rules, _RULES)
     os.closerange(_RULES + (ends.rules is not None), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-
-
-def _set_environment(scratch: str) -> None:
-    os.environ["HOME"] = os.environ["TMPDIR"] = scratch
 
 
 def _serve(scratch: Path, *, ahead: bool) -> None:

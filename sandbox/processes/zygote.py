@@ -168,14 +168,11 @@ class WarmProcess:
             self.attempt("landlock", landlock.restrict, self._union)
         if self._filter is not None:
             listener = self.attempt("seccomp", seccomp.Filter(seccomp.build_ahead()).restrict_and_listen)
-            self._hand_over(listener)
-
-    def _hand_over(self, listener: int) -> None:
-        """Give the host what it needs to decide about forks. No package is loaded yet, and none will have it."""
-        itself = os.pidfd_open(os.getpid())
-        self._tell({"kind": "guarded"}, listener, itself)
-        os.close(listener)
-        os.close(itself)
+            # Give the host what it needs to decide about forks. No package is loaded yet, and none will have it.
+            itself = os.pidfd_open(os.getpid())
+            self._tell({"kind": "guarded"}, listener, itself)
+            os.close(listener)
+            os.close(itself)
 
     @property
     def _has_own_user(self) -> bool:

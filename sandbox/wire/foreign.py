@@ -251,7 +251,11 @@ def _is_too_deep(text: str, value: Any, deepest: int) -> bool:  # Any: JSON
     """Return whether the value of this text has more levels; most texts have too few brackets for that."""
     if len(text) <= deepest or text.count("[") + text.count("{") <= deepest:
         return False
-    return _may_be_deeper(text, deepest) and _is_deeper(value, deepest)
+    quoted = text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    brackets = b"".join(quoted[::2]).translate(None, _NO_BRACKETS)
+    for _ in range(_PASSES):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")  # one level, or two
+    return (2 * _PASSES + len(brackets) > deepest) and _is_deeper(value, deepest)
 
 
 def _check_whole(text: str, value: Any) -> None:  # Any: JSON
@@ -262,15 +266,6 @@ def _check_whole(text: str, value: Any) -> None:  # Any: JSON
         except UnicodeEncodeError as error:
             half = "expected whole characters, got half of a surrogate pair such as \\ud800"
             raise Malformed(half, "character") from error
-
-
-def _may_be_deeper(text: str, deepest: int) -> bool:
-    """Return whether the brackets of valid JSON leave room for more levels, which settles most texts in no time."""
-    quoted = text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-    brackets = b"".join(quoted[::2]).translate(None, _NO_BRACKETS)
-    for _ in range(_PASSES):
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")  # one level, or two
-    return 2 * _PASSES + len(brackets) > deepest
 
 
 def _is_deeper(value: Any, deepest: int) -> bool:  # Any: JSON, TOML

@@ -222,18 +222,15 @@ class GrantStore:
                     self._record.take_back(name)
                 finally:
                     await self._store.apply([DropYes(name)])
-                await self._check_dropped(name)
+                if any(row.function == name for row in await self._store.yeses()):
+                    message = f"The yes to `{name}` is still in the state file, which did not let it be removed."
+                    raise StorageError(message, fix="Move .knapper/state.db away: a new one is begun, without any yes.")
             self.forget()
             entries = {function_name: entry for function_name, entry in before.entries.items() if function_name != name}
             entries |= {name: GrantEntry(remaining, old_entry.by, old_entry.at)} if remaining else {}
             await asyncio.to_thread(self._file.write, entries, before)
         await self._look()
         return remaining
-
-    async def _check_dropped(self, name: str) -> None:
-        if any(row.function == name for row in await self._store.yeses()):
-            message = f"The yes to `{name}` is still in the state file, which did not let it be removed."
-            raise StorageError(message, fix="Move .knapper/state.db away: a new one is begun, without any yes.")
 
     def forget(self) -> None:
         """Discard the cached state, so that the next answer reads it again."""

@@ -172,7 +172,7 @@ class FileRequests:
         asked = self._located(path)
         if not lists and self._root.is_relative_to(asked.real):
             return {"value": list(asked.real.stat())}
-        if self._is_systems(asked) or self._is_code(asked):
+        if self._is_systems(asked) or (asked.is_inside and asked.item.startswith("functions/")):
             return {"real": True}
         has = (self._permit.grants | self._given).covers(Grants(read=(asked.item,)))
         if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
@@ -254,10 +254,6 @@ class FileRequests:
         trees = [tree for tree in (*_SYSTEM, *_SHARED) if not self._root.is_relative_to(tree)]
         own = [folder for folder in self._permit.access.folders if asked.real.is_relative_to(folder)]
         return bool(own) or any(asked.real.is_relative_to(tree) for tree in trees)
-
-    def _is_code(self, asked: _Asked) -> bool:
-        """Check whether a path is a function's source, which tracebacks look for."""
-        return asked.is_inside and asked.item.startswith("functions/")
 
     async def _permitted(self, asked: _Asked, *, writes: bool) -> bool:
         """Return whether the file was given at this call; False if the worker has it by itself.
@@ -342,7 +338,11 @@ class FileRequests:
                 case ["rmdir"]:
                     os.rmdir(name, dir_fd=folder)
                 case ["rename" | "replace", str(target)]:
-                    self._renamed(asked, folder, target)
+                    # Rename within the folder that is held: to move a file elsewhere is to copy it and remove it.
+                    to = self._located(target)
+                    if to.real.parent != asked.real.parent or not self._permit.grants.covers(Grants(write=(to.item,))):
+                        raise OSError(errno.EXDEV, "")
+                    os.replace(asked.real.name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
                 case ["truncate", int(size)]:
                     _truncate(name, folder, _within(_number(size), self._permit.limits.file_size))
                 case ["utime"]:
@@ -351,13 +351,6 @@ class FileRequests:
                     raise RequestRefused(_NOT_MADE)
         finally:
             os.close(folder)
-
-    def _renamed(self, asked: _Asked, folder: int, target: str) -> None:
-        """Rename within the folder that is held: to move a file elsewhere is to copy it and remove it."""
-        to = self._located(target)
-        if to.real.parent != asked.real.parent or not self._permit.grants.covers(Grants(write=(to.item,))):
-            raise OSError(errno.EXDEV, "")
-        os.replace(asked.real.name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
 
     @contextmanager
     def _held(self, asked: _Asked, *, writes: bool) -> Iterator[OpenedGrant]:

@@ -194,7 +194,10 @@ class AccessResolver:
             return "leads out of the workspace"
         for protected in self._kept(root, writes=writes):
             if _meets(real, protected):
-                return _around(real, protected, root)
+                name = fence(protected.name if protected.is_relative_to(root) else str(protected))
+                if not protected.is_relative_to(real) or protected == real:
+                    return f"is, or lies in, {name}"
+                return f"holds {name}; what lies beside that can be granted by its own name"
         return _against_writing(item, real, root) if writes else _against_reading(real)
 
     def is_kept(self, real: Path) -> bool:
@@ -261,14 +264,6 @@ def _meets(real: Path, protected: Path) -> bool:
     within = [_identity(path) for path in (real, *real.parents)]
     around = [_identity(path) for path in (protected, *protected.parents)]
     return _is_among(around[0], within) or _is_among(within[0], around)
-
-
-def _around(real: Path, protected: Path, root: Path) -> str:
-    """Return how a path and what is protected meet, and what can be granted in its place."""
-    name = fence(protected.name if protected.is_relative_to(root) else str(protected))
-    if not protected.is_relative_to(real) or protected == real:
-        return f"is, or lies in, {name}"
-    return f"holds {name}; what lies beside that can be granted by its own name"
 
 
 def _is_among(identity: tuple[int, int] | None, others: list[tuple[int, int] | None]) -> bool:

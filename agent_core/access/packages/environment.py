@@ -249,16 +249,13 @@ class Environment:
             return Resolution(section, pins, is_installed=True)
         async with self._one_at_a_time:
             with self._telling(f"Looking up {', '.join(section)}"), self._shelf.staging() as folder:
-                resolution = await self._resolved(section, pins, folder)
+                (folder / "held.txt").write_text("".join(f"{pin.project}=={pin.version}\n" for pin in pins), "utf-8")
+                pip, report = Pip(folder, self._tell, self._most_bytes), folder / "report.json"
+                kind = ("--dry-run", "--ignore-installed", "--no-user", "--constraint=held.txt", f"--report={report}")
+                output = await pip.run("install", *kind, *ALWAYS, *section, within_s=_RESOLVE_S)
+                resolution = await asyncio.to_thread(read_report, section, report, output)
         _compare(resolution.pins, pins)
         return resolution
-
-    async def _resolved(self, section: tuple[str, ...], pins: tuple[Pin, ...], folder: Path) -> Resolution:
-        (folder / "held.txt").write_text("".join(f"{pin.project}=={pin.version}\n" for pin in pins), "utf-8")
-        pip, report = Pip(folder, self._tell, self._most_bytes), folder / "report.json"
-        kind = ("--dry-run", "--ignore-installed", "--no-user", "--constraint=held.txt", f"--report={report}")
-        output = await pip.run("install", *kind, *ALWAYS, *section, within_s=_RESOLVE_S)
-        return await asyncio.to_thread(read_report, section, report, output)
 
     async def install(self, resolution: Resolution) -> None:
         """Install what the user approved, and write it into the lock.

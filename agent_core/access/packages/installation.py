@@ -72,7 +72,10 @@ class Pip:
             message = f"pip did not finish within {within_s:g} s, so it was ended and nothing was installed."
             raise PackagesError(message, fix="Try again when the network is faster.") from error
         finally:
-            await _end(process)
+            # End the process and its whole group.
+            with suppress(ProcessLookupError):
+                machine.kill_group(process.pid)
+            await process.wait()
         if process.returncode:
             raise meaning(self._said)
         return tuple(self._said)
@@ -122,13 +125,6 @@ def size_of(folder: Path) -> int:
                     with suppress(OSError):
                         total += entry.stat(follow_symlinks=False).st_size
     return total
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process and its whole group."""
-    with suppress(ProcessLookupError):
-        machine.kill_group(process.pid)
-    await process.wait()
 
 
 # Names that mean something else in a worker: whoever ships them would stand in its place.

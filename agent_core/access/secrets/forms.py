@@ -59,8 +59,13 @@ def _encoded(value: str) -> Iterator[str]:
     data = value.encode()
     yield from (value, *_in_one_case(value))
     yield from _escaped(value)
-    yield from _quoted(value)
-    yield from _in_base64(data)
+    for safe, blank in product(_KEPT, ("%20", "+")):
+        quoted = quote(value, safe=safe).replace("%20", blank)
+        yield from (quoted, _lowered(quoted))
+    alone = b64encode(data).decode()
+    cores = [_core(data, before) for before in range(3)]
+    for text in (alone, alone.rstrip("="), *cores):
+        yield from (text, text.replace("+", "-").replace("/", "_"))
     yield from (data.hex(), data.hex().upper())
     yield from ("".join(f"%{byte:02x}" for byte in data), "".join(f"%{byte:02X}" for byte in data))
 
@@ -94,25 +99,9 @@ def _inside(shown: str) -> str:
     return shown.removeprefix("b")[1:-1].replace("\\'", "'")
 
 
-def _quoted(text: str) -> Iterator[str]:
-    for safe, blank in product(_KEPT, ("%20", "+")):
-        quoted = quote(text, safe=safe).replace("%20", blank)
-        yield from (quoted, _lowered(quoted))
-
-
 def _lowered(quoted: str) -> str:
     first, *others = quoted.split("%")
     return "%".join([first, *(part[:2].lower() + part[2:] for part in others)])
-
-
-def _in_base64(data: bytes) -> Iterator[str]:
-    """Yield the data in base64: alone, and the part that does not depend on its surroundings at each of three
-    offsets.
-    """
-    alone = b64encode(data).decode()
-    cores = [_core(data, before) for before in range(3)]
-    for text in (alone, alone.rstrip("="), *cores):
-        yield from (text, text.replace("+", "-").replace("/", "_"))
 
 
 def _core(data: bytes, before: int) -> str:

@@ -48,7 +48,9 @@ def _parts(pattern: str) -> Iterator[_Token | None]:
     while place < len(pattern):
         sign, end = pattern[place], place
         if sign == "[" and (end := _closing(pattern, place)) > place:
-            yield _class(pattern[place + 1 : end])
+            inside = pattern[place + 1 : end]
+            is_negated = inside[0] == "!"
+            yield (inside[is_negated:], is_negated)
         else:
             yield None if sign == "*" else _ANY if sign == "?" else (sign, False)
             end = place
@@ -59,11 +61,6 @@ def _closing(pattern: str, place: int) -> int:
     """Return the position of the closing bracket, or -1. It is not the first character, since `[]a]` contains one."""
     first = place + 2 if pattern[place + 1 : place + 2] in ("!", "^") else place + 1
     return pattern.find("]", first + 1)
-
-
-def _class(inside: str) -> _Token:
-    is_negated = inside[0] == "!"
-    return inside[is_negated:], is_negated
 
 
 def _fits(token: _Token, character: str) -> bool:

@@ -162,8 +162,10 @@ class Breakpoints:
         text = text_of(function, snapshot)
         stop_line = nearest(text, line - function.line + 1 if line else 0)
         if stop_line is None or (line and not function.line <= line <= function.end_line):
+            lines = [str(line + function.line - 1) for line in stopping(text)]
             raise UsageError(
-                f"`{function.name}` does not stop at line {line}.", fix=f"It stops at {_range(text, function)}."
+                f"`{function.name}` does not stop at line {line}.",
+                fix=f"It stops at {(', '.join(lines[:40]) or 'no line that can be found')}.",
             )
         line_points = [
             point
@@ -283,8 +285,3 @@ def _check(text: str) -> None:
     acting = ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
     if any(isinstance(node, acting) for node in ast.walk(tree)):
         raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
-
-
-def _range(text: str, function: "Function") -> str:
-    lines = [str(line + function.line - 1) for line in stopping(text)]
-    return ", ".join(lines[:40]) or "no line that can be found"

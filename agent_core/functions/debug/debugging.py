@@ -171,7 +171,11 @@ class Watch:
             case "record":
                 self._keep(claim, reader)
             case "traced":
-                self._traced(claim, reader)
+                if not self._trace:
+                    raise RequestRefused("no trace was asked for")
+                self.lines = reader.many(claim.get("rows"), reader.line, caps.MOST_ROWS)
+                self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
+                self.is_cut = bool(claim.get("cut"))
             case "stopped" if self.seat.debugger is not None and self._stops < MOST_STOPS:
                 id, run = self._known(reader.number(claim.get("id", 0))), self.running[-1]
                 stop = begun(claim, reader, run.function, snapshot, self._debugging.breakpoints)
@@ -222,13 +226,6 @@ class Watch:
         else:
             self.passed += 1
         self._debugging.breakpoints.hit(id)
-
-    def _traced(self, claim: Claim, reader: Reader) -> None:
-        if not self._trace:
-            raise RequestRefused("no trace was asked for")
-        self.lines = reader.many(claim.get("rows"), reader.line, caps.MOST_ROWS)
-        self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
-        self.is_cut = bool(claim.get("cut"))
 
     async def _begin(self, stop: DebugStop, id: int, snapshot: "Snapshot") -> "Order":
         debugger = self.seat.debugger

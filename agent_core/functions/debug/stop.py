@@ -325,11 +325,6 @@ def _source(at: At, snapshot: "Snapshot") -> str:
     lines = bare_lines(text)
     if not 0 < at.line <= len(lines):
         return ""
-    return lines[at.line - 1].removeprefix(_indentation(at, lines)).rstrip()[:160]
-
-
-def _indentation(at: At, lines: Sequence[str]) -> str:
-    """Return the indentation of the function itself: what is nested deeper in it stays indented."""
     name = re.escape(at.function.rpartition(".")[2])
     begins = (re.match(rf"(\s*)(?:async\s+)?def\s+{name}\b", text) for text in reversed(lines[: at.line]))
-    return next((match[1] for match in begins if match), "")
+    return lines[at.line - 1].removeprefix(next((match[1] for match in begins if match), "")).rstrip()[:160]

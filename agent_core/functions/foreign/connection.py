@@ -497,7 +497,9 @@ async def _close(process: Process) -> None:
     except TimeoutError:
         pass
     finally:
-        _kill(process)
+        # Kill what is left of the server's session: it was started in one of its own.
+        with suppress(ProcessLookupError, PermissionError):
+            machine.kill_group(process.pid)
         await asyncio.shield(process.wait())
     process._transport.close()  # type: ignore[attr-defined]  # asyncio keeps the pipes of a killed one open
 
@@ -510,9 +512,3 @@ async def _hear(reader: asyncio.StreamReader, errors: bytearray) -> None:
             del errors[: len(errors) - _MOST_ERRORS]
             errors[: errors.find(b"\n") + 1 or len(errors)] = "…".encode()  # a piece of a secret may stand at the cut
         await asyncio.sleep(_HEARING_S)  # a server may write without end
-
-
-def _kill(process: Process) -> None:
-    """Kill what is left of the server's session: it was started in one of its own."""
-    with suppress(ProcessLookupError, PermissionError):
-        machine.kill_group(process.pid)

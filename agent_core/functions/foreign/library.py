@@ -2,7 +2,7 @@
 
 import ast
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -86,7 +86,7 @@ class ForeignLibrary:
         except KnapperError as error:
             return Refused(f"{error.message} {error.fix}".strip())
         masks = CallSecrets(self._secrets, foreign.function.name, _named(entry))
-        text = masks.words(capped("\n".join(_texts(result.content))))
+        text = masks.words(capped("\n".join([_text(part) for part in result.content])))
         seconds = loop.time() - began
         if result.is_error:
             return Raised(Failure("ForeignError", text[:2_000]), "", seconds)
@@ -174,10 +174,6 @@ def stub(function: "Function") -> str:
 
 def _named(entry: ServerEntry) -> tuple[str, ...]:
     return (*entry.secrets, *([entry.bearer] if entry.bearer else []))
-
-
-def _texts(content: Iterable[Any]) -> list[str]:  # Any: the SDK's blocks
-    return [_text(part) for part in content]
 
 
 def _text(part: Any) -> str:

@@ -118,7 +118,11 @@ def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
     package = handing.package or fitting(handing.folder.resolve().name).lower()
     if not package.isidentifier() or package in sys.stdlib_module_names or package == FOLDER:
         raise UsageError(f"A package cannot be called {package!r} here.", fix="Give another name with --package.")
-    _check_folder(handing.folder)
+    folder = handing.folder
+    if is_behind_link(folder):
+        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself.")
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
     chosen = _chosen(handing.names, snapshot)
     texts, notes = _texts(chosen, snapshot, package)
     functions = [function for function in snapshot.functions.values() if _goes_along(function, chosen)]
@@ -128,13 +132,6 @@ def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
     _write(handing.folder, files)
     names = tuple(function.name for function in functions)
     return ExportReport(str(handing.folder), package, names, tuple(sorted(files)), tuple(notes))
-
-
-def _check_folder(folder: Path) -> None:
-    if is_behind_link(folder):
-        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself.")
-    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-        raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
 
 
 def _chosen(names: tuple[str, ...], snapshot: Snapshot) -> _Chosen:

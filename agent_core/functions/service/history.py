@@ -147,7 +147,10 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
         if _moved(entries, source, row):
             entries.pop()
         if source != (entries[-1].source if entries else ""):
-            entries.append(_version(source, row, entries, allowance))
+            last = entries[-1].source if entries else ""
+            kind = "changed" if source and last else "created" if not entries else "deleted" if last else "restored"
+            added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
+            entries.append(Version(len(entries) + 1, hash_of(source), source, row, kind, added, removed))
     return tuple(entries)
 
 
@@ -159,13 +162,6 @@ def _moved(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
         and (versions[-1].row.reason in (SAVED, REMOVED) and row.reason == SAVED)
         and (versions[-2].source, False) == (source, versions[-1].row.module == row.module)
     )
-
-
-def _version(source: str, row: "VersionRow", before: Sequence[Version], budget: ComparisonBudget) -> Version:
-    last = before[-1].source if before else ""
-    kind = "changed" if source and last else "created" if not before else "deleted" if last else "restored"
-    added, removed = compare(bare_lines(last), bare_lines(source), budget).counts
-    return Version(len(before) + 1, hash_of(source), source, row, kind, added, removed)
 
 
 def own_source(text: str, name: str) -> str:

@@ -300,19 +300,15 @@ class Loader:
             closed[self._folder] = "there is no such folder"
         found: dict[str, Found] = {}
         rejected = self._registry.snapshot().rejections.keys() - {*sources}
-        for path in self._gone(good, sources) | rejected:
+        gone = good.readings.keys() - set(sources)
+        held = {*map(module_at, sources)} if self._copy is not None else set()
+        for path in {path for path in gone if module_at(path) not in held} | rejected:
             found[path] = _OUT_OF_REACH if is_below(self._whole(path), closed) else None
         for folder, why in closed.items():
             if not is_below(folder, closed):
                 place = shown_folder(folder.relative_to(self._folder))
                 found[place] = folder_problem(place, why)
         return found
-
-    def _gone(self, good: GoodVersions, sources: Collection[str]) -> set[str]:
-        """Return the files that are here no more; another folder may hold a module in another file."""
-        gone = good.readings.keys() - set(sources)
-        held = {*map(module_at, sources)} if self._copy is not None else set()
-        return {path for path in gone if module_at(path) not in held}
 
     def _is_bare_marker(self, path: Path) -> bool:
         # `functions/__init__.py` belongs to no module; an empty one is a habit, and nothing to complain of.

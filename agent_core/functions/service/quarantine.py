@@ -90,11 +90,12 @@ class Quarantine:
         others = {judged_version for of, judged_version in await self._store.judged_at() if of == name} - {version}
         to = f" {worked.version[:SHORT]}" if worked and worked.version in others else ""
         back = (f"rollback {name}{to}",) if others else ()
+        kinds = Counter(_short(call) for call in failures[: max(self._standing.quarantine_failures, 1)])
         return Quarantined(
             turn="",
             name=name,
             version=version,
-            failures=_failure_texts(failures[: max(self._standing.quarantine_failures, 1)]),
+            failures=tuple(f"{text} ({times} ×)" if times > 1 else text for text, times in kinds.most_common(_REASONS)),
             worked_version=worked.version if worked else "",
             worked_at=worked.worked if worked else None,
             ways=(*back, f"release {name}"),
@@ -144,12 +145,6 @@ def _advice(quarantined: Quarantined) -> str:
 
 def _is_failure(call: CallRow, version: str) -> bool:
     return call.version == version and call.outcome in FAILURES
-
-
-def _failure_texts(failures: list[CallRow]) -> tuple[str, ...]:
-    """Return each kind of failure once with its count, the most frequent first."""
-    kinds = Counter(_short(call) for call in failures)
-    return tuple(f"{text} ({times} ×)" if times > 1 else text for text, times in kinds.most_common(_REASONS))
 
 
 def _short(call: CallRow) -> str:

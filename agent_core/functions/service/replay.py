@@ -182,10 +182,12 @@ class Replays:
         then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)
         report = await aside(size, CallReport.of, outcome)
         now = await aside(size, RecordedOutcome.of, report)
+        hash = history.hash_of(history.own_source(snapshot.modules[module].text, name))
+        numbers = [version.number for version in await self._versions(name) if version.hash == hash]
         return Replay(
             call,
             row.function,
-            *await self._version(name, module, snapshot),
+            *(hash, numbers[-1] if numbers else 0),
             then,
             report,
             same=now == then and heard.kept_alike(),
@@ -220,12 +222,6 @@ class Replays:
 
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
         return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
-
-    async def _version(self, function: str, module: str, snapshot: Snapshot) -> tuple[str, int]:
-        """Return the version of the function: its hash, and its number, 0 if history does not have it."""
-        hash = history.hash_of(history.own_source(snapshot.modules[module].text, function))
-        numbers = [version.number for version in await self._versions(function) if version.hash == hash]
-        return hash, numbers[-1] if numbers else 0
 
     async def _source(self, name: str, hash: str, snapshot: Snapshot) -> ModuleSource:
         if (existing := snapshot.modules.get(name)) is not None and existing.version == hash:

@@ -221,7 +221,11 @@ class Tending:
                 case "mend":
                     proven = await self._mend(step)
                 case "archive":
-                    proven = await self._archive(step)
+                    # Prove that a function can go out of sight: nobody calls it, and no person has anything to do with
+                    # it.
+                    users = callers(step.function, self.snapshot())
+                    why = f"`{users[0]}` calls it" if users else await self._why_protected(step.function)
+                    proven = _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
             return proven.step if proven.step.why_not or not applies else await self._apply(run, proven)
         except KnapperError as error:
             return replace(step, why_not=str(error))
@@ -309,7 +313,10 @@ class Tending:
         source = _calling(own_text(user, snapshot) or "", left, kept, by_name=is_near)
         if source is None:
             raise UsageError(f"`{user}` uses `{left}` in a way that is not rewritten.")
-        return _admitted(await self.plans.replace(user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in"))
+        plan = await self.plans.replace(user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in")
+        if plan.outcome == "refused":
+            raise UsageError(plan.text)
+        return plan
 
     async def _mend(self, step: TendingStep) -> _Proven:
         """Have a model write a fix, and prove it: good calls return the same, and those that failed do not fail so."""
@@ -360,12 +367,6 @@ class Tending:
                 return f"the call {call.call}, {call.arguments}, still fails: {outcome.outcome} {outcome.error or ''}"
         return ""
 
-    async def _archive(self, step: TendingStep) -> _Proven:
-        """Prove that a function can go out of sight: nobody calls it, and no person has anything to do with it."""
-        users = callers(step.function, self.snapshot())
-        why = f"`{users[0]}` calls it" if users else await self._why_protected(step.function)
-        return _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
-
     async def _repeatable(self, name: str) -> list[RecordedCall]:
         """Return the newest recorded calls of a function that end now as they did: others prove nothing."""
         calls = await self.replays.calls(name)
@@ -376,17 +377,6 @@ _MEND: Final = "Fix it, and nothing else: keep its signature, its examples and w
 
 
 async def _same(plan: PlannedChange) -> PlannedChange:
-    return plan
-
-
-def _admitted(plan: PlannedChange) -> PlannedChange:
-    """Return a plan that was not refused.
-
-    Raises:
-        UsageError: it was.
-    """
-    if plan.outcome == "refused":
-        raise UsageError(plan.text)
     return plan
 
 

@@ -91,7 +91,7 @@ def _needed(module_text: ParsedText, node: ast.stmt) -> list[ast.stmt]:
                 statement is not node
                 and statement not in statements
                 and is_brought
-                and (names & words or _is_future(statement))
+                and (names & words or (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"))
             ):
                 statements.append(statement)
                 waiting.append(statement)
@@ -108,10 +108,6 @@ def _is_only_of(module_text: ParsedText, helper: ast.stmt, name: str) -> bool:
 
 def _is_public_function(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
-
-
-def _is_future(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _words(node: ast.stmt) -> Iterator[str]:

@@ -49,7 +49,7 @@ def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
     Raises:
         StorageError: a newer program has made it.
     """
-    files = _files(folder)
+    files = {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}
     latest = max(files, default=0)
     if schema(db) == latest:
         return
@@ -124,7 +124,3 @@ def _run(db: Db, number: int, sql: str) -> None:
             db.execute("create table migration (number bigint primary key, at timestamptz not null default now())")
         db.execute(sql.encode())
         db.execute("insert into migration (number) values ($1)", (number,))
-
-
-def _files(folder: Path) -> dict[int, Path]:
-    return {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}

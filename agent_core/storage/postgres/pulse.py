@@ -107,7 +107,12 @@ class Pulse:
                 self._beat(db)
                 self._tell("")  # nobody has told what came before
                 while not self._stopped.is_set():
-                    self._hear(db)
+                    # Pass on what comes until the next beat.
+                    for note in db.notifies(timeout=BEAT_S):
+                        topic, _, whom = note.payload.partition(" ")
+                        self._tell(topic, is_for_another=bool(whom) and self.has_slots and whom != self.owner)
+                        if self._stopped.is_set():
+                            break
                     self._beat(db)
             self._stopped.wait(random.uniform(_PAUSE_S, 2 * _PAUSE_S))  # noqa: S311  (a pause)
 
@@ -118,14 +123,6 @@ class Pulse:
             held = self.held.copy()
             if held and held & self.held - {agent for (agent,) in db.execute(_HELD, (self.owner,)).fetchall()}:
                 self._tell(LOST)
-
-    def _hear(self, db: Db) -> None:
-        """Pass on what comes until the next beat."""
-        for note in db.notifies(timeout=BEAT_S):
-            topic, _, whom = note.payload.partition(" ")
-            self._tell(topic, is_for_another=bool(whom) and self.has_slots and whom != self.owner)
-            if self._stopped.is_set():
-                break
 
     def _tell(self, topic: str, *, is_for_another: bool = False) -> None:
         for hear, to_run in tuple(self._hearers):

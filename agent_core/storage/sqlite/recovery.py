@@ -101,7 +101,12 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
             raise StorageError(f"{name} is damaged or not this program's: {error}.") from error
         replaced = _put_aside(place, "replaced").name if path.exists() else ""
         with bounded(db):
-            _sign_all(db, place.sealer)
+            # Seal each verdict, candidate and recorded call of the right shape in a file that its user adopts.
+            list(db.execute("delete from reading"))
+            for table, columns, shape in _SIGNED:
+                rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (names of ours)
+                seals = [(sign(place.sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
+                db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (names of ours)
             vector_index.forget(db)
             fts.forget(db)
             mark(db, sealed_id(path, place.sealer))
@@ -245,18 +250,6 @@ _SIGNED: Final[tuple[tuple[str, tuple[str, ...], Shape], ...]] = (
     ("pending", ("function", "candidate"), {"code": str, "module": str, "reason": str, "verdict": _CANDIDATE}),
     ("recorded", ("function", "outcome", "turn", "data"), _RECORDED),
 )
-
-
-def _sign_all(db: apsw.Connection, sealer: Sealer) -> None:
-    """Seal each verdict, candidate and recorded call of the right shape in a file that its user adopts.
-
-    What was read of files is not kept: it is read anew.
-    """
-    list(db.execute("delete from reading"))
-    for table, columns, shape in _SIGNED:
-        rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (names of ours)
-        seals = [(sign(sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
-        db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (names of ours)
 
 
 def _is_of(text: str, shape: Shape) -> bool:

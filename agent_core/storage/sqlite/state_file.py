@@ -90,15 +90,12 @@ class StateFile(Tables):
         alone.
         """
         if not share.was_tried:
-            self._guarded(partial(self._try_together, self._waiting_shares()))
+            shares = []
+            while self._shares:
+                shares.append(self._shares.popleft())
+                shares[-1].was_tried = True
+            self._guarded(partial(self._try_together, shares))
         return share.result[0] if share.result else self._guarded(partial(self._in_transaction, share.work))
-
-    def _waiting_shares(self) -> list[_Share[Any]]:  # Any: as above
-        shares = []
-        while self._shares:
-            shares.append(self._shares.popleft())
-            shares[-1].was_tried = True
-        return shares
 
     def _try_together(self, together: list[_Share[Any]]) -> None:  # Any: as above
         with suppress(Exception):  # each is done alone then, and raises its own

@@ -47,7 +47,11 @@ class SqliteStore(StateFile, StoreTables):
             StorageError: the file cannot be opened, or a newer program has made it.
         """
         try:
-            _check_library()
+            version = apsw.sqlite_lib_version()
+            if tuple(int(part) for part in version.split(".")) < OLDEST_SQLITE:
+                needed = ".".join(map(str, OLDEST_SQLITE))
+                message = f"SQLite {version} is too old to open files that others may have made: {needed} is needed."
+                raise StorageError(message, fix=f"Type: {reinstall('apsw')}")
             sealer = Sealer(None)
             db, recovered = open_or_replace(StatePlace(path, clock, sealer))
             scrub_if_due(db, path)
@@ -173,11 +177,3 @@ class SqliteStore(StateFile, StoreTables):
 
 def _session(db: apsw.Connection, clock: StoreClock, keep_calls: int, sealer: Sealer) -> SqliteSession:
     return SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_index)
-
-
-def _check_library() -> None:
-    version = apsw.sqlite_lib_version()
-    if tuple(int(part) for part in version.split(".")) < OLDEST_SQLITE:
-        needed = ".".join(map(str, OLDEST_SQLITE))
-        message = f"SQLite {version} is too old to open files that others may have made: {needed} is needed."
-        raise StorageError(message, fix=f"Type: {reinstall('apsw')}")

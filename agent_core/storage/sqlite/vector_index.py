@@ -77,7 +77,8 @@ def _load(db: apsw.Connection) -> str:
 def save(session: SqliteSession, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
     """Keep the vectors of rows; a later one takes the place of an earlier."""
     found = grow(session, key, 0)
-    check_vectors(key.space, _size(session, found), vectors)
+    row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
+    check_vectors(key.space, row[0] if row else 0, vectors)
     is_whole = bool(found.done) and not _unsigned(session, found, 1)
     seqs = [seq for seq, _ in vectors]
     gone = _delete(session, found, seqs)
@@ -95,11 +96,6 @@ def save(session: SqliteSession, key: Key, vectors: Sequence[tuple[int, bytes]])
 def has_signs(lane: Lane, width: int) -> bool:
     """Return whether a lane is searched by the signs of its vectors; these come in bytes."""
     return lane.rows > EXACT and width % 8 == 0
-
-
-def _size(session: SqliteSession, lane: Lane) -> int:
-    row = session.one("select length(vector) from vector where lane = ? limit 1", lane.id)
-    return row[0] if row else 0
 
 
 def remove(session: SqliteSession, agent: str, shelf: str, seqs: Sequence[int]) -> None:

@@ -116,13 +116,25 @@ class AgentTables(Tables):
         had = [block for block in whole.blocks if (share or block.row.id in attached) and _is_shared(session, block)]
         blocks |= {block.row.id: block.row.id for block in had}
         apply(session, _writes(whole))
-        _put_sections(session, whole)
+        for section in whole.sections:  # a write of its own would say that they were edited now
+            session.all(
+                "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
+                *(whole.name, section.name, section.position, section.text, section.limit, section.edited),
+            )
         _put_turns(session, whole, turns)
         for block in whole.blocks:
             if block not in had:
                 _put_block(session, block, blocks[block.row.id], turns)
-                _put_access(session, block, blocks[block.row.id], whole.name)
-            _hold(session, whole.name, block, blocks[block.row.id])
+                # Keep who may have a block. It belongs to the agent that it came with, whoever wrote its first line.
+                if (block.readers, block.writers, block.history[0].agent) != (("*",), ("*",), whole.name):
+                    session.all(
+                        "insert into block_access (block, readers, writers, owner) values (?, ?, ?, ?)",
+                        *(blocks[block.row.id], dump([*block.readers]), dump([*block.writers]), whole.name),
+                    )
+            session.all(
+                "insert into holding (agent, block, position, attached) values (?, ?, ?, ?)",
+                *(whole.name, blocks[block.row.id], block.row.position, block.attached),
+            )
         for event in whole.inbox:
             _put_event(session, whole.name, event)
         return Moved(turns, blocks, tuple(block.row.label for block in had))
@@ -271,14 +283,6 @@ def _writes(whole: WholeAgent) -> Iterator[Write]:
         yield SavePassages((replace(passage, agent=whole.name),))
 
 
-def _put_sections(session: SqlSession, whole: WholeAgent) -> None:
-    for section in whole.sections:  # a write of its own would say that they were edited now
-        session.all(
-            "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
-            *(whole.name, section.name, section.position, section.text, section.limit, section.edited),
-        )
-
-
 def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> None:
     counted: list[int] = []
     for turn in whole.turns:
@@ -349,19 +353,3 @@ def _put_block(session: SqlSession, block: WholeBlock, id: str, turns: dict[str,
             *(id, line.version, dump(line.value), line.action, line.by, line.agent),
             *(turns.get(line.turn, line.turn), line.at),
         )
-
-
-def _put_access(session: SqlSession, block: WholeBlock, id: str, owner: str) -> None:
-    """Keep who may have a block. It belongs to the agent that it came with, whoever wrote its first line."""
-    if (block.readers, block.writers, block.history[0].agent) != (("*",), ("*",), owner):
-        session.all(
-            "insert into block_access (block, readers, writers, owner) values (?, ?, ?, ?)",
-            *(id, dump([*block.readers]), dump([*block.writers]), owner),
-        )
-
-
-def _hold(session: SqlSession, agent: str, block: WholeBlock, id: str) -> None:
-    session.all(
-        "insert into holding (agent, block, position, attached) values (?, ?, ?, ?)",
-        *(agent, id, block.row.position, block.attached),
-    )

@@ -83,18 +83,16 @@ class _Look:
                 self.asked = {call["id"] for call in payload.get("calls", ())}
                 self.begun, self.answered = set(), set()
             case "call":
-                self._begins(payload.get("id", ""))
+                id = payload.get("id", "")
+                if id in self.begun:
+                    self.faults.append(f"the call {id} was started twice")
+                elif id in self.answered:
+                    self.faults.append(f"the call {id} was started after its answer")
+                self.begun.add(id)
             case "result":
                 self._ends(payload.get("call_id", ""))
             case _:
                 pass
-
-    def _begins(self, id: str) -> None:
-        if id in self.begun:
-            self.faults.append(f"the call {id} was started twice")
-        elif id in self.answered:
-            self.faults.append(f"the call {id} was started after its answer")
-        self.begun.add(id)
 
     def _ends(self, id: str) -> None:
         if id in self.answered:

@@ -23,7 +23,7 @@ class TokenTables(Tables):
         session.all(
             "insert into token (id, name, digest, scopes, agents, expires, added_at, seal)"
             " values (?, ?, ?, ?, ?, ?, ?, ?)",
-            *(*values, session.clock.now(), _seal(session, values)),
+            *(*values, session.clock.now(), sign(session.sealer, "token", *map(str, values))),
         )
         return True
 
@@ -52,7 +52,3 @@ def _own(session: SqlSession, rows: list[tuple[Any, ...]]) -> Iterator[TokenRow]
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(parse_row(text, [str]))
-
-
-def _seal(session: SqlSession, values: tuple[object, ...]) -> str:
-    return sign(session.sealer, "token", *map(str, values))

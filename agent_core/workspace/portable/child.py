@@ -83,7 +83,9 @@ def agents_in(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentRepo
         AgentFileError: the first thing that is not as it must be, and where.
     """
     for whole, report in _agents(text, around):
-        closed = _closed(_named_here(whole, report), report)
+        # The agent whose entries name no text but those of the file: a hash must not fetch a text of the workspace.
+        turns = tuple(_with_own_texts(turn, whole.texts, report) for turn in whole.turns)
+        closed = _closed(replace(whole, turns=turns), report)
         yield replace(closed, sections=fitted(closed.sections, report)), report
 
 
@@ -153,12 +155,6 @@ def _unanswered(turn: WholeTurn) -> list[tuple[str, str]]:
         elif entry.kind == "result":
             waiting.pop(entry.payload["call_id"], None)
     return list(waiting.items())
-
-
-def _named_here(whole: WholeAgent, report: AgentReport) -> WholeAgent:
-    """The agent whose entries name no text but those of the file: a hash must not fetch a text of the workspace."""
-    turns = tuple(_with_own_texts(turn, whole.texts, report) for turn in whole.turns)
-    return replace(whole, turns=turns)
 
 
 def _with_own_texts(turn: WholeTurn, texts: Collection[str], report: AgentReport) -> WholeTurn:

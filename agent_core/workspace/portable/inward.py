@@ -51,7 +51,9 @@ def check(file: AgentFile) -> None:
         raise AgentFileError("agent.settings", f"expected at most {LONGEST_SETTINGS} characters of JSON")
     for at, block in enumerate(file.blocks):
         _consistent_block(f"blocks[{at}]", block)
-    _texts(file)
+    for name, text in file.texts.items():
+        if sha256(text.encode()).hexdigest() != name:
+            raise AgentFileError(f"texts.{name}", "expected the text that has this SHA-256")
     _turns(file)
 
 
@@ -68,12 +70,6 @@ def _consistent_block(where: str, block: BlockPart) -> None:
         raise AgentFileError(f"{where}.history", f"expected its last line to be version {block.version}")
     if block.history[-1].value != block.value:
         raise AgentFileError(f"{where}.history", "expected its last line to hold the block's value")
-
-
-def _texts(file: AgentFile) -> None:
-    for name, text in file.texts.items():
-        if sha256(text.encode()).hexdigest() != name:
-            raise AgentFileError(f"texts.{name}", "expected the text that has this SHA-256")
 
 
 def _turns(file: AgentFile) -> None:

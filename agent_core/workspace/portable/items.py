@@ -134,7 +134,7 @@ class Arriving:
             case WholeTurn(id, state, started, ended, hidden=hidden):
                 part = (id, state, started, ended, self._those("event"), self._those("entry"), hidden)
             case WholeEvent() | Line() | PassageRow():
-                part = _row(part)
+                part = tuple(getattr(part, each.name) for each in fields(part))
             case Head():
                 self.agents.append((self._whole(part), _report(part)))
                 return
@@ -159,10 +159,6 @@ class Arriving:
 
 
 Row = tuple[Any, ...]  # Any: columns
-
-
-def _row(part: object) -> Row:
-    return tuple(getattr(part, each.name) for each in fields(part))  # type: ignore[arg-type] # one of our dataclasses
 
 
 def _turn(*row: Any) -> WholeTurn:  # Any: columns

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
         BlockChange,
         BlockRow,
         DocumentRow,
-        Entry,
         PassageRow,
         SectionRow,
         WholeAgent,
@@ -91,12 +90,8 @@ def _turn(turn: "WholeTurn") -> Json:
         "ended": turn.ended,
         "hidden": turn.hidden,
         "events": [_event(event) for event in turn.events],
-        "entries": [_entry(entry) for entry in turn.entries],
+        "entries": [{"kind": entry.kind, "payload": entry.payload, "at": entry.at} for entry in turn.entries],
     }
-
-
-def _entry(entry: "Entry") -> Json:
-    return {"kind": entry.kind, "payload": entry.payload, "at": entry.at}
 
 
 def _event(event: "WholeEvent") -> Json:
