@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent_core.access.packages import Environment, Pin
-from agent_core.access.packages.environment import PackageShelf
-from agent_core.access.packages.installation import Installed
+from agent_core.access.packages.environment import Installed, PackageShelf
 from agent_core.access.packages.resolution import Lock, digest_of
 from agent_core.base.seal import Sealer
 

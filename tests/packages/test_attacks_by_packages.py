@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_core import Workspace
 from agent_core.access.packages import Environment, PackagesError, Pin
-from agent_core.access.packages.installation import names_in
+from agent_core.access.packages.environment import names_in
 from agent_core.access.packages.resolution import Lock, required
 from tests.grants.support import human
 from tests.packages.support import ABACUS, opened, placed, put, source, wheel

@@ -25,7 +25,7 @@ from sandbox import (
     Sandbox,
     TimedOut,
 )
-from sandbox.attempt import RESULT
+from sandbox.host import RESULT
 from tests.sandbox.support import modules
 
 EACH_S = 0.5

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.functions.service.archive import LibraryLimits, read_library
+from agent_core.functions.service.library_files import LibraryLimits, read_library
 
 GOOD = "def f() -> int:\n    return 1\n"
 SMALL = LibraryLimits(members=20, file_bytes=1_000, text_bytes=3_000, archive_bytes=200_000, unpacked_bytes=100_000)

@@ -1,2 +1,2 @@
-from .search import FunctionSearch as FunctionSearch
-from .search import SearchReport as SearchReport
+from .index import FunctionSearch as FunctionSearch
+from .index import SearchReport as SearchReport

@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from threading import Event, Lock
 from time import monotonic
 from typing import Final, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
+from agent_core.base import old_name
 from agent_core.base.errors import StorageError
+from agent_core.base.own_installation import origin
 from agent_core.base.seal import Sealer
 
 from ..subject import Misfit, StoreClock
@@ -23,9 +27,7 @@ from ..tables.session import SqlSession
 from ..tables.tables import Tables
 from ..work_threads import WorkThreads
 from . import vectors, words
-from .connection import CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
-from .failures import UNSAVED, explain, is_passing, place_of
-from .migrate import check_server, migrate, settle
+from .connection import SCHEMA, CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
 
 T = TypeVar("T")
 THREADS: Final = 4
@@ -224,3 +226,211 @@ class Database(Tables):
             idle, self._idle = self._idle, []
         for db in idle:
             db.close()
+
+
+# The errors of the database as sentences: what is wrong, where, and how to fix it.
+
+UNSAVED: Final = "The change in progress is not saved; everything before it is."
+RESTARTING: Final = frozenset({"57P01", "57P02", "57P03", "25P03"})
+"""The states in which a connection ends, and another will do: shut down, crashed, starting up, idle too long."""
+_TOO_MANY: Final = ("53300", "too many clients", "remaining connection slots", "too many connections")
+_REFUSED: Final = ("28P01", "28000", "authentication failed", "no pg_hba.conf entry", "no password supplied", 'role "')
+_MISSING: Final = ("3D000", "does not exist")
+_NOBODY: Final = ("Connection refused", '" failed: No such file or directory')  # the second: of a socket
+_CERTIFICATE: Final = ("certificate file", "private key file")
+_UNKNOWN_HOST: Final = ("resolve host", "translate host name")
+_UNREADABLE: Final = (
+    "invalid connection option",
+    "invalid integer value",
+    "invalid port number",
+    "invalid sslmode value",
+    "Servname not supported",
+)
+_PASSING: Final = ("starting up", "shutting down", "in recovery mode", "not yet accepting")
+
+
+_CAUSES: Final = (
+    (
+        _TOO_MANY,
+        "has as many connections as it takes.",
+        "End a process that uses it, or raise its max_connections: a process of Knapper takes up to six.",
+    ),
+    (
+        _REFUSED,
+        "does not let this user in ({short}).",
+        "Check the user and the password: in the URL, in ~/.pgpass, or in PGPASSWORD.",
+    ),
+    (
+        _CERTIFICATE,
+        "needs a certificate that cannot be read ({short}).",
+        "Correct sslcert, sslkey or sslrootcert in the URL.",
+    ),
+    (_MISSING, "is not there ({short}).", "Make it with `createdb`, or correct `url` in [storage] of knapper.toml."),
+    (_UNREADABLE, "has an address that cannot be read ({short}).", "Correct the URL: postgresql://USER@HOST:PORT/NAME"),
+    (
+        _NOBODY,
+        "is not there: no server listens ({short}).",
+        "Start the server, or correct the host and the port in the URL.",
+    ),
+    (
+        _UNKNOWN_HOST,
+        "cannot be found: nobody knows its host ({short}).",
+        "Correct the host in the URL, or see that this machine is in the network.",
+    ),
+    (("25006",), "is read-only: a replica, or set so.", "Give the address of the primary server."),
+    (("42501",), "lacks a right for this user ({short}).", "Its owner types: grant create on database NAME to USER"),
+    (("53100", "53200"), "has no room ({short}).", "Free some space on its machine and try again."),
+    (("54",), "cannot keep something as large as this ({short}).", "Make it shorter."),
+    (("57014",), "took longer than a minute to answer, or was interrupted.", "Type: knapper doctor"),
+    (("22", "23"), "has rows that do not let this be saved ({short}).", "Type: knapper storage check"),
+)
+
+
+def place_of(conninfo: str) -> str:
+    """Return where a database is, without a password."""
+    parts = conninfo_to_dict(conninfo)
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or parts.get('user') or ''}"
+
+
+def is_passing(error: psycopg.Error, *, is_connected: bool) -> bool:
+    """Return whether another attempt may succeed: nothing of this one was written.
+
+    What has no connection yet is refused for good where the database says so: a password, a name.
+    """
+    if error.sqlstate is not None:
+        return error.sqlstate in RESTARTING or error.sqlstate.startswith("08") or _is(error, _TOO_MANY)
+    text = str(error)
+    return is_connected or "FATAL" not in text or any(part in text for part in (*_PASSING, *_TOO_MANY))
+
+
+def explain(error: psycopg.Error, place: str, outcome: str = UNSAVED) -> StorageError:
+    """Return the error for the caller of the store; `outcome` says what became of the work."""
+    short = str(error).strip().partition("\n")[0].strip() or type(error).__name__
+    message, fix = next(
+        ((message, fix) for signs, message, fix in _CAUSES if _is(error, signs)),
+        ("does not answer ({short}).", "Check that it runs, and that this machine reaches it; then try again."),
+    )
+    return StorageError(f"The database {place} {message.format(short=short)} {outcome}".strip(), fix=fix)
+
+
+def _is(error: psycopg.Error, signs: tuple[str, ...]) -> bool:
+    """Check for a state, or the class of one; an error of a new connection has none, only a text."""
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith(signs)
+    return any(sign in str(error) for sign in signs if not sign.isalnum())
+
+
+# The numbered migrations of a database: each file runs once, in order, and a table records its number.
+# Several processes may start at once: an advisory lock lets one of them do it. All tables are in a schema of their
+# own.
+
+FOLDER: Final = Path(__file__).with_name("migrations")
+OLDEST: Final = 13
+_LOCK: Final = 0x546F6F6C  # "Tool"
+_NO_EXTENSION: Final = (
+    psycopg.errors.InsufficientPrivilege,
+    psycopg.errors.FeatureNotSupported,
+    psycopg.errors.UndefinedFile,
+    psycopg.errors.InvalidSchemaName,
+)
+
+
+def check_server(db: Db, place: str) -> None:
+    """Refuse a server that the store cannot use.
+
+    Raises:
+        StorageError: it is too old, a replica, or keeps texts in another encoding than UTF-8.
+    """
+    if db.info.server_version < OLDEST * 10_000:
+        message = f"The database {place} is PostgreSQL {db.info.server_version // 10_000}; {OLDEST} is the oldest"
+        raise StorageError(f"{message} that works.", fix="Upgrade the server.")
+    if db.execute("select pg_is_in_recovery()").fetchall()[0][0]:
+        raise StorageError(f"The database {place} is a read-only replica.", fix="Give the address of the primary.")
+    encoding = db.execute("show server_encoding").fetchall()[0][0]
+    if encoding != "UTF8":
+        fix = "Make one with: createdb --encoding=UTF8 --template=template0 NAME"
+        raise StorageError(f"The database {place} keeps texts as {encoding}.", fix=fix)
+
+
+def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
+    """Upgrade the schema to the version that this program knows.
+
+    Raises:
+        StorageError: a newer program has made it.
+    """
+    files = {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}
+    latest = max(files, default=0)
+    if schema(db) == latest:
+        return
+    db.execute("select pg_advisory_lock($1)", (_LOCK,))
+    try:
+        _move_old_schema(db, place)
+        current = schema(db)
+        if current > latest:
+            message = f"The database {place} has schema {current}, and this program knows schemas up to {latest}."
+            raise StorageError(message, fix=f"Upgrade the program; this copy came from {origin()}.")
+        for number in range(current + 1, latest + 1):
+            _run(db, number, files[number].read_text(encoding="utf-8"))
+        with suppress(*_NO_EXTENSION):  # searches say that it is missing
+            db.execute("create extension if not exists vector with schema public")
+    finally:
+        if not db.closed:
+            db.execute("select pg_advisory_unlock($1)", (_LOCK,))
+
+
+def settle(db: Db, place: str, workspace: str) -> None:
+    """Note whose database it is, if it is nobody's yet: versions of functions are those of one folder.
+
+    Raises:
+        StorageError: it belongs to another workspace.
+    """
+    if not workspace:
+        return
+    with db.transaction():
+        db.execute("lock table home in exclusive mode")  # of two workspaces at the same moment one is first
+        db.execute("insert into home select $1::text where not exists (select 1 from home)", (workspace,))
+    if (workspace,) not in db.execute("select workspace from home").fetchall():
+        message = f"The database {place} has the functions of another folder than this workspace's."
+        raise StorageError(message, fix="Work in that folder, or let this one share them: knapper storage join")
+
+
+def schema(db: Db) -> int:
+    """Return the number of the last migration that ran; nothing is written."""
+    if not _is_there(db, f"{SCHEMA}.migration"):
+        return 0
+    return int(db.execute("select coalesce(max(number), 0) from migration").fetchall()[0][0])
+
+
+def _move_old_schema(db: Db, place: str) -> None:
+    """Give the tables that were made under the old name the new one: the schema, and the functions that name it."""
+    old = old_name.NAME
+    if schema(db) or not _is_there(db, f"{old}.migration"):
+        return
+    with db.transaction():
+        users = "select count(*) from pg_stat_activity where datname = current_database() and application_name = $1"
+        if count := db.execute(users, (old,)).fetchall()[0][0]:
+            message = f"Processes of the program under its old name have {count} connections to the database {place}"
+            raise StorageError(f"{message}, so its schema {old} is not renamed.", fix="End them, then try again.")
+        try:
+            db.execute(f"alter schema {old} rename to {SCHEMA}")
+        except psycopg.errors.InsufficientPrivilege as error:
+            message = f"The schema {old} of the database {place} cannot be renamed: {error.diag.message_primary}."
+            raise StorageError(message, fix=f"Let its owner type: ALTER SCHEMA {old} RENAME TO {SCHEMA}") from error
+        named = "select pg_get_functiondef(oid) from pg_proc where pronamespace = $1::regnamespace and prosrc ~ $2"
+        for (definition,) in db.execute(named, (SCHEMA, old)).fetchall():
+            db.execute(definition.replace(old, SCHEMA).encode())
+    old_name.say(f"Moved the schema {old} of the database {place} to {SCHEMA}.")
+
+
+def _is_there(db: Db, table: str) -> bool:
+    return db.execute("select to_regclass($1)", (table,)).fetchall()[0][0] is not None
+
+
+def _run(db: Db, number: int, sql: str) -> None:
+    with db.transaction():
+        if number == 1:
+            db.execute(f"create schema if not exists {SCHEMA}")
+            db.execute("create table migration (number bigint primary key, at timestamptz not null default now())")
+        db.execute(sql.encode())
+        db.execute("insert into migration (number) values ($1)", (number,))

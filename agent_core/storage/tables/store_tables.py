@@ -1,24 +1,133 @@
 """All tables of a store, whatever its database: a new subject is added here."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Final, Self
 
-from ..subject import Write
+from ..subject import ENTRY, Misfit, Write, parse_row
+from ..turn_store import JournalReport
 from .agent_tables import AgentTables
 from .approval_tables import ApprovalTables
 from .block_tables import BlockTables
 from .call_tables import CallTables
 from .forget_tables import ForgetTables
 from .function_tables import FunctionTables
-from .journal_check import JournalCheck
 from .passage_tables import PassageTables
 from .session import SqlSession
-from .tables import apply, change
+from .tables import Tables, apply, change, query
 from .thread_tables import ThreadTables
 from .token_tables import TokenTables
-from .turn_tables import TurnTables
+from .turn_tables import IMPORTED, N_BITS, TurnTables
+
+# A look at the whole journal: each turn has one writer at a time, and each call one start and one answer.
+
+_MOST_FAULTS: Final = 20
+_AT_ONCE: Final = 200  # turns
+_CLIENT: Final = "client"  # an entry before the answers to calls that the turn before handed to a client
+_UNENDED: Final = ("open", "client_calls")  # the calls of the one are running, those of the other a client's
+_TURNS: Final = "select seq, id, agent, state, attempt, n from turn where seq > ? order by seq limit ?"
+_ENTRIES: Final = "select seq, kind, payload, attempt from entry where seq between ? and ? order by seq"
+_STRANGE: Final = "select t.id from event e join turn t on t.seq = e.turn where e.agent <> t.agent limit 1"
+
+
+class JournalCheck(Tables):
+    """The check of the journal."""
+
+    @query
+    def check_journal(self, session: SqlSession) -> JournalReport:
+        """Read every turn and every entry, as they are at one moment."""
+        turns = entries = missing = 0
+        faults: list[str] = []
+        with session.snapshot():
+            for row, rows in _read(session):
+                look = _Look(*row[3:6])
+                look.over(rows)
+                turns, entries, missing = turns + 1, entries + len(rows), missing + max(row[5] - len(rows), 0)
+                faults += [f"turn {row[1]} of {row[2]}: {fault}" for fault in look.faults]
+                if len(faults) >= _MOST_FAULTS:
+                    break
+            faults += [f"turn {id} has an event of another agent" for (id,) in session.all(_STRANGE)]
+        return JournalReport(turns, entries, missing, tuple(faults[:_MOST_FAULTS]))
+
+
+@dataclass(slots=True)
+class _Look:
+    """A look at one turn. `asked`, `begun` and `answered` are calls since its last reply.
+
+    It `knows_all` calls where every entry is there and ours, except for a client's, which a turn before handed over.
+    """
+
+    state: str
+    attempt: int
+    n: int
+    faults: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    begun: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
+    knows_all: bool = True
+
+    def over(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Read the entries of the turn."""
+        last = 0
+        is_whole = len(rows) >= self.n and all(row[3] != IMPORTED for row in rows)
+        self.knows_all = is_whole
+        for seq, kind, payload, attempt in rows:
+            if seq & ((1 << N_BITS) - 1) >= self.n:
+                self.faults.append(f"it has {self.n} entries, and one more")
+            if attempt < last or attempt > self.attempt:
+                self.faults.append(f"attempt {attempt} wrote after attempt {max(last, self.attempt)} had begun")
+            last = attempt
+            try:
+                read = parse_row(payload, ENTRY.get(kind, dict))
+                if attempt != IMPORTED:  # what others have written is as they wrote it
+                    self._entry(kind, read)
+                    self.knows_all = is_whole and kind != _CLIENT and (self.knows_all or kind == "assistant")
+            except Misfit as misfit:
+                self.faults.append(str(misfit))
+        if self.state not in _UNENDED:
+            self._unanswered()
+
+    def _entry(self, kind: str, payload: dict[str, Any]) -> None:  # Any: JSON
+        match kind:
+            case "assistant":
+                self._unanswered()
+                self.asked = {call["id"] for call in payload.get("calls", ())}
+                self.begun, self.answered = set(), set()
+            case "call":
+                id = payload.get("id", "")
+                if id in self.begun:
+                    self.faults.append(f"the call {id} was started twice")
+                elif id in self.answered:
+                    self.faults.append(f"the call {id} was started after its answer")
+                self.begun.add(id)
+            case "result":
+                self._ends(payload.get("call_id", ""))
+            case _:
+                pass
+
+    def _ends(self, id: str) -> None:
+        if id in self.answered:
+            self.faults.append(f"the call {id} was answered twice")
+        elif self.knows_all and id not in self.asked | self.begun:
+            self.faults.append(f"the call {id} was answered, and nobody asked for it")
+        self.answered.add(id)
+
+    def _unanswered(self) -> None:
+        self.faults += [f"the call {id} has no answer" for id in sorted((self.asked | self.begun) - self.answered)]
+
+
+def _read(session: SqlSession) -> Iterator[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]:
+    """Yield each turn with its entries."""
+    last = -1
+    while turns := session.all(_TURNS, last, _AT_ONCE):
+        last = turns[-1][0]
+        entries: dict[int, list[tuple[Any, ...]]] = {}
+        for row in session.all(_ENTRIES, turns[0][0] << N_BITS, (last + 1 << N_BITS) - 1):
+            entries.setdefault(row[0] >> N_BITS, []).append(row)
+        for turn in turns:
+            yield turn, entries.get(turn[0], [])
 
 
 class StoreTables(
