@@ -44,7 +44,7 @@ _KNOWN: Final = (
 )
 WHEELS: Final = ("componentize-py", "wasmtime", "tzdata")  # of the extra `portable`
 _ROOMS: Final = ("inside", "wire")  # of our sources, that go into it
-_OWN: Final = ("__init__.py", "guest.py", "memory_files.py", "stops.py")  # of this room
+_OWN: Final = ("__init__.py", "guest.py", "memory_files.py")  # of this room
 _FILES: Final = (
     "__init__.py",
     "errors.py",

@@ -8,6 +8,6 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "search": "FunctionSearch SearchReport",
+        "index": "FunctionSearch SearchReport",
     },
 )
