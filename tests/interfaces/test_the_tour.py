@@ -1,7 +1,7 @@
 """The tour: a scripted growth session through the real loop, and it says so on every screen."""
 
-import subprocess
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 

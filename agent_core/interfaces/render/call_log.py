@@ -201,7 +201,7 @@ def _made_line(judgment: Judgment, rest: str, columns: int) -> Line:
 
 
 def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, columns: int) -> Line:
-    """Return one row, in which first the name and then what is told of it is cut; on a narrow screen it may take two."""
+    """Return one row, of which first the name is cut, then what is told of it; a narrow screen may have two."""
     room = columns * (1 if columns >= _WIDE else 2) - width(mark[1] + outcome + rest)
     name = cut(name, max(room - width(told), min(_LEAST_HEAD, room)))
     return line(mark, ("name", name), outcome, ("dim", cut(told, room - width(name)) + rest))
