@@ -16,9 +16,9 @@ from .render.call_log import CallLog, call_line, call_lines, ended_lines, verdic
 from .render.grant_question import denied_lines
 from .render.statistics import quarantine_lines
 from .spans import Line, line
-from .wrap import write
+from .wrap import screen_columns, write
 
-WIDTH = 100
+_PIPE_COLUMNS = 119  # for who opens what was piped into a file
 
 
 class Listener(Protocol):
@@ -107,20 +107,24 @@ class PlainText:
     def _answered(self, event: events.CallAnswered) -> None:
         call = self._log.answered(event)
         if self._log.is_full:
-            self._talk([call_line(call, WIDTH), *verdict_part(call)])
+            self._talk([call_line(call, _columns()), *verdict_part(call)])
             return
         verdict = call.verdict
         where = f"knapper functions {'show' if verdict.admitted else 'pending'} {verdict.name}" if verdict else ""
-        self._talk(call_lines(call, WIDTH, "" if self._can_follow else where))
+        self._talk(call_lines(call, _columns(), "" if self._can_follow else where))
 
     def _ended(self, event: events.TurnEnded) -> None:
         if not was_told(event.reply, self._heard):
             self._end_line()
             self._say(event.reply)
-        self._talk([*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began, WIDTH)])
+        self._talk([*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began, _columns())])
 
     def _end_line(self) -> None:
         if self._open_line:
             sys.stdout.write("\n")
             sys.stdout.flush()
             self._open_line = False
+
+
+def _columns() -> int:
+    return screen_columns() if sys.stderr.isatty() else _PIPE_COLUMNS

@@ -18,7 +18,7 @@ async def test_a_host_of_mcp_servers_starts_the_workspace_by_its_configuration(t
     Workspace.create(tmp_path)
     block = re.findall(r"```json\n(.+?)```", PAGE, re.DOTALL)[0].replace("/path/to/workspace", str(tmp_path))
     entry = json.loads(block)["mcpServers"]["knapper"]
-    assert entry["command"] == "knapper"
+    assert entry["command"] == "/path/to/knapper"
     ours = StdioServerParameters(command=sys.executable, args=["-m", "agent_core", *entry["args"]])
     async with Client(stdio_client(ours)) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}

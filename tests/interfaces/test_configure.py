@@ -75,6 +75,13 @@ def test_what_must_not_stand_in_the_file_is_not_taken_for_it(tmp_path: Path, arg
     assert (tmp_path / "knapper.toml").read_text() == ""
 
 
+def test_a_value_beside_the_confirmation_of_an_address_is_refused_not_dropped(tmp_path: Path) -> None:
+    address = "--base-url", "http://127.0.0.1:9/v1"
+    done = knapper("configure", *address, "--confirm-address", "--yes", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--confirm-address sets nothing" in done.stderr
+
+
 def test_without_a_terminal_and_without_yes_nothing_is_asked(tmp_path: Path) -> None:
     done = knapper("configure", cwd=tmp_path)
     assert (done.returncode, "--yes" in done.stderr) == (2, True)

@@ -17,6 +17,12 @@ CALL = Ask(Wanted("count_vowels", {"text": "queueing"}))
 FIVE = Say("Five.")
 EDITED = {"function_name": "count_vowels", "old_text": "        7\n", "new_text": "        0\n"}
 MENDED: Script = [Ask(create(FLAWED)), Ask(Wanted("edit_function", EDITED)), CALL, FIVE]
+LONG_HEAD = (
+    FLAWED.replace("(text: str)", '(text: str, letters_that_are_vowels: str = "aeiou", counted_at_most: int = 99)')
+    .replace("look at.\n", "look at.\n        letters_that_are_vowels: Each.\n        counted_at_most: The most.\n")
+    .replace("return sum", "return min(counted_at_most, sum")
+    .replace('"aeiou" for letter in text.lower()', "letters_that_are_vowels for letter in text.lower())")
+)
 LONG = "".join(f"    total += {n}\n" for n in range(40))
 SUMS = f'''def sums(total: int) -> int:
     """Add numbers.
@@ -87,6 +93,18 @@ def workspace(tmp_path: Path) -> Path:
                 r"  \+ count_vowels\(\"xyz\"\) → 0",
             ],
             id="refused-and-confirmed",
+        ),
+        pytest.param(
+            [Ask(create(LONG_HEAD)), Ask(Wanted("confirm_function", {"function_name": "count_vowels"})), CALL, FIVE],
+            12,
+            [
+                r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
+                r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
+                r"✓ made count_vowels\(text, .*… · 2 of 2 examples, 1 now says what came back · computes only.*/show 2",
+                r"  - count_vowels\(\"xyz\"\) → 7",
+                r"  \+ count_vowels\(\"xyz\"\) → 0",
+            ],
+            id="confirmed-with-a-long-signature",
         ),
         pytest.param(
             [Ask(create(SHIPPING, "shipping")), predicted, Ask(Wanted("shipping", {"weight": 12})), FIVE],
@@ -225,6 +243,7 @@ def test_a_pipe_gets_what_stays_with_the_commands_of_the_shell(workspace: Path) 
     assert "made count_vowels(text) -> int · 2 of 2 examples · computes only" in done.stderr
     assert "knapper functions show count_vowels" in done.stderr
     assert "/show" not in done.stderr
+    assert max(map(len, done.stderr.splitlines())) < 120
 
 
 def test_a_plain_terminal_prints_what_stays_and_shows_the_rest_without_a_pager(workspace: Path) -> None:

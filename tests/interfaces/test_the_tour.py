@@ -1,5 +1,6 @@
 """The tour: a scripted growth session through the real loop, and it says so on every screen."""
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,13 @@ def test_from_every_screen_next_leads_to_the_following_one(functions: frozenset[
             [shown, {"role": "user", "content": "next"}], functions | ({"count_vowels"} if number > 1 else set())
         )
         assert line.call or f"Screen {number + 1} of" in line.text
+
+
+def test_a_command_with_a_slash_is_said_to_be_one_of_the_prompt_since_the_page_has_none() -> None:
+    texts = [step.text + step.otherwise for scene in script().scenes for step in scene.steps]
+    named = [text for text in (*texts, script().off, script().astray) if re.search(r"(?<![\w/])/[a-z]{3,}", text)]
+    assert len(named) > 5
+    assert [text for text in named if "at the prompt" not in text.lower().replace("\n", " ")] == []
 
 
 def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:

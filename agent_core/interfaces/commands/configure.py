@@ -73,6 +73,9 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
         raise UsageError("There is no terminal for the question.", fix=f"Next: knapper configure {next_command}")
     root = Workspace.find(context.root)
+    if confirms and any(value is not None for name, value in given.items() if name != "model.name"):
+        fix = "Leave it out: an address that is given counts as confirmed."
+        raise UsageError("--confirm-address sets nothing.", fix=fix)
     if confirms:
         return _confirm(context, root, {"model.name": model}, yes=yes)
     values = _checked(given)

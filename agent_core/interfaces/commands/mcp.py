@@ -16,6 +16,7 @@ from agent_core.base.untrusted import fence, one_line, visible
 from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, workspace_command
+from ..render.verdicts import counted
 from ..spans import line
 from .packages import must_have
 from .serve import stopping
@@ -143,7 +144,7 @@ async def approve(door: Door, name: str, digest: str) -> Result:
         library.book.approve(name, entry, tools)
         functions = sorted(library.functions())
     own = [function for function in functions if function.startswith(f"{name}__")]
-    lines = [line(("ok", "✓ "), f"{len(own)} functions can be used: ", ("name", ", ".join(own)))]
+    lines = [line(("ok", "✓ "), f"{counted(len(own), 'function')} can be used: ", ("name", ", ".join(own)))]
     return Result({"approved": name, "functions": own}, lines)
 
 

@@ -51,7 +51,8 @@ _ENDINGS = {
     "stuck": "A person has to decide: /agents shows who waits.",
 }
 _CONFIRM = "confirm_function"  # changes results of examples alone
-_LEAST_HEAD = 48  # cells of a signature, which take another row where the screen is narrow
+_LEAST_HEAD = 32  # cells of a signature, whatever is told beside it
+_WIDE = 100  # columns, from which on what was made takes one row
 _MOST_CHANGED = 4  # rows of a change that stay on the screen
 
 
@@ -173,14 +174,14 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     tried = f" · {note}" if note else ""
     if verdict.challenges:
         asked = f"the model is asked for {counted(len(verdict.challenges), 'more result')}"
-        yet = f" not {'changed' if verdict.diff else 'made'} yet{tried} · {asked}{rest}"
-        return [line(("dim", "~ "), ("name", name), ("dim", yet))]
+        yet = f" not {'changed' if verdict.diff else 'made'} yet{tried} · {asked}"
+        return [_kept_line(("dim", "~ "), name, "", yet, rest, columns)]
     refusals = verdict.refusals
     many = f": {counted(len(refusals), 'problem')}" if refusals else ""
     following = "not granted" if verdict.denied else "goes back to the model"
     following = "what is on disk stays: /pending" if verdict.conflict else following
     why = (verdict.denied or (refusals[0].message if refusals else verdict.error)).partition("\n")[0]
-    top = line(("bad", "✗ "), ("name", name), f" refused{many}", ("dim", f"{tried} · {following}{rest}"))
+    top = _kept_line(("bad", "✗ "), name, f" refused{many}", f"{tried} · {following}", rest, columns)
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
 
 
@@ -194,11 +195,16 @@ def _made_line(judgment: Judgment, rest: str, columns: int) -> Line:
     facts += [f"{examples_note(judgment).removesuffix(' agree')}{now}"] if judgment.agreed else []
     facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
     facts += [one_line(reach_words(judgment.reach))] if judgment.reach is not None else []
-    tail = "".join(f" · {fact}" for fact in facts) + rest
-    head = _signature(judgment) or one_line(judgment.name, 80)
-    shown = cut(head, max(columns - width(f"{verb}   {tail}"), _LEAST_HEAD))
     mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
-    return line(mark, ("dim", f"{verb} "), ("name", shown), ("dim", tail))
+    head, told = _signature(judgment) or one_line(judgment.name, 80), "".join(f" · {fact}" for fact in facts)
+    return _kept_line((mark[0], f"{mark[1]}{verb} "), head, "", told, rest, columns)
+
+
+def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, columns: int) -> Line:
+    """Return one row, of which first the name is cut, then what is told of it; a narrow screen may have two."""
+    room = columns * (1 if columns >= _WIDE else 2) - width(mark[1] + outcome + rest)
+    name = cut(name, max(room - width(told), min(_LEAST_HEAD, room)))
+    return line(mark, ("name", name), outcome, ("dim", cut(told, room - width(name)) + rest))
 
 
 def _signature(judgment: Judgment) -> str:

@@ -3,7 +3,7 @@ import { html, useEffect, useReducer, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
 import { Call } from "/page/cards.js";
 import { api, Fault, listen, part, plain, Sentence, useWindow } from "/page/kit.js";
-import { Prose } from "/page/markdown.js";
+import { asWords, Prose } from "/page/markdown.js";
 
 const LOADED = 300; // entries at once
 
@@ -160,7 +160,7 @@ export function Chat({ agent, approvals, reload, say }) {
   const log = useRef(null), box = useRef(null);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
   const shown = useWindow(log, entries, earlier, questions.length + unread.length), before = sourcesBefore(entries);
-  useEffect(() => { if (running) say("It is working."); else if (said) say(said); }, [running, said]);
+  useEffect(() => { if (running) say("It is working."); else if (said) say(asWords(said)); }, [running, said]);
   useEffect(() => { if (asked.length) reload(); }, [asked.join()]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
   const send = async (event) => {

@@ -79,6 +79,16 @@ function read(text) {
   try { return many(new Reader({ gfm: true, tokenizer: new Tables() }).lex(whole), 0); } catch { return html`<p>${words(whole)}</p>`; } // nested beyond what the library can take
 }
 
+// The words of it alone, for who hears it: a block stands between spaces, and what lies within a line as it is.
+const WITHIN_A_LINE = ["strong", "em", "del", "code", Link];
+const wordsIn = (node) => {
+  if (Array.isArray(node)) return node.map(wordsIn).join("");
+  if (!node || !node.props) return typeof node === "string" ? node : "";
+  const inside = wordsIn(node.props.children);
+  return WITHIN_A_LINE.includes(node.type) ? inside : ` ${inside} `;
+};
+export const asWords = (text) => wordsIn(read(text));
+
 // It is called with each piece that comes: what is not closed yet is read as far as it goes. What took long waits ten times as
 // long for the next reading, so that no text keeps the page from answering.
 export function Prose({ text }) {
