@@ -9,11 +9,11 @@ import asyncio
 import json
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 import httpx2
@@ -25,7 +25,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .dialect import AzureTerms, is_loopback, quirks, root_of
-from .failures import Refusal, Unavailable, base_url_hint, explain, explain_in_stream, redirected
+from .failures import LONGEST_WAIT_S, Refusal, Unavailable, base_url_hint, explain, explain_in_stream, redirected
 from .reply import RetryPiece
 from .responses import ENDS
 
@@ -43,43 +43,18 @@ _PLACEHOLDERS: Final = frozenset(
 _WIRE: Final = logging.getLogger("agent_core.wire")
 
 
-class Unbounded(OpenAIError, httpx2.RequestError):
+class Unbounded(httpx2.RequestError):
     """A response that is not read, or not to its end; the message follows the endpoint's address."""
 
 
-class Elsewhere(OpenAIError, httpx2.RequestError):
+class Elsewhere(httpx2.RequestError):
     """Error raised when a redirect would lead to another server than the one that the user chose."""
 
 
-@dataclass(slots=True)
-class _Attempt:
-    """The attempt to send one request: where it goes, whom to tell of a retry, and why it failed last."""
-
-    where: str
-    tell: Callable[[RetryPiece], None] = lambda piece: None
-    failure: ModelError | None = None
-
-
-_attempt: ContextVar[_Attempt] = ContextVar("attempt")
-
-
-class _Client(httpx2.AsyncClient):
-    """An HTTP client that notes why a request fails, and lets a silent server be asked only once."""
-
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # Any: the package's
-        """Send a request; see the base class."""
-        try:
-            return await super().send(request, **options)
-        except httpx2.HTTPError as error:
-            if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
-                raise openai.APITimeoutError(request) from error
-            if attempt := _attempt.get(None):
-                attempt.failure = _not_reached(error, attempt.where)
-            raise
-
-
-async def _check_origin(request: httpx2.Request) -> None:
-    """Refuse a request to another origin than the first of its redirects; a hook of the HTTP client."""
+async def _check(request: httpx2.Request) -> None:
+    """Refuse a request to another origin than the first of its redirects, and tell nothing of this machine; a hook."""
+    for name in [name for name in request.headers if name.startswith("x-stainless-")]:
+        del request.headers[name]
     origin = request.url.scheme, request.url.host, request.url.port
     if request.extensions.setdefault("origin", origin) != origin:
         raise Elsewhere(one_line(str(request.url)), request=request)
@@ -92,23 +67,6 @@ async def _bound(response: httpx2.Response) -> None:
         raise Unbounded(f"packed its answer ({coding[:20]!r}), which was not asked for and is not unpacked")
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream, is_error=response.is_error)
-
-
-async def _judge(response: httpx2.Response) -> None:
-    """Explain a refusal, and tell the package in its own headers whether, and after what time, to ask again."""
-    attempt = _attempt.get(None)
-    if attempt is None or response.is_success:
-        return
-    refusal = Refusal.read((await response.aread()).decode("utf-8", "replace"))
-    if response.has_redirect_location:
-        attempt.failure = redirected(attempt.where, response.headers["location"])
-    else:
-        attempt.failure = explain(response.status_code, response.headers, refusal, attempt.where)
-    response.headers["x-should-retry"] = "true" if isinstance(attempt.failure, Unavailable) else "false"
-    if refusal.wait_s:
-        response.headers.setdefault("retry-after", refusal.wait_s)
-    if response.headers.get("retry-after") == "0":  # at once, which the package takes for nothing said
-        response.headers["retry-after-ms"] = "1"
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -141,35 +99,6 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-class _Telling:
-    """A client of the package that tells of each wait before another try, and no endpoint of this machine."""
-
-    _platform: Any  # the package's
-
-    def __init__(self, **terms: Any) -> None:  # Any: the package's
-        super().__init__(**terms)
-        self._platform = "Unknown"  # to find out, the package starts `uname`
-
-    def platform_headers(self) -> dict[str, str]:
-        """Return nothing, where the package names the operating system and the Python."""
-        return {}
-
-    def _calculate_retry_timeout(self, *given: Any, **named: Any) -> float:  # Any: the package's
-        wait_s: float = super()._calculate_retry_timeout(*given, **named)  # type: ignore[misc]  # of what it is mixed into
-        attempt = _attempt.get(None)
-        if attempt is not None and attempt.failure is not None:
-            attempt.tell(RetryPiece(attempt.failure.message, wait_s))
-        return wait_s
-
-
-class AsyncOpenAI(_Telling, openai.AsyncOpenAI):
-    """The package's client, under its own name: endpoints see it in `User-Agent`."""
-
-
-class AsyncAzureOpenAI(_Telling, openai.AsyncAzureOpenAI):
-    """The same for Azure."""
-
-
 class Connection:
     """A client of one address, kept while it is used; requests may run at once."""
 
@@ -194,23 +123,24 @@ class Connection:
         self._timeout_s = timeout_s
         self._retries = retries
         secure = url.startswith("https:")
-        http_client = _Client(
+        http_client = httpx2.AsyncClient(
             headers={"Accept-Encoding": "identity"},
             timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
             verify=_tls() if secure else False,
             follow_redirects=secure,
             # Also for what a redirect makes of a request.
-            event_hooks={"request": [_check_origin], "response": [_bound, _judge]},
+            event_hooks={"request": [_check], "response": [_bound]},
             trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
             transport=transport,
         )
         credential = "azure_ad_token" if azure and azure.is_token else "api_key"
-        terms: Any = {credential: key or _NO_KEY, "max_retries": retries, "http_client": http_client}
+        terms: Any = {credential: key or _NO_KEY, "max_retries": 0, "http_client": http_client}
         self._client: openai.AsyncOpenAI = (
-            AsyncAzureOpenAI(azure_endpoint=url, api_version=azure.version, **terms)
+            openai.AsyncAzureOpenAI(azure_endpoint=url, api_version=azure.version, **terms)
             if azure
-            else AsyncOpenAI(base_url=url, **terms)
+            else openai.AsyncOpenAI(base_url=url, **terms)
         )
+        self._client._platform = "Unknown"  # to find out, the package starts `uname`
 
     async def stream(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Post JSON text; yield a report of each wait before another try, then the chunks, or the whole answer as one.
@@ -218,33 +148,21 @@ class Connection:
         Raises:
             ModelError: the endpoint cannot be used or broke off; says why and what to do.
         """
-        failed = 0
-        while True:
+        for remaining in range(self._retries, -1, -1):
             begun = False
-            told: asyncio.Queue[RetryPiece | None] = asyncio.Queue()
-            posting = asyncio.create_task(self._post(path, content, told.put_nowait, streamed=streamed))
-            posting.add_done_callback(lambda _, told=told: told.put_nowait(None))  # type: ignore[misc]  # a default
             try:
-                while (retry := await told.get()) is not None:
-                    yield retry
-                response = await posting
-            finally:
-                posting.cancel()
-            try:
-                async with aclosing(self._chunks(response, streamed=streamed)) as chunks:
+                async with aclosing(self._attempt(path, content, streamed=streamed)) as chunks:
                     async for chunk in chunks:
                         begun = True
                         yield chunk
             except Unavailable as error:
-                failed += 1
-                if begun or failed > self._retries:
+                retry = RetryPiece(error.message, error.wait(self._retries - remaining))
+                if begun or not remaining or retry.wait_s > LONGEST_WAIT_S:
                     raise
-                yield (again := RetryPiece(error.message, min(0.25 * 2.0**failed, 8.0)))
-                await asyncio.sleep(again.wait_s)
+                yield retry
             else:
                 return
-            finally:
-                await response.aclose()
+            await asyncio.sleep(retry.wait_s)
 
     async def ask(self, path: str, body: Chunk | None = None, *, timeout_s: float) -> Any:  # Any: foreign JSON
         """Return what answers a GET, or a POST of this body; `/…` is a path of the endpoint, `//…` one of its server.
@@ -253,22 +171,17 @@ class Connection:
             ModelError: nothing answers in time, or not so.
         """
         url = root_of(self.url) + path[1:] if path.startswith("//") else path
-        attempt = _Attempt(f"{self._where}{path}" if url is path else url)
-        token = _attempt.set(attempt)
-        options: Any = {"max_retries": 0}  # Any: a part of what the package types
         try:
             async with asyncio.timeout(timeout_s):
                 response = await (
-                    self._client.get(url, cast_to=httpx2.Response, options=options)
+                    self._client.get(url, cast_to=httpx2.Response)
                     if body is None
-                    else self._client.post(url, cast_to=httpx2.Response, body=body, options=options)
+                    else self._client.post(url, cast_to=httpx2.Response, body=body)
                 )
         except TimeoutError as error:
             raise Unavailable(f"{self._where} said nothing for {timeout_s:g} s.") from error
-        except OpenAIError as error:
-            raise self._worded(error, attempt) from error
-        finally:
-            _attempt.reset(token)
+        except (OpenAIError, httpx2.HTTPError) as error:
+            raise self._worded(error, f"{self._where}{path}" if url is path else url) from error
         return self._json(response)
 
     async def listing(self, *, timeout_s: float) -> list[Chunk]:
@@ -287,23 +200,15 @@ class Connection:
         """Close the connections."""
         await self._client.close()
 
-    async def _post(
-        self, path: str, content: bytes, tell: Callable[[RetryPiece], None], *, streamed: bool
-    ) -> httpx2.Response:
-        """Return the response to a request; its body is to be read if it is streamed. It runs in a task of its own."""
+    async def _attempt(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
         self._trace("→", content)
-        attempt = _Attempt(self._where, lambda piece: tell(replace(piece, reason=self._without_key(piece.reason))))
-        _attempt.set(attempt)
         try:
             response: Any = await self._client.post(
                 path, cast_to=httpx2.Response, content=content, stream=streamed, stream_cls=AsyncStream[object]
             )
-        except OpenAIError as error:
-            raise self._worded(error, attempt) from error
-        assert isinstance(response, httpx2.Response), "it was asked for"
-        return response
-
-    async def _chunks(self, response: httpx2.Response, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
+        except (OpenAIError, httpx2.HTTPError) as error:
+            raise self._worded(error, self._where) from error
+        ended, empty = False, True
         try:
             kind = response.headers.get("content-type", "")
             if "application/json" in kind or not (streamed or "text/event-stream" in kind):
@@ -312,18 +217,17 @@ class Connection:
                     raise self._no_completion()
                 yield chunk
                 return
-            ended, empty = False, True
             async with AsyncStream[object](cast_to=object, response=response, client=self._client) as events:
                 async for event in events:
                     chunk = self._checked(event)
                     empty, ended = empty and not _is_of_completion(chunk), ended or _ends(chunk)
                     yield chunk
-        except OpenAIError as error:
+        except (OpenAIError, httpx2.HTTPError) as error:
             raise self._worded(error) from error
         except (ValueError, RecursionError) as error:
             raise self._not_json(error) from error
-        except httpx2.HTTPError as error:  # of an answer that is read whole
-            raise self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off() from error
+        finally:
+            await response.aclose()
         if empty:
             raise self._no_completion()
         if not ended and not (isinstance(response.stream, _Bounded) and response.stream.is_done):
@@ -350,27 +254,44 @@ class Connection:
             raise self._hidden(explain_in_stream(chunk, self._where))
         return chunk
 
-    def _worded(self, error: OpenAIError, attempt: _Attempt | None = None) -> ModelError:
-        """Return what the user reads of an error of the package: of an attempt, or of a stream that had begun."""
-        cause = error if isinstance(error, Unbounded | Elsewhere) else error.__cause__
-        if isinstance(cause, Elsewhere):
-            return redirected(self._where, str(cause))
-        if isinstance(cause, Unbounded):
-            fix = "Is this a model's endpoint? If this continues, choose another one."
-            return self._hidden(ModelError(f"{self._where} {cause}.", fix=fix))
-        if isinstance(error, openai.APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
-            return self._silent()
-        if attempt is None:
-            if type(error) is openai.APIError:
-                return self._hidden(explain_in_stream(error.body, self._where))
-            return self._broken_off()
-        failure = attempt.failure
-        assert failure is not None, "every failure of a request was noted"
-        if isinstance(error, openai.AuthenticationError) and not self._key:
-            failure.fix = quirks().fixes["keyless"]
-        if isinstance(error, openai.APIStatusError):
-            self._trace(f"← {error.status_code}", error.response.content)
+    def _worded(self, error: OpenAIError | httpx2.HTTPError, where: str = "") -> ModelError:
+        """Return what the user reads of an error of the package: of a request, or of an answer that had begun."""
+        cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+        match cause:
+            case openai.APIStatusError():
+                failure = self._refused(cause, where)
+            case Elsewhere():
+                failure = redirected(self._where, str(cause))
+            case Unbounded():
+                fix = "Is this a model's endpoint? If this continues, choose another one."
+                failure = ModelError(f"{self._where} {cause}.", fix=fix)
+            case httpx2.ConnectTimeout():
+                failure = Unavailable(f"{where} did not accept the connection within {_CONNECT_S:g} s.")
+            case httpx2.TimeoutException():
+                message = f"{self._where} said nothing for {self._timeout_s:g} s."
+                failure = ModelError(message, fix="Try again, or raise `model.timeout_s`.")
+            case openai.APIError():
+                failure = explain_in_stream(cause.body, self._where)
+            case _ if where:
+                fix = "Is it running?" if is_loopback(where) else "Check the address, and that this machine is online."
+                failure = Unavailable(f"{where} cannot be reached: {one_line(str(cause)).rstrip('.')}.", fix=fix)
+            case _:
+                failure = self._broken_off()
         return self._hidden(failure)
+
+    def _refused(self, error: openai.APIStatusError, where: str) -> ModelError:
+        response = error.response
+        self._trace(f"← {error.status_code}", response.content)
+        if response.has_redirect_location:
+            return redirected(where, response.headers["location"])
+        refusal = Refusal.read(response.text)
+        if (asked_s := self._client._parse_retry_after_header(response.headers)) is not None:
+            refusal = replace(refusal, wait_s=asked_s)
+        is_final = response.headers.get("x-should-retry") == "false"
+        failure = explain(error.status_code, refusal, where, is_final=is_final)
+        if error.status_code == HTTPStatus.UNAUTHORIZED and not self._key:
+            failure.fix = quirks().fixes["keyless"]
+        return failure
 
     def _trace(self, arrow: str, content: bytes) -> None:
         """Log what goes over the wire, without the key, where that is wanted."""
@@ -396,20 +317,9 @@ class Connection:
     def _no_completion(self) -> ModelError:
         return Unavailable(f"{self._where} answered, but not with a completion.", fix=base_url_hint(self.url))
 
-    def _silent(self) -> ModelError:
-        message = f"{self._where} said nothing for {self._timeout_s:g} s."
-        return ModelError(message, fix="Try again, or raise `model.timeout_s`.")
-
     def _broken_off(self) -> ModelError:
         fix = "Try again; at the prompt: /retry."
         return Unavailable(f"The connection to {self._where} broke off in the middle of the answer.", fix=fix)
-
-
-def _not_reached(error: httpx2.HTTPError, where: str) -> ModelError:
-    if isinstance(error, httpx2.ConnectTimeout):
-        return Unavailable(f"{where} did not accept the connection within {_CONNECT_S:g} s.")
-    fix = "Is it running?" if is_loopback(where) else "Check the address, and that this machine is online."
-    return Unavailable(f"{where} cannot be reached: {one_line(str(error)).rstrip('.')}.", fix=fix)
 
 
 @cache
