@@ -23,10 +23,10 @@ from agent_core.base.plain_files import add_to, read_end
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
+from .connection import Endpoint
 from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState
 from .dialect import Loading, WindowPlace, changed, dialects, is_loopback, quirks
 from .discover import DiscoveredModel
-from .endpoint import Endpoint
 from .failures import FunctionsRefused, NotTaken
 from .reply import CallPiece, Mode, ModeChanged, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
@@ -131,7 +131,7 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
     key = f"{endpoint.url} {endpoint.model}"
     if not (endpoint.dialect.told or is_loopback(endpoint.url)):
         return _decided(ModelProfile(key=key), known)
-    listed = await endpoint.listing()
+    listed = await endpoint.listed()
     entry = next((entry for entry in listed if entry["id"] == endpoint.model), {})
     owned = next((dialect for dialect in dialects() if dialect.owner and dialect.owner == entry.get("owned_by")), None)
     if owned is not None and not endpoint.dialect.told:
@@ -282,7 +282,7 @@ async def _told(endpoint: Endpoint, *, loads: bool) -> int | None:
     """
     if not tells_windows(endpoint.url):
         return None
-    entry = next((entry for entry in await endpoint.listing() if entry["id"] == endpoint.model), {})
+    entry = next((entry for entry in await endpoint.listed() if entry["id"] == endpoint.model), {})
     if tokens := listed_window(entry):
         return tokens
     own = told_window(entry, quirks().own_names)
@@ -316,11 +316,8 @@ async def window_of(model: DiscoveredModel, settings: ModelSettings) -> Window |
     """Return the window of a model that is not opened; None for one that is not at an endpoint."""
     if model.kind != "endpoint":
         return None
-    endpoint = _endpoint(model, settings)
-    try:
+    async with aclosing(_endpoint(model, settings)) as endpoint:
         return await find_window(endpoint, model, loads=False)
-    finally:
-        await endpoint.aclose()
 
 
 def _endpoint(discovered: DiscoveredModel, settings: ModelSettings) -> Endpoint:

@@ -11,9 +11,9 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, System, U
 from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.client import NativeModel, open_model
+from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import Dialect, changed, dialect_of, dialects, refuses
 from agent_core.model.discover import DiscoveredModel
-from agent_core.model.endpoint import Endpoint
 from agent_core.model.responses import to_responses
 from agent_core.model.schemas import loosened, simple, strict
 from agent_core.model.tokens import Window

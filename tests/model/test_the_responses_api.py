@@ -10,8 +10,8 @@ from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, TextPiece, ThoughtPiece
+from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import dialect_of
-from agent_core.model.endpoint import Endpoint
 from agent_core.model.responses import to_responses
 from sandbox import Sandbox
 from tests.cli.support import run

@@ -13,7 +13,7 @@ import httpx2
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.foreign import LOOSE, read_json
 
-from ..endpoint import Endpoint
+from ..connection import Endpoint
 from .script import SERVED, TourReply, play
 
 Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
