@@ -369,6 +369,7 @@ class Endpoint(Connection):
         timeout_s, retries = self.settings.timeout_s, self.settings.retries
         super().__init__(url, key=key, timeout_s=timeout_s, retries=retries, azure=azure, transport=transport)
         self.model = model
+        self._entry: Chunk | None = None
         self._path = f"/deployments/{quote(model, safe='')}/chat/completions" if azure else "/chat/completions"
         self.speak(dialect_of(self.url))
 
@@ -377,6 +378,12 @@ class Endpoint(Connection):
         api = self.settings.api
         self.dialect = dialect if api == "auto" else replace(dialect, api=api)
         self._instead: dict[str, Instead] = dict(dialect.instead)
+
+    async def entry(self) -> Chunk:
+        """Return what GET /models tells of the model, which is asked once; empty if nothing."""
+        if self._entry is None:
+            self._entry = next((entry for entry in await self.listed() if entry["id"] == self.model), {})
+        return self._entry
 
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Yield the chunks of one completion, or the one whole response if the body does not say `"stream": True`.
