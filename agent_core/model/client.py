@@ -347,7 +347,7 @@ class NativeModel:
         self._writer = RequestWriter(endpoint.dialect)
         self._shown: tuple[FunctionShown, ...] = ()
         self._is_loosened_said = False
-        self._shape_forms = ReplyFormState(endpoint.dialect.ways)
+        self._shape_forms = ReplyFormState(endpoint.dialect.constraints)
         self._is_shape_refused = False
 
     @property
@@ -397,7 +397,7 @@ class NativeModel:
 
     def _shape(self, request: Request) -> dict[str, Any]:  # Any: JSON
         """Return what enforces the shape of the reply; what would forbid calls only goes where there are none."""
-        if request.shape is None or self._is_shape_refused or not self._endpoint.dialect.ways:
+        if request.shape is None or self._is_shape_refused or not self._endpoint.dialect.constraints:
             return {}
         schema = (request.shape.get("json_schema") or {}).get("schema") or {"type": "object"}
         constraint = self._shape_forms.constrain(schema)
@@ -553,7 +553,7 @@ class EitherModel(NativeModel):
 
 
 def _constrained(endpoint: Endpoint, window: Window, clock: Clock | None, profile: ModelProfile) -> ConstrainedModel:
-    settings, ways = endpoint.settings, endpoint.dialect.ways
+    settings, ways = endpoint.settings, endpoint.dialect.constraints
     return ConstrainedModel(endpoint, endpoint.model, window, settings, clock, ways=ways, is_tiny=profile.is_tiny)
 
 
@@ -577,7 +577,7 @@ async def open_model(
         return NativeModel(endpoint, window=await find_window(endpoint, discovered, known), clock=clock)
     profile = await find_profile(endpoint, known)
     window = await find_window(endpoint, discovered, known)
-    if not endpoint.dialect.ways and settings.mode == "constrained":
+    if not endpoint.dialect.constraints and settings.mode == "constrained":
         await endpoint.aclose()
         raise ModelError(
             f"{endpoint.dialect.name} does not enforce a schema on replies, which constrained mode needs.",
@@ -585,7 +585,7 @@ async def open_model(
         )
     if settings.mode == "constrained":
         return _constrained(endpoint, window, clock, profile)
-    if not endpoint.dialect.ways:
+    if not endpoint.dialect.constraints:
         return NativeModel(endpoint, window=window, clock=clock)
     model = EitherModel(endpoint, window=window, clock=clock, profile=profile, known=known)
     await model.begin()

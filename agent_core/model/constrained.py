@@ -18,7 +18,7 @@ from agent_core.base.settings import ModelSettings
 from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
 
 from .conversation import Entry, WireConversation, fixed_size
-from .dialect import Dialect, Way
+from .dialect import Dialect, constraint
 from .failures import NotTaken
 from .reply import NOTES, CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import FunctionShown, Request
@@ -102,7 +102,7 @@ class NoneHeld(ModelError):
 class ReplyFormState:
     """The way in use at one endpoint. `holds` is true once it has constrained a reply."""
 
-    def __init__(self, ways: Sequence[Way]) -> None:
+    def __init__(self, ways: Sequence[str]) -> None:
         self._ways = ways
         self._place = 0
         self._failed: list[tuple[str, ModelError]] = []
@@ -110,7 +110,7 @@ class ReplyFormState:
 
     def constrain(self, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
         """Return the part of a request that constrains the reply to the schema."""
-        return self._ways[self._place].constrain(schema)
+        return constraint(self._ways[self._place], schema)
 
     def worked(self) -> None:
         """Record that the reply was constrained, so that this way is kept."""
@@ -123,7 +123,7 @@ class ReplyFormState:
         Raises:
             ModelError: every way was tried; the next request begins with the first again.
         """
-        self._failed.append((self._ways[self._place].name, error))
+        self._failed.append((self._ways[self._place], error))
         self._place = (self._place + 1) % len(self._ways)
         self.holds = False
         if len(self._failed) == len(self._ways):
@@ -149,7 +149,7 @@ AGAIN: Final = 0.8
 BYTES_PER_TOKEN: Final = 3.4
 
 
-_USUAL: Final = Dialect().ways[:1]
+_USUAL: Final = Dialect().constraints[:1]
 
 
 class Completions(Protocol):
@@ -175,7 +175,7 @@ class ConstrainedModel:
         settings: ModelSettings | None = None,
         clock: Clock | None = None,
         *,
-        ways: Sequence[Way] = _USUAL,
+        ways: Sequence[str] = _USUAL,
         is_tiny: bool = False,
     ) -> None:
         self._forms = ReplyFormState(ways)

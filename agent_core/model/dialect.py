@@ -3,9 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -111,14 +111,6 @@ class AzureTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A way to constrain a reply to a schema: its name, and what it adds to a request."""
-
-    name: str
-    constrain: Callable[[Mapping[str, Any]], dict[str, Any]]  # Any: JSON
-
-
-@dataclass(frozen=True, slots=True)
 class Loading:
     """The address, next to its endpoint, where a server says how it loads models; `dialects.toml` explains the
     fields.
@@ -165,18 +157,12 @@ class Dialect:
             return original_id
         return hashlib.sha256(original_id.encode("utf-8", "replace")).hexdigest()[: self.id_length]
 
-    def constrain(self, schema: Mapping[str, Any], form: int = 0) -> dict[str, Any]:  # Any: JSON
-        """Return the part of a request that constrains the reply to a schema; `form` is an index into the known
-        ways.
-        """
-        template = _data()["constraints"][self.constraints[form]]
-        body: dict[str, Any] = read_json(template.replace(_SCHEMA, json.dumps(schema)), LOOSE, deepest=DEEPEST_ROW)
-        return body
 
-    @property
-    def ways(self) -> tuple[Way, ...]:
-        """The ways to constrain a reply to a schema, in the order in which they are tried."""
-        return tuple(Way(name, partial(self.constrain, form=form)) for form, name in enumerate(self.constraints))
+def constraint(way: str, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """Return the part of a request that constrains the reply to a schema, in one of the known ways."""
+    template = _data()["constraints"][way]
+    body: dict[str, Any] = read_json(template.replace(_SCHEMA, json.dumps(schema)), LOOSE, deepest=DEEPEST_ROW)
+    return body
 
 
 @dataclass(frozen=True, slots=True)

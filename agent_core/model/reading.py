@@ -14,13 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from agent_core.base import syntax
-from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next
+from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next, read_toml
 from sandbox.wire.lines import lines_of
-
-from .dialect import Pattern, as_kind, parsed_toml
 
 MOST_PARTS: Final = 64
 """Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""
@@ -39,23 +38,25 @@ class Tag:
 class ReplyForms:
     """All data of `reading.toml`."""
 
-    name_keys: tuple[str, ...]
-    argument_keys: tuple[str, ...]
-    several_keys: tuple[str, ...]
-    idle_keys: frozenset[str]
-    namespaces: frozenset[str]
-    tags: tuple[Tag, ...]
-    object_fences: frozenset[str]
-    python_fences: frozenset[str]
+    name_keys: Sequence[str]
+    argument_keys: Sequence[str]
+    several_keys: Sequence[str]
+    idle_keys: Sequence[str]
+    namespaces: Sequence[str]
+    tags: Sequence[Tag]
+    object_fences: Sequence[str]
+    python_fences: Sequence[str]
     lead_in_chars: int
-    explains: Pattern
-    announces: Pattern
+    explains: re.Pattern[str]
+    announces: re.Pattern[str]
 
 
 @cache
 def forms() -> ReplyForms:
     """Return the forms that this version knows."""
-    return as_kind(parsed_toml("reading.toml"), ReplyForms)
+    data = read_toml(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
+    patterns = {name: re.compile(data[name].replace("\n", ""), re.IGNORECASE) for name in ("explains", "announces")}
+    return ReplyForms(**{**data, **patterns, "tags": [Tag(**tag) for tag in data["tags"]]})
 
 
 def announces(lead_in: str) -> bool:

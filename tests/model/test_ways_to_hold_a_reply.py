@@ -52,7 +52,7 @@ def way_of(body: dict[str, Any]) -> str:
 async def constrained(server: ScriptedModel, url: str, **settings: Any) -> AsyncIterator[ConstrainedModel]:
     """A model in constrained mode at an endpoint that is spoken to as the one at `url`."""
     endpoint = Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings))
-    ways = dialect_of(url).ways
+    ways = dialect_of(url).constraints
     model = ConstrainedModel(endpoint, "scripted", 8_192, ModelSettings(**settings), ways=ways)
     yield model
     await model.aclose()
