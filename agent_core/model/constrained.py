@@ -8,7 +8,7 @@ such.
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
 from agent_core.base.clock import Clock
@@ -27,11 +27,14 @@ from .stream import MOST_BLANKS, Splitter, cut_call, finish_of, note_on
 from .tokens import Window
 from .wire import read_chunk, read_progress, read_usage
 
-_OPENINGS: Final = (
-    ("thought", re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')),
-    ("reply", re.compile(r'"\s*,\s*"reply"\s*:\s*"')),
-)
-_CALL: Final = re.compile(r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*')
+_NEXT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
+    "": {"thought": re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')},
+    "thought": {
+        "reply": re.compile(r'"\s*,\s*"reply"\s*:\s*"'),
+        "call": re.compile(r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*'),
+    },
+}
+"""What may begin after each part of a step."""
 # Whole characters only: an escape, or a pair of surrogates, that is not complete waits for its rest.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*'
@@ -45,43 +48,38 @@ class GrowingStep:
     text: str = ""
     thought: str = ""
     reply: str = ""
+    _part: str = ""
     _place: int = 0
-    _opened: int = field(default=0)
-    _is_blank: bool = False
     _called: str = ""
 
     def feed(self, more: str) -> list[TextPiece | ThoughtPiece | CallPiece]:
         """Return what the new text adds to the thought, and to the reply or the call."""
         self.text += more
-        if not self._opened and not self._is_blank:
-            self._is_blank = len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip()
-        pieces = [self._read_string(), *(self._read_string() for _ in _OPENINGS if self._open()), self._read_call()]
+        if not self._part and len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip():
+            self._part = "blanks"
+        pieces = [self._read()]
+        while begun := self._begun():
+            self._part, self._place = begun[0], begun[1].end()
+            self._called = begun[1][1] if self._part == "call" else ""
+            pieces.append(self._read())
         return [piece for piece in pieces if piece is not None]
 
-    def _read_call(self) -> CallPiece | None:
-        if not self._called and self._opened == 1 and (match := _CALL.match(self.text, self._place)):
-            self._called, self._place = match[1], match.end()
-        begun, self._place = self._place, len(self.text) if self._called else self._place
-        return CallPiece(0, self._called, self.text[begun:]) if self._called and begun < self._place else None
+    def _begun(self) -> tuple[str, re.Match[str]] | None:
+        """Return the part that begins here, if one does."""
+        found = ((part, how.match(self.text, self._place)) for part, how in _NEXT.get(self._part, {}).items())
+        return next(((part, match) for part, match in found if match), None)
 
-    def _open(self) -> bool:
-        """Check whether the next of the two strings begins here."""
-        if self._opened == len(_OPENINGS) or self._is_blank:
-            return False
-        match = _OPENINGS[self._opened][1].match(self.text, self._place)
-        if match is None:
-            return False
-        self._place = match.end()
-        self._opened += 1
-        return True
-
-    def _read_string(self) -> TextPiece | ThoughtPiece | None:
-        match = _CHARACTERS.match(self.text, self._place) if self._opened and not self._called else None
+    def _read(self) -> TextPiece | ThoughtPiece | CallPiece | None:
+        begun = self._place
+        if self._part == "call":
+            self._place = len(self.text)
+            return CallPiece(0, self._called, self.text[begun:]) if begun < self._place else None
+        match = _CHARACTERS.match(self.text, begun) if self._part in ("thought", "reply") else None
         if match is None or not match[0]:
             return None
         self._place = match.end()
         read = str(read_json(f'"{with_plain_escapes(match[0])}"', LOOSE))
-        if self._opened == 1:
+        if self._part == "thought":
             self.thought += read
             return ThoughtPiece(read)
         self.reply += read

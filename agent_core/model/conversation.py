@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias
@@ -91,31 +91,26 @@ TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {}
 """The functions that the demonstration tells of, by message."""
 
 
-def _message(entry: dict[str, Any], last_call: Call) -> Message:  # Any: data of this package
-    match entry:
-        case {"user": text}:
-            message = User(text)
-            if told := entry.get("told"):
-                TOLD[message] = (FunctionShown(**told),)
-            return message
-        case {"answer": text}:
-            return Answer(last_call.id, last_call.name, text)
-        case {"reply": text}:
-            return Assistant(text, (), entry["thought"])
-    return Assistant("", (last_call,), entry["thought"])
+def _messages() -> Iterator[Message]:
+    call = Call("", "", "")
+    for number, entry in enumerate(_DATA["messages"]):
+        match entry:
+            case {"user": text}:
+                message: Message = User(text)
+                if told := entry.get("told"):
+                    TOLD[message] = (FunctionShown(**told),)
+            case {"answer": text}:
+                message = Answer(call.id, call.name, text)
+            case {"reply": text}:
+                message = Assistant(text, (), entry["thought"])
+            case {"call": name}:
+                arguments = json.dumps(entry["arguments"], ensure_ascii=False, separators=(",", ":"))
+                call = Call(f"demonstration-{number}", name, arguments)
+                message = Assistant("", (call,), entry["thought"])
+        yield message
 
 
-def _messages() -> tuple[Message, ...]:
-    messages, calls = [], [Call("", "", "")]
-    for entry in _DATA["messages"]:
-        if name := entry.get("call"):
-            arguments = json.dumps(entry["arguments"], ensure_ascii=False, separators=(",", ":"))
-            calls.append(Call(f"demonstration-{len(calls)}", name, arguments))
-        messages.append(_message(entry, calls[-1]))
-    return tuple(messages)
-
-
-DEMONSTRATION: Final = _messages()
+DEMONSTRATION: Final = tuple(_messages())
 
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -157,14 +152,18 @@ def _counted(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, A
 
 def describe(function: FunctionShown) -> str:
     """Return all that the model needs for a call: the signature, the description, and each described parameter."""
-    described = _described(function.parameters)
-    return "\n".join([line(function), *(f"  {name}: {text}" for name, text in described)])
+    properties: Mapping[str, Any] = function.parameters.get("properties", {})
+    described = [(name, schema["description"]) for name, schema in properties.items() if schema.get("description")]
+    return "\n".join([line(function), *(f"  {name}: {' '.join(text.split())}" for name, text in described)])
 
 
 def line(function: FunctionShown) -> str:
     """Return the signature and the first sentence of the description, in one line."""
-    first = function.description.strip().partition("\n")[0]
-    return f"{_signature(function)} - {first}" if first else _signature(function)
+    properties: Mapping[str, Any] = function.parameters.get("properties", {})
+    required, first = function.parameters.get("required", ()), function.description.strip().partition("\n")[0]
+    shown = (f"{name}{'' if name in required else '?'}: {type_text(schema)}" for name, schema in properties.items())
+    signature = f"{function.name}({', '.join(shown)})"
+    return f"{signature} - {first}" if first else signature
 
 
 def find(message: str, functions: Iterable[FunctionShown]) -> list[FunctionShown]:
@@ -207,24 +206,6 @@ def _score(request_words: frozenset[str], function: FunctionShown) -> int:
 
 def _telling(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word.removesuffix("s") for word in words if word not in choice().common)
-
-
-def _signature(function: FunctionShown) -> str:
-    properties: Mapping[str, Any] = function.parameters.get("properties", {})
-    required = function.parameters.get("required", ())
-    parameters = [
-        f"{name}{'' if name in required else '?'}: {type_text(schema)}" for name, schema in properties.items()
-    ]
-    return f"{function.name}({', '.join(parameters)})"
-
-
-def _described(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
-    properties: Mapping[str, Any] = parameters.get("properties", {})
-    return [
-        (name, " ".join(schema["description"].split()))
-        for name, schema in properties.items()
-        if schema.get("description")
-    ]
 
 
 def type_text(schema: Any) -> str:  # Any: JSON Schema
@@ -282,8 +263,8 @@ class WireConversation:
             return apart
         self._listed = choice().listed([*functions], is_tiny=self._is_tiny)
         is_helper = choice().gives in functions
-        entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions, self._listed)}]
-        _append(entries, DEMONSTRATION, TOLD)
+        text = _system_text(request.messages, functions, self._listed)
+        entries: list[Entry] = [{"role": "system", "content": text}, *_demonstration()]
         for message in _systems(request.messages)[1:]:  # what this conversation adds leaves the fixed part as it is
             _add(entries, "user", f"{REMEMBERED}\n{message.text}")
         _append(entries, request.messages, self._tell(request.messages, functions), is_helper=is_helper)
@@ -339,8 +320,7 @@ def fixed_size(functions: Iterable[FunctionShown], *, is_tiny: bool = False) -> 
     """Return the bytes that precede any conversation, not counting the instructions."""
     trimmed = {function.name: trim(function) for function in functions}
     text = _system_text((), trimmed, choice().listed([*trimmed], is_tiny=is_tiny))
-    entries: list[Entry] = [{"role": "system", "content": text}]
-    _append(entries, DEMONSTRATION, TOLD)
+    entries = [{"content": text}, *_demonstration()]
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
 
 
