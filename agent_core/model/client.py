@@ -44,7 +44,7 @@ from .tokens import (
     window,
 )
 from .tour.endpoint import tour_endpoint
-from .wire import RequestWriter, read_progress
+from .wire import RequestWriter
 
 SMALL: Final = 4e9
 """Parameters below which a model is taken for too small to call functions by itself."""
@@ -427,12 +427,7 @@ class NativeModel:
         )
         async with aclosing(self._endpoint.complete(body)) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, RetryPiece):
-                    yield chunk
-                    continue
-                if progress := read_progress(chunk):
-                    yield progress
-                for piece in assembly.add(chunk):
+                for piece in (chunk,) if isinstance(chunk, RetryPiece) else assembly.add(chunk):
                     yield piece
         last = assembly.close(self._estimate(size, assembly.text))
         self._writer.extras.update(assembly.extras)

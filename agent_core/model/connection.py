@@ -39,8 +39,7 @@ from .failures import (
     redirected,
 )
 from .reply import RetryPiece
-from .responses import ENDS, ResponseReader, to_responses
-from .wire import dumps
+from .wire import ENDS, ResponseReader, dumps, to_responses
 
 Chunk: TypeAlias = dict[str, Any]  # Any: foreign JSON
 Body: TypeAlias = Mapping[str, Any]  # Any: JSON values; a value of type `bytes` is JSON text already

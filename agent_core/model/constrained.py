@@ -17,12 +17,11 @@ from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
 
-from .conversation import Entry, WireConversation, fixed_size
+from .conversation import Entry, WireConversation, fixed_size, read_step, step_schema
 from .dialect import Dialect, constraint
 from .failures import NotTaken
 from .reply import NOTES, CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from .request import FunctionShown, Request
-from .step import REPLY, read_step, step_schema
+from .request import REPLY, FunctionShown, Request
 from .stream import MOST_BLANKS, Splitter, cut_call, finish_of, note_on
 from .tokens import Window
 from .wire import read_chunk, read_progress, read_usage
@@ -217,12 +216,7 @@ class ConstrainedModel:
         whole = _Whole()
         async with aclosing(self._completions.complete(self._body(request, entries))) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, RetryPiece):
-                    yield chunk
-                    continue
-                if progress := read_progress(chunk):
-                    yield progress
-                for piece in whole.take(chunk):
+                for piece in (chunk,) if isinstance(chunk, RetryPiece) else whole.take(chunk):
                     yield piece
                 self._check_held(whole.is_prose)
         reply = whole.reply(self._clock.new_id(), entries)
@@ -302,7 +296,7 @@ class _Whole:
         self._finish = delta.finish or self._finish
         thought, text = self._splitter.feed(delta.text)
         pieces: list[Piece] = [ThoughtPiece(delta.thought + thought)] if delta.thought + thought else []
-        return [*pieces, *(self.step.feed(text) if text else ())]
+        return [*read_progress(dict(chunk)), *pieces, *(self.step.feed(text) if text else ())]
 
     def reply(self, call_id: str, entries: list[Entry]) -> Reply:
         """Return the whole reply. It omits a call that was cut off; `cut` says which call, and where."""

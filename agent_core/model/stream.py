@@ -15,7 +15,7 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_next
 
 from .reading import Holder, Shown, meant, read_text, unwrapped, written_calls
 from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
-from .wire import Entry, Fragment, is_object, read_chunk, read_usage
+from .wire import Entry, Fragment, is_object, read_chunk, read_progress, read_usage
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
@@ -113,7 +113,7 @@ class Assembly:
             self._reasoning.append(delta.reasoning)
         written = [piece for fragment in delta.fragments for piece in self._join(fragment)]
         thought, text = self._splitter.feed(delta.text + delta.refusal)
-        return [*self._show(delta.thought + thought, text), *written]
+        return [*read_progress(entry), *self._show(delta.thought + thought, text), *written]
 
     def close(self, usage: TokenUsage) -> list[Piece]:
         """Return the last pieces: text that was held back after all, and the reply, with the reported usage or this

@@ -12,7 +12,7 @@ from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, TextPiece, ThoughtPiece
 from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import dialect_of
-from agent_core.model.responses import to_responses
+from agent_core.model.wire import to_responses
 from sandbox import Sandbox
 from tests.cli.support import run
 from tests.conftest import OpenDesk
