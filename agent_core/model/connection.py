@@ -66,10 +66,8 @@ class Elsewhere(httpx2.RequestError):
     """Error raised when a redirect would lead to another server than the one that the user chose."""
 
 
-async def _check(request: httpx2.Request) -> None:
-    """Refuse a request to another origin than the first of its redirects, and tell nothing of this machine; a hook."""
-    for name in [name for name in request.headers if name.startswith("x-stainless-")]:
-        del request.headers[name]
+async def _check_origin(request: httpx2.Request) -> None:
+    """Refuse a request to another origin than the first of its redirects; a hook of the HTTP client."""
     origin = request.url.scheme, request.url.host, request.url.port
     if request.extensions.setdefault("origin", origin) != origin:
         raise Elsewhere(one_line(str(request.url)), request=request)
@@ -144,7 +142,7 @@ class Connection:
             verify=_tls() if secure else False,
             follow_redirects=secure,
             # Also for what a redirect makes of a request.
-            event_hooks={"request": [_check], "response": [_bound]},
+            event_hooks={"request": [_check_origin], "response": [_bound]},
             trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
             transport=transport,
         )
@@ -156,6 +154,7 @@ class Connection:
             else openai.AsyncOpenAI(base_url=url, **terms)
         )
         self._client._platform = "Unknown"  # to find out, the package starts `uname`
+        self._client.platform_headers = dict  # type: ignore[method-assign]  # no endpoint is told of this machine
 
     async def stream(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Post JSON text; yield a report of each wait before another try, then the chunks, or the whole answer as one.
