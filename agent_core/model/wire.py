@@ -158,11 +158,14 @@ class RequestWriter:
         return self._functions_text
 
     def _turn_of(self, groups: Sequence[Group]) -> int:
-        """Return the place of the user's last message, after which reasoning goes back; 0 where none does."""
+        """Return the place of the last message that began a turn, after which reasoning goes back; 0 where none does.
+
+        What the user says after the answer to a call goes on with a turn: it was cut off, or still ran.
+        """
         if self.dialect.api == "chat":
             return 0
-        places = (place for place in range(len(groups) - 1, 0, -1) if any(type(each) is User for each in groups[place]))
-        return next(places, 0)
+        places = (place for place in range(len(groups) - 1, 0, -1) if type(groups[place - 1][0]) is not Answer)
+        return next((place for place in places if any(type(each) is User for each in groups[place])), 0)
 
     def _text(self, group: Group, is_current: bool) -> bytes:  # noqa: FBT001 - of this turn
         """Return a group as JSON text: one entry in chat completions, an item for each part in the Responses API."""
