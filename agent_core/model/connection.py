@@ -9,11 +9,11 @@ import asyncio
 import json
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import cache
-from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
@@ -28,7 +28,6 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .dialect import AZURE, AzureTerms, Dialect, Instead, dialect_of, is_loopback, quirks, root_of
 from .failures import (
-    LONGEST_WAIT_S,
     ModelMissing,
     ParameterRefused,
     Refusal,
@@ -58,12 +57,39 @@ _PLACEHOLDERS: Final = frozenset(
 _WIRE: Final = logging.getLogger("agent_core.wire")
 
 
-class Unbounded(httpx2.RequestError):
+class Unbounded(OpenAIError, httpx2.RequestError):
     """A response that is not read, or not to its end; the message follows the endpoint's address."""
 
 
-class Elsewhere(httpx2.RequestError):
+class Elsewhere(OpenAIError, httpx2.RequestError):
     """Error raised when a redirect would lead to another server than the one that the user chose."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """The attempt to send one request: where it goes, whom to tell of a retry, and why it failed last."""
+
+    where: str
+    tell: Callable[[RetryPiece], None] = lambda piece: None
+    failure: ModelError | None = None
+
+
+_attempt: ContextVar[_Attempt] = ContextVar("attempt")
+
+
+class _Client(httpx2.AsyncClient):
+    """An HTTP client that notes why a request fails, and lets a silent server be asked only once."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # Any: the package's
+        """Send a request; see the base class."""
+        try:
+            return await super().send(request, **options)
+        except httpx2.HTTPError as error:
+            if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+                raise openai.APITimeoutError(request) from error
+            if attempt := _attempt.get(None):
+                attempt.failure = _not_reached(error, attempt.where)
+            raise
 
 
 async def _check_origin(request: httpx2.Request) -> None:
@@ -80,6 +106,23 @@ async def _bound(response: httpx2.Response) -> None:
         raise Unbounded(f"packed its answer ({coding[:20]!r}), which was not asked for and is not unpacked")
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream, is_error=response.is_error)
+
+
+async def _judge(response: httpx2.Response) -> None:
+    """Explain a refusal, and tell the package in its own headers whether, and after what time, to ask again."""
+    attempt = _attempt.get(None)
+    if attempt is None or response.is_success:
+        return
+    refusal = Refusal.read((await response.aread()).decode("utf-8", "replace"))
+    if response.has_redirect_location:
+        attempt.failure = redirected(attempt.where, response.headers["location"])
+    else:
+        attempt.failure = explain(response.status_code, response.headers, refusal, attempt.where)
+    response.headers["x-should-retry"] = "true" if isinstance(attempt.failure, Unavailable) else "false"
+    if refusal.wait_s:
+        response.headers.setdefault("retry-after", refusal.wait_s)
+    if response.headers.get("retry-after") == "0":  # at once, which the package takes for nothing said
+        response.headers["retry-after-ms"] = "1"
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -136,18 +179,18 @@ class Connection:
         self._timeout_s = timeout_s
         self._retries = retries
         secure = url.startswith("https:")
-        http_client = httpx2.AsyncClient(
+        http_client = _Client(
             headers={"Accept-Encoding": "identity"},
             timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
             verify=_tls() if secure else False,
             follow_redirects=secure,
             # Also for what a redirect makes of a request.
-            event_hooks={"request": [_check_origin], "response": [_bound]},
+            event_hooks={"request": [_check_origin], "response": [_bound, _judge]},
             trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
             transport=transport,
         )
         credential = "azure_ad_token" if azure and azure.is_token else "api_key"
-        terms: Any = {credential: key or _NO_KEY, "max_retries": 0, "http_client": http_client}
+        terms: Any = {credential: key or _NO_KEY, "max_retries": retries, "http_client": http_client}
         self._client: openai.AsyncOpenAI = (
             openai.AsyncAzureOpenAI(azure_endpoint=url, api_version=azure.version, **terms)
             if azure
@@ -155,6 +198,7 @@ class Connection:
         )
         self._client._platform = "Unknown"  # to find out, the package starts `uname`
         self._client.platform_headers = dict  # type: ignore[method-assign]  # no endpoint is told of this machine
+        self._client._calculate_retry_timeout = _telling(self._client._calculate_retry_timeout)  # type: ignore[method-assign]  # where it waits
 
     async def stream(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Post JSON text; yield a report of each wait before another try, then the chunks, or the whole answer as one.
@@ -162,21 +206,33 @@ class Connection:
         Raises:
             ModelError: the endpoint cannot be used or broke off; says why and what to do.
         """
-        for remaining in range(self._retries, -1, -1):
+        failed = 0
+        while True:
             begun = False
+            told: asyncio.Queue[RetryPiece | None] = asyncio.Queue()
+            posting = asyncio.create_task(self._post(path, content, told.put_nowait, streamed=streamed))
+            posting.add_done_callback(lambda _, told=told: told.put_nowait(None))  # type: ignore[misc]  # a default
             try:
-                async with aclosing(self._attempt(path, content, streamed=streamed)) as chunks:
+                while (retry := await told.get()) is not None:
+                    yield retry
+                response = await posting
+            finally:
+                posting.cancel()
+            try:
+                async with aclosing(self._chunks(response, streamed=streamed)) as chunks:
                     async for chunk in chunks:
                         begun = True
                         yield chunk
             except Unavailable as error:
-                retry = RetryPiece(error.message, error.wait(self._retries - remaining))
-                if begun or not remaining or retry.wait_s > LONGEST_WAIT_S:
+                failed += 1
+                if begun or failed > self._retries:
                     raise
-                yield retry
+                yield (again := RetryPiece(error.message, min(0.25 * 2.0**failed, 8.0)))
+                await asyncio.sleep(again.wait_s)
             else:
                 return
-            await asyncio.sleep(retry.wait_s)
+            finally:
+                await response.aclose()
 
     async def ask(self, path: str, body: Chunk | None = None, *, timeout_s: float) -> Any:  # Any: foreign JSON
         """Return what answers a GET, or a POST of this body; `/…` is a path of the endpoint, `//…` one of its server.
@@ -185,17 +241,22 @@ class Connection:
             ModelError: nothing answers in time, or not so.
         """
         url = root_of(self.url) + path[1:] if path.startswith("//") else path
+        attempt = _Attempt(f"{self._where}{path}" if url is path else url)
+        token = _attempt.set(attempt)
+        options: Any = {"max_retries": 0}  # Any: a part of what the package types
         try:
             async with asyncio.timeout(timeout_s):
                 response = await (
-                    self._client.get(url, cast_to=httpx2.Response)
+                    self._client.get(url, cast_to=httpx2.Response, options=options)
                     if body is None
-                    else self._client.post(url, cast_to=httpx2.Response, body=body)
+                    else self._client.post(url, cast_to=httpx2.Response, body=body, options=options)
                 )
         except TimeoutError as error:
             raise Unavailable(f"{self._where} said nothing for {timeout_s:g} s.") from error
-        except (OpenAIError, httpx2.HTTPError) as error:
-            raise self._worded(error, f"{self._where}{path}" if url is path else url) from error
+        except OpenAIError as error:
+            raise self._worded(error, attempt) from error
+        finally:
+            _attempt.reset(token)
         return self._json(response)
 
     async def beside(self, path: str, body: Chunk | None = None, *, timeout_s: float = _BESIDE_S) -> Chunk:
@@ -227,15 +288,23 @@ class Connection:
         """Close the connections."""
         await self._client.close()
 
-    async def _attempt(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
+    async def _post(
+        self, path: str, content: bytes, tell: Callable[[RetryPiece], None], *, streamed: bool
+    ) -> httpx2.Response:
+        """Return the response to a request; its body is to be read if it is streamed. It runs in a task of its own."""
         self._trace("→", content)
+        attempt = _Attempt(self._where, lambda piece: tell(replace(piece, reason=self._without_key(piece.reason))))
+        _attempt.set(attempt)
         try:
             response: Any = await self._client.post(
                 path, cast_to=httpx2.Response, content=content, stream=streamed, stream_cls=AsyncStream[object]
             )
-        except (OpenAIError, httpx2.HTTPError) as error:
-            raise self._worded(error, self._where) from error
-        ended, empty = False, True
+        except OpenAIError as error:
+            raise self._worded(error, attempt) from error
+        assert isinstance(response, httpx2.Response), "it was asked for"
+        return response
+
+    async def _chunks(self, response: httpx2.Response, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
         try:
             kind = response.headers.get("content-type", "")
             if "application/json" in kind or not (streamed or "text/event-stream" in kind):
@@ -244,17 +313,18 @@ class Connection:
                     raise self._no_completion()
                 yield chunk
                 return
+            ended, empty = False, True
             async with AsyncStream[object](cast_to=object, response=response, client=self._client) as events:
                 async for event in events:
                     chunk = self._checked(event)
                     empty, ended = empty and not _is_of_completion(chunk), ended or _ends(chunk)
                     yield chunk
-        except (OpenAIError, httpx2.HTTPError) as error:
+        except OpenAIError as error:
             raise self._worded(error) from error
         except (ValueError, RecursionError) as error:
             raise self._not_json(error) from error
-        finally:
-            await response.aclose()
+        except httpx2.HTTPError as error:  # of an answer that is read whole
+            raise self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off() from error
         if empty:
             raise self._no_completion()
         if not ended and not (isinstance(response.stream, _Bounded) and response.stream.is_done):
@@ -281,44 +351,27 @@ class Connection:
             raise self._hidden(explain_in_stream(chunk, self._where))
         return chunk
 
-    def _worded(self, error: OpenAIError | httpx2.HTTPError, where: str = "") -> ModelError:
-        """Return what the user reads of an error of the package: of a request, or of an answer that had begun."""
-        cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
-        match cause:
-            case openai.APIStatusError():
-                failure = self._refused(cause, where)
-            case Elsewhere():
-                failure = redirected(self._where, str(cause))
-            case Unbounded():
-                fix = "Is this a model's endpoint? If this continues, choose another one."
-                failure = ModelError(f"{self._where} {cause}.", fix=fix)
-            case httpx2.ConnectTimeout():
-                failure = Unavailable(f"{where} did not accept the connection within {_CONNECT_S:g} s.")
-            case httpx2.TimeoutException():
-                message = f"{self._where} said nothing for {self._timeout_s:g} s."
-                failure = ModelError(message, fix="Try again, or raise `model.timeout_s`.")
-            case openai.APIError():
-                failure = explain_in_stream(cause.body, self._where)
-            case _ if where:
-                fix = "Is it running?" if is_loopback(where) else "Check the address, and that this machine is online."
-                failure = Unavailable(f"{where} cannot be reached: {one_line(str(cause)).rstrip('.')}.", fix=fix)
-            case _:
-                failure = self._broken_off()
-        return self._hidden(failure)
-
-    def _refused(self, error: openai.APIStatusError, where: str) -> ModelError:
-        response = error.response
-        self._trace(f"← {error.status_code}", response.content)
-        if response.has_redirect_location:
-            return redirected(where, response.headers["location"])
-        refusal = Refusal.read(response.text)
-        if (asked_s := self._client._parse_retry_after_header(response.headers)) is not None:
-            refusal = replace(refusal, wait_s=asked_s)
-        is_final = response.headers.get("x-should-retry") == "false"
-        failure = explain(error.status_code, refusal, where, is_final=is_final)
-        if error.status_code == HTTPStatus.UNAUTHORIZED and not self._key:
+    def _worded(self, error: OpenAIError, attempt: _Attempt | None = None) -> ModelError:
+        """Return what the user reads of an error of the package: of an attempt, or of a stream that had begun."""
+        cause = error if isinstance(error, Unbounded | Elsewhere) else error.__cause__
+        if isinstance(cause, Elsewhere):
+            return redirected(self._where, str(cause))
+        if isinstance(cause, Unbounded):
+            fix = "Is this a model's endpoint? If this continues, choose another one."
+            return self._hidden(ModelError(f"{self._where} {cause}.", fix=fix))
+        if isinstance(error, openai.APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
+            return self._silent()
+        if attempt is None:
+            if type(error) is openai.APIError:
+                return self._hidden(explain_in_stream(error.body, self._where))
+            return self._broken_off()
+        failure = attempt.failure
+        assert failure is not None, "every failure of a request was noted"
+        if isinstance(error, openai.AuthenticationError) and not self._key:
             failure.fix = quirks().fixes["keyless"]
-        return failure
+        if isinstance(error, openai.APIStatusError):
+            self._trace(f"← {error.status_code}", error.response.content)
+        return self._hidden(failure)
 
     def _trace(self, arrow: str, content: bytes) -> None:
         """Log what goes over the wire, without the key, where that is wanted."""
@@ -343,6 +396,10 @@ class Connection:
 
     def _no_completion(self) -> ModelError:
         return Unavailable(f"{self._where} answered, but not with a completion.", fix=base_url_hint(self.url))
+
+    def _silent(self) -> ModelError:
+        message = f"{self._where} said nothing for {self._timeout_s:g} s."
+        return ModelError(message, fix="Try again, or raise `model.timeout_s`.")
 
     def _broken_off(self) -> ModelError:
         fix = "Try again; at the prompt: /retry."
@@ -446,6 +503,26 @@ def write_body(body: Body) -> bytes:
         dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value)) for name, value in body.items()
     )
     return b"{" + b",".join(written) + b"}"
+
+
+def _telling(retry_timeout: Callable[..., float]) -> Callable[..., float]:
+    """Return what the package works out a wait before another try with, which tells of the wait, too."""
+
+    def told(*given: Any, **named: Any) -> float:  # Any: the package's
+        wait_s = retry_timeout(*given, **named)
+        attempt = _attempt.get(None)
+        if attempt is not None and attempt.failure is not None:
+            attempt.tell(RetryPiece(attempt.failure.message, wait_s))
+        return wait_s
+
+    return told
+
+
+def _not_reached(error: httpx2.HTTPError, where: str) -> ModelError:
+    if isinstance(error, httpx2.ConnectTimeout):
+        return Unavailable(f"{where} did not accept the connection within {_CONNECT_S:g} s.")
+    fix = "Is it running?" if is_loopback(where) else "Check the address, and that this machine is online."
+    return Unavailable(f"{where} cannot be reached: {one_line(str(error)).rstrip('.')}.", fix=fix)
 
 
 @cache

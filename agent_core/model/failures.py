@@ -2,8 +2,8 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from random import uniform
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -18,26 +18,14 @@ _NOT_TAKEN: Final = frozenset({400, 422, 501})
 _SHOWN_CHARS: Final = 400
 _SEARCHED_CHARS: Final = 20_000  # of an error, for a wait
 _CODE_CHARS: Final = 200
-LONGEST_WAIT_S: Final = 120.0  # that is waited out
+_LONGEST_WAIT_S: Final = 120.0  # for which the package waits
 _CALLED: Final = re.compile(r"/+(chat/)?completions/*$|/+$")
 _VERSION: Final = re.compile(r"/v\d\w*(/|$)")
-_WAIT: Final = re.compile(r'"retryDelay": "(\d+(?:\.\d+)?)s"|try again in (\d+(?:\.\d+)?) ?s')
+_WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s')
 
 
 class Unavailable(ModelError):
-    """Error raised when the endpoint cannot answer now and may later; `wait_s` is the wait that it asks for."""
-
-    def __init__(self, message: str, *, fix: str = "", wait_s: float | None = None) -> None:
-        if wait_s is not None and wait_s > LONGEST_WAIT_S:
-            fix = f"It says to wait {wait_s:.0f} s: try again then, or choose another model."
-        super().__init__(message, fix=fix)
-        self._wait_s = wait_s
-
-    def wait(self, tries: int) -> float:
-        """Return how long to wait before another try, after so many others."""
-        if self._wait_s is not None and self._wait_s >= 0:
-            return self._wait_s
-        return min(0.5 * 2.0**tries, 8.0) * uniform(0.75, 1)  # noqa: S311 - so that agents do not all come back at once
+    """Error raised when the endpoint cannot answer now and may later."""
 
 
 class ModelMissing(ModelError):
@@ -67,7 +55,7 @@ class Refusal:
     message: str
     code: str = ""
     parameter: str = ""
-    wait_s: float | None = None
+    wait_s: str = ""
 
     @classmethod
     def read(cls, text: str) -> "Refusal":
@@ -89,11 +77,11 @@ class Refusal:
         code = inner.get("code") or inner.get("type") or ""
         wait_s = _WAIT.search(json.dumps(inner)[:_SEARCHED_CHARS])
         code, parameter = str(code)[:_CODE_CHARS], str(inner.get("param") or "")[:_CODE_CHARS]
-        return cls(_short(str(message)), code, parameter, float(wait_s[1] or wait_s[2]) if wait_s else None)
+        return cls(_short(str(message)), code, parameter, wait_s[1] or wait_s[2] if wait_s else "")
 
 
-def explain(status: int, refusal: Refusal, where: str, *, is_final: bool = False) -> ModelError:
-    """Return the error for a refused request; `where` is the endpoint's address, which may say that this is final."""
+def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: str) -> ModelError:
+    """Return the error for a refused request; `where` is the endpoint's address."""
     message = f"{where} says ({status}): {refusal.message.rstrip('.') or 'nothing'}."
     words = f"{refusal.code} {refusal.message}"
     if status == 413 or quirks().overflow.search(words):
@@ -106,8 +94,8 @@ def explain(status: int, refusal: Refusal, where: str, *, is_final: bool = False
         return ModelError(message, fix=quirks().fixes["402"])
     # The same request may succeed only in another form.
     is_about_writing = status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
-    if status in _MAY_PASS and not is_final and not is_about_writing:
-        return Unavailable(message, fix=_fix(status), wait_s=refusal.wait_s)
+    if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
+        return Unavailable(message, fix=_long_wait(headers, refusal) or _fix(status))
     return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
 
 
@@ -131,10 +119,21 @@ def _fix(status: int) -> str:
     return quirks().fixes.get(str(status if status < 500 else 500), quirks().fixes["other"])
 
 
+def _long_wait(headers: Mapping[str, str], refusal: Refusal) -> str:
+    """Return what to do where the endpoint asks for a wait that is too long to be waited out."""
+    try:
+        asked_s = float(headers.get("retry-after") or refusal.wait_s or 0)
+    except ValueError:  # a date
+        return ""
+    if not asked_s > _LONGEST_WAIT_S:
+        return ""
+    return f"It says to wait {asked_s:.0f} s: try again then, or choose another model."
+
+
 def explain_in_stream(error: Any, where: str) -> ModelError:  # Any: foreign JSON
     """Return the error for a refusal that arrives as a chunk of a stream, under status 200."""
     code = error.get("code") if isinstance(error, dict) else None
-    return explain(code if isinstance(code, int) else 500, Refusal.of({"error": error}), where)
+    return explain(code if isinstance(code, int) else 500, {}, Refusal.of({"error": error}), where)
 
 
 def base_url_hint(url: str) -> str:
