@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Notice, System, User
 from agent_core.model import FunctionShown, Reply, Request
-from agent_core.model.step import REPLY
+from agent_core.model.request import REPLY
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 NEARLY_FULL: Final = 0.8

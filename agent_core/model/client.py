@@ -9,11 +9,11 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_core.base.clock import Clock
@@ -23,18 +23,28 @@ from agent_core.base.plain_files import add_to, read_end
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
+from .connection import Endpoint
 from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState
-from .dialect import Loading, WindowPlace, changed, dialects, is_loopback, quirks
+from .dialect import Loading, changed, dialects, is_loopback, quirks
 from .discover import DiscoveredModel
-from .endpoint import Endpoint
 from .failures import FunctionsRefused, NotTaken
 from .reply import CallPiece, Mode, ModeChanged, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .schemas import loosened
 from .stream import Assembly
-from .tokens import Estimator, Window, known_window, listed_window, tells_windows, told_window, window
+from .tokens import (
+    Estimator,
+    Window,
+    count,
+    known_window,
+    listed_window,
+    tells_windows,
+    told_at,
+    told_window,
+    window,
+)
 from .tour.endpoint import tour_endpoint
-from .wire import RequestWriter, read_progress
+from .wire import RequestWriter
 
 SMALL: Final = 4e9
 """Parameters below which a model is taken for too small to call functions by itself."""
@@ -43,9 +53,17 @@ TINY: Final = 2e9
 """Parameters below which a model edits its memory only where a message is about that."""
 
 _SIZE_NAMED: Final = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE)
-_LEAST_NAMED: Final = 2e7  # what is smaller is a window, as in `14b-instruct-1m`
-_UNITS: Final = {"b": 1e9, "m": 1e6, "k": 1e3, "": 1.0}
-_WRITTEN: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([bmk]?)\s*", re.IGNORECASE)
+_LEAST: Final = 20_000_000  # parameters: what is smaller is a window, as in `14b-instruct-1m`
+_MOST_PARAMETERS: Final = 10**15
+_UNITS: Final = {"b": 1e9, "m": 1e6}
+_SIZES: Final = (
+    "meta.n_params",
+    "model_info.general.parameter_count",
+    "details.parameter_size",
+    "params_string",
+    "parameter_size",
+)
+"""Where servers tell how many parameters a model has."""
 _CALLING: Final = frozenset({"tools", "tool_use", "tool_calls", "function_calling"})
 
 _Told: TypeAlias = dict[str, Any]  # Any: foreign JSON
@@ -60,7 +78,6 @@ class ModelProfile:
 
     parameters: float | None = None
     calls: bool | None = None
-    context_tokens: int | None = None
     key: str = ""
     mode: Mode | None = None
 
@@ -73,54 +90,32 @@ class ModelProfile:
 class KnownModes:
     """The modes and windows that were found out, by model: lines of a file in the workspace, the last one counts.
 
-    Without a path they are kept for this process.
+    Without a path, or where the file cannot be written, they are kept for this process. A window of 0 was assumed.
     """
 
     _MOST_BYTES: Final = 1 << 16
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._facts: dict[tuple[str, str], Any] = {}
+        self._facts: dict[tuple[object, str], Any] = {}  # Any: JSON of a file
+        with suppress(OSError):
+            for line in read_end(path, self._MOST_BYTES).splitlines() if path else ():
+                with suppress(Malformed):
+                    row = read_json(line, LOOSE)
+                    if isinstance(row, dict) and isinstance(key := row.get("model"), str):
+                        self._facts |= {(key, kind): value for kind, value in row.items()}
 
-    def get(self, key: str) -> Mode | None:
-        """Return the mode that was found out, if any."""
-        mode = self._fact(key, "mode")
-        return mode if mode in ("native", "constrained") else None
+    def get(self, key: str, kind: Literal["mode", "window"]) -> Any:
+        """Return what was found out of a model; None if nothing was."""
+        return self._facts.get((key, kind))
 
-    def put(self, key: str, mode: Mode) -> None:
-        """Keep a mode; where the file cannot be written, for this process only."""
-        self._keep(key, "mode", mode)
-
-    def window(self, key: str) -> int | None:
-        """Return the window that was told once; 0 if none ever was and it was assumed, None if this is the first."""
-        size = self._fact(key, "window")
-        return 0 if size == 0 else window(size)
-
-    def put_window(self, key: str, tokens: int) -> None:
-        """Keep a window that was told, or 0 for one that was assumed."""
-        self._keep(key, "window", tokens)
-
-    def _keep(self, key: str, kind: str, value: str | int) -> None:
-        if not key or self._fact(key, kind) == value:
-            return
-        self._facts[key, kind] = value
-        if self._path is not None:
-            with suppress(OSError):
-                add_to(self._path, json.dumps({"model": key, kind: value}).encode() + b"\n")
-
-    def _fact(self, key: str, kind: str) -> Any:  # Any: JSON of a file
-        if (key, kind) in self._facts:
-            return self._facts[key, kind]
-        try:
-            lines = read_end(self._path, self._MOST_BYTES).splitlines() if self._path else []
-        except OSError:
-            return None
-        for line in reversed(lines):
-            with suppress(Malformed):
-                row = read_json(line, LOOSE)
-                if isinstance(row, dict) and row.get("model") == key and kind in row:
-                    return row[kind]
-        return None
+    def put(self, key: str, kind: Literal["mode", "window"], value: str | int) -> None:
+        """Keep what was found out."""
+        if key and self.get(key, kind) != value:
+            self._facts[key, kind] = value
+            if self._path is not None:
+                with suppress(OSError):
+                    add_to(self._path, json.dumps({"model": key, kind: value}).encode() + b"\n")
 
 
 async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
@@ -131,72 +126,56 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
     key = f"{endpoint.url} {endpoint.model}"
     if not (endpoint.dialect.told or is_loopback(endpoint.url)):
         return _decided(ModelProfile(key=key), known)
-    listed = await endpoint.listing()
-    entry = next((entry for entry in listed if entry["id"] == endpoint.model), {})
+    entry, answer = await endpoint.entry(), _Told()
     owned = next((dialect for dialect in dialects() if dialect.owner and dialect.owner == entry.get("owned_by")), None)
     if owned is not None and not endpoint.dialect.told:
         endpoint.speak(owned)
-    answer = await _told_by_server(endpoint) if endpoint.dialect.told else {}
-    profile = replace(read_profile([entry, answer], endpoint.model), key=key)
-    facts = json.dumps([profile.parameters, profile.calls, endpoint.dialect.name])
+    if (dialect := endpoint.dialect).told:
+        answer = await endpoint.beside(dialect.told, None if dialect.loading is None else {"model": endpoint.model})
+    profile = read_profile([entry, *_meant(answer, endpoint.model)], endpoint.model)
+    facts = json.dumps([profile.parameters, profile.calls, dialect.name])
     return _decided(replace(profile, key=f"{key} {hashlib.sha256(facts.encode()).hexdigest()[:12]}"), known)
 
 
 def read_profile(answers: Sequence[_Told], name: str) -> ModelProfile:
     """Return what answers of servers tell of a model, under the names in use; if none tells its size, its name may."""
-    sizes = [size for answer in answers for value in _sizes(answer) if (size := _size(value)) is not None]
+    told = [told_at(answer, place) for answer in answers for place in _SIZES]
+    sizes = [size for value in [*told, name.rpartition("/")[2]] if (size := _size(value)) is not None]
     calls = [does for answer in answers if (does := _takes_functions(answer)) is not None]
-    served = ("default_generation_settings.n_ctx", "loaded_context_length")  # the window for one request
-    windows = [size for answer in answers if (size := told_window(answer, served)) is not None]
-    named = [float(number) * _UNITS[unit.lower()] for number, unit in _SIZE_NAMED.findall(name.rpartition("/")[2])]
-    size = next((size for size in [*sizes, *named] if size >= _LEAST_NAMED), None)
-    return ModelProfile(size, calls[0] if calls else None, next(iter(windows), None))
+    return ModelProfile(next(iter(sizes), None), next(iter(calls), None))
 
 
 def _decided(profile: ModelProfile, known: KnownModes) -> ModelProfile:
     """Return the profile with the mode that follows from it, if one does."""
-    if (mode := known.get(profile.key)) is not None:
+    if (mode := known.get(profile.key, "mode")) in ("native", "constrained"):
         return replace(profile, mode=mode)
     is_small = profile.parameters is not None and profile.parameters < SMALL
     return replace(profile, mode="constrained") if is_small or profile.calls is False else profile
 
 
-async def _told_by_server(endpoint: Endpoint) -> _Told:
-    """Return what a server of this kind tells of the model; empty if it is none, or tells nothing."""
-    dialect = endpoint.dialect
-    answer = await endpoint.beside(dialect.told, None if dialect.loading is None else {"model": endpoint.model})
-    entries = answer.get("data")
-    if not isinstance(entries, list):
-        return answer
-    return next((entry for entry in entries if isinstance(entry, dict) and entry.get("id") == endpoint.model), {})
-
-
-def _sizes(answer: _Told) -> list[object]:
-    meta, details, info = (_object(answer.get(name)) for name in ("meta", "details", "model_info"))
-    numbers = [meta.get("n_params"), info.get("general.parameter_count"), details.get("parameter_size")]
-    return [*numbers, answer.get("params_string"), answer.get("parameter_size")]
+def _meant(answer: _Told, model: str, entries: str = "data", name: str = "id") -> list[_Told]:
+    """Return what an answer says of a model: the entries of its list that have the model's name, or itself."""
+    rows = answer.get(entries)
+    if not isinstance(rows, list):
+        return [answer]
+    return [row for row in rows if isinstance(row, dict) and row.get(name) == model]
 
 
 def _size(value: object) -> float | None:
-    """Return a number of parameters, told as a number or as `1.5B`."""
-    match = _WRITTEN.fullmatch(str(value)) if isinstance(value, str | int | float) else None
-    size = float(match[1]) * _UNITS[match[2].lower()] if match else 0.0
-    return size if size >= 1e6 else None
+    """Return a number of parameters, told as a number, or in a text as `1.5B`."""
+    if not isinstance(value, str):
+        return count(value, _LEAST, _MOST_PARAMETERS)
+    sizes = (float(number) * _UNITS[unit.lower()] for number, unit in _SIZE_NAMED.findall(value))
+    return next((size for size in sizes if size >= _LEAST), None)
 
 
 def _takes_functions(answer: _Told) -> bool | None:
     """Return whether a model's template takes functions; a list of capabilities that is not there says nothing."""
-    capabilities = answer.get("capabilities")
-    if isinstance(capabilities, list) and capabilities and "model_info" in answer:
-        return bool(_CALLING & {name for name in capabilities if isinstance(name, str)})
-    if isinstance(capabilities, list) and _CALLING & {name for name in capabilities if isinstance(name, str)}:
-        return True
-    template = answer.get("chat_template")
+    capabilities, template = answer.get("capabilities"), answer.get("chat_template")
+    listed = [name for name in capabilities if isinstance(name, str)] if isinstance(capabilities, list) else []
+    if not _CALLING.isdisjoint(listed) or (listed and "model_info" in answer):
+        return not _CALLING.isdisjoint(listed)
     return "tools" in template if isinstance(template, str) and template else None
-
-
-def _object(value: object) -> _Told:
-    return value if isinstance(value, dict) else {}
 
 
 SLOW: Final = 40.0
@@ -264,15 +243,15 @@ async def find_window(
         return loaded
     known, key = known or KnownModes(), f"{endpoint.url} {endpoint.model}"
     if tokens := model.context_tokens or await _told(endpoint, loads=loads):
-        known.put_window(key, tokens)
+        known.put(key, "window", tokens)
         return Window(tokens, "told by the endpoint")
-    if tokens := known.window(key):
+    before = known.get(key, "window")
+    if tokens := window(before):
         return Window(tokens, "told by the endpoint earlier")
     if tokens := known_window(endpoint.model):
         return Window(tokens, "known for models of this name")
-    is_news = known.window(key) is None
-    known.put_window(key, 0)
-    return Window(quirks().assumed_window, "assumed", is_assumed=True, is_news=is_news)
+    known.put(key, "window", 0)
+    return Window(quirks().assumed_window, "assumed", is_assumed=True, is_news=before is None)
 
 
 async def _told(endpoint: Endpoint, *, loads: bool) -> int | None:
@@ -282,45 +261,33 @@ async def _told(endpoint: Endpoint, *, loads: bool) -> int | None:
     """
     if not tells_windows(endpoint.url):
         return None
-    entry = next((entry for entry in await endpoint.listing() if entry["id"] == endpoint.model), {})
+    entry = await endpoint.entry()
     if tokens := listed_window(entry):
         return tokens
     own = told_window(entry, quirks().own_names)
-    is_known, servers = bool(endpoint.dialect.address), {server.name for server in quirks().servers}
-    if is_known and endpoint.dialect.name not in servers:
+    is_known = bool(endpoint.dialect.address)
+    if is_known and not endpoint.dialect.told:
         return own
     places = quirks().beside
-    asked = (endpoint.beside(place.path) for place in places)
     owns = [own] if own else []
-    for place, answer in zip(places, await asyncio.gather(*asked), strict=True):
-        entries = [*_meant(place, answer, endpoint.model)]
-        if sizes := [size for entry in entries if (size := told_window(entry, place.names))]:
+    for place, answer in zip(
+        places, await asyncio.gather(*(endpoint.beside(each.path) for each in places)), strict=True
+    ):
+        rows = _meant(answer, endpoint.model, place.entries, place.model)
+        if sizes := [size for row in rows if (size := told_window(row, place.names))]:
             return min(sizes)
-        owns += [size for entry in entries if (size := told_window(entry, place.own))]
+        owns += [size for row in rows if (size := told_window(row, place.own))]
     loading = next((dialect.loading for dialect in dialects() if dialect.loading), None)
     loaded = await loaded_window(endpoint, loading, loads=loads) if loading and not is_known else None
     return loaded.tokens if loaded else next(iter(owns), None)
-
-
-def _meant(place: WindowPlace, answer: _Told, model: str) -> Iterator[_Told]:
-    """Yield what an answer says of a model: itself, or the entries of its list that have the model's name."""
-    entries = answer.get(place.entries) if place.entries else None
-    if not place.entries:
-        yield answer
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and entry.get(place.model) == model:
-            yield entry
 
 
 async def window_of(model: DiscoveredModel, settings: ModelSettings) -> Window | None:
     """Return the window of a model that is not opened; None for one that is not at an endpoint."""
     if model.kind != "endpoint":
         return None
-    endpoint = _endpoint(model, settings)
-    try:
+    async with aclosing(_endpoint(model, settings)) as endpoint:
         return await find_window(endpoint, model, loads=False)
-    finally:
-        await endpoint.aclose()
 
 
 def _endpoint(discovered: DiscoveredModel, settings: ModelSettings) -> Endpoint:
@@ -335,7 +302,11 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
     """
     named = {"model": endpoint.model}
     shown = await endpoint.beside(loading.shown, named)
-    own = _own(shown)
+    info = shown.get("model_info")
+    made_for = (
+        [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
+    )
+    own = next((size for value in made_for if (size := window(value))), 0)  # the window that the model is made for
     if shown.get("remote_host") or urlsplit(endpoint.url).hostname in loading.remote:
         return Window(own, "told by the endpoint") if own else None
     running = await _running(endpoint, loading)
@@ -350,21 +321,9 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
 
 
 async def _running(endpoint: Endpoint, loading: Loading) -> int:
-    models = (await endpoint.beside(loading.running)).get("models")
-    names = {endpoint.model, f"{endpoint.model}:latest"}
-    for entry in models if isinstance(models, list) else ():
-        if isinstance(entry, dict) and entry.get("model") in names and (size := window(entry.get("context_length"))):
-            return size
-    return 0
-
-
-def _own(shown: _Told) -> int:
-    """Return the window that the model itself is made for."""
-    info = shown.get("model_info")
-    sizes = (
-        [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
-    )
-    return next((size for value in sizes if (size := window(value)) is not None), 0)
+    answer, name = await endpoint.beside(loading.running), endpoint.model
+    rows = [*_meant(answer, name, "models", "model"), *_meant(answer, f"{name}:latest", "models", "model")]
+    return next((size for row in rows if (size := window(row.get("context_length")))), 0)
 
 
 _NAMED: Final = 6
@@ -388,7 +347,7 @@ class NativeModel:
         self._writer = RequestWriter(endpoint.dialect)
         self._shown: tuple[FunctionShown, ...] = ()
         self._is_loosened_said = False
-        self._shape_forms = ReplyFormState(endpoint.dialect.ways)
+        self._shape_forms = ReplyFormState(endpoint.dialect.constraints)
         self._is_shape_refused = False
 
     @property
@@ -438,7 +397,7 @@ class NativeModel:
 
     def _shape(self, request: Request) -> dict[str, Any]:  # Any: JSON
         """Return what enforces the shape of the reply; what would forbid calls only goes where there are none."""
-        if request.shape is None or self._is_shape_refused or not self._endpoint.dialect.ways:
+        if request.shape is None or self._is_shape_refused or not self._endpoint.dialect.constraints:
             return {}
         schema = (request.shape.get("json_schema") or {}).get("schema") or {"type": "object"}
         constraint = self._shape_forms.constrain(schema)
@@ -468,12 +427,7 @@ class NativeModel:
         )
         async with aclosing(self._endpoint.complete(body)) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, RetryPiece):
-                    yield chunk
-                    continue
-                if progress := read_progress(chunk):
-                    yield progress
-                for piece in assembly.add(chunk):
+                for piece in (chunk,) if isinstance(chunk, RetryPiece) else assembly.add(chunk):
                     yield piece
         last = assembly.close(self._estimate(size, assembly.text))
         self._writer.extras.update(assembly.extras)
@@ -536,7 +490,7 @@ class EitherModel(NativeModel):
         if profile.mode is None and self._endpoint.dialect.told:
             profile = await probed(super().stream, profile)
             if profile.mode is not None:
-                self._known.put(profile.key, profile.mode)
+                self._known.put(profile.key, "mode", profile.mode)
         self._is_settled = profile.mode == "native"
         if profile.mode == "constrained":
             await keep_loaded(self._endpoint)
@@ -564,7 +518,7 @@ class EitherModel(NativeModel):
             if self._is_settled:
                 raise
             self._constrained, self._is_settled = None, True
-            self._known.put(self._profile.key, "native")
+            self._known.put(self._profile.key, "mode", "native")
             raise ModeChanged(f"{error.message} So its calls are sent natively again.") from error
 
     def _weighed(self, reply: Reply) -> Reply:
@@ -573,7 +527,7 @@ class EitherModel(NativeModel):
         """
         if self._is_settled or not (reply.calls or reply.written):
             return reply
-        self._known.put(self._profile.key, "constrained" if reply.written else "native")
+        self._known.put(self._profile.key, "mode", "constrained" if reply.written else "native")
         if not reply.written:
             self._is_settled = True
             return reply
@@ -594,7 +548,7 @@ class EitherModel(NativeModel):
 
 
 def _constrained(endpoint: Endpoint, window: Window, clock: Clock | None, profile: ModelProfile) -> ConstrainedModel:
-    settings, ways = endpoint.settings, endpoint.dialect.ways
+    settings, ways = endpoint.settings, endpoint.dialect.constraints
     return ConstrainedModel(endpoint, endpoint.model, window, settings, clock, ways=ways, is_tiny=profile.is_tiny)
 
 
@@ -618,9 +572,7 @@ async def open_model(
         return NativeModel(endpoint, window=await find_window(endpoint, discovered, known), clock=clock)
     profile = await find_profile(endpoint, known)
     window = await find_window(endpoint, discovered, known)
-    if profile.context_tokens and not settings.context_tokens:  # of one slot, where the server has several
-        window = Window(profile.context_tokens, "as its server loads it", window.fix)
-    if not endpoint.dialect.ways and settings.mode == "constrained":
+    if not endpoint.dialect.constraints and settings.mode == "constrained":
         await endpoint.aclose()
         raise ModelError(
             f"{endpoint.dialect.name} does not enforce a schema on replies, which constrained mode needs.",
@@ -628,7 +580,7 @@ async def open_model(
         )
     if settings.mode == "constrained":
         return _constrained(endpoint, window, clock, profile)
-    if not endpoint.dialect.ways:
+    if not endpoint.dialect.constraints:
         return NativeModel(endpoint, window=window, clock=clock)
     model = EitherModel(endpoint, window=window, clock=clock, profile=profile, known=known)
     await model.begin()

@@ -9,32 +9,46 @@ import asyncio
 import json
 import logging
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, TypeAlias
+from urllib.parse import quote
 
 import httpx2
 import openai
 from openai import AsyncStream, OpenAIError
 
 from agent_core.base.errors import ModelError
+from agent_core.base.settings import ModelSettings
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
-from .dialect import AzureTerms, is_loopback, quirks, root_of
-from .failures import Refusal, Unavailable, base_url_hint, explain, explain_in_stream, redirected
+from .dialect import AZURE, AzureTerms, Dialect, Instead, dialect_of, is_loopback, quirks, root_of
+from .failures import (
+    ModelMissing,
+    ParameterRefused,
+    Refusal,
+    Unavailable,
+    base_url_hint,
+    explain,
+    explain_in_stream,
+    redirected,
+)
 from .reply import RetryPiece
-from .responses import ENDS
+from .wire import ENDS, ResponseReader, dumps, to_responses
 
 Chunk: TypeAlias = dict[str, Any]  # Any: foreign JSON
+Body: TypeAlias = Mapping[str, Any]  # Any: JSON values; a value of type `bytes` is JSON text already
 
 MOST_BYTES: Final = 8 << 20  # of an answer
 MOST_ERROR_BYTES: Final = 64 << 10  # of an error; the rest is not read
 _LONGEST_S: Final = 3_600.0  # for one answer, however lively its stream is
+_LISTED: Final = 12
 _CONNECT_S: Final = 10.0
+_BESIDE_S: Final = 3.0  # for what a server tells beside its endpoint
 _NO_KEY: Final = "none"  # some servers want a key, whatever it is
 _SHORTEST_SECRET: Final = 8  # `none`, `x` and `dummy` are no secrets, and words of errors
 _PLACEHOLDERS: Final = frozenset(
@@ -141,35 +155,6 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-class _Telling:
-    """A client of the package that tells of each wait before another try, and no endpoint of this machine."""
-
-    _platform: Any  # the package's
-
-    def __init__(self, **terms: Any) -> None:  # Any: the package's
-        super().__init__(**terms)
-        self._platform = "Unknown"  # to find out, the package starts `uname`
-
-    def platform_headers(self) -> dict[str, str]:
-        """Return nothing, where the package names the operating system and the Python."""
-        return {}
-
-    def _calculate_retry_timeout(self, *given: Any, **named: Any) -> float:  # Any: the package's
-        wait_s: float = super()._calculate_retry_timeout(*given, **named)  # type: ignore[misc]  # of what it is mixed into
-        attempt = _attempt.get(None)
-        if attempt is not None and attempt.failure is not None:
-            attempt.tell(RetryPiece(attempt.failure.message, wait_s))
-        return wait_s
-
-
-class AsyncOpenAI(_Telling, openai.AsyncOpenAI):
-    """The package's client, under its own name: endpoints see it in `User-Agent`."""
-
-
-class AsyncAzureOpenAI(_Telling, openai.AsyncAzureOpenAI):
-    """The same for Azure."""
-
-
 class Connection:
     """A client of one address, kept while it is used; requests may run at once."""
 
@@ -207,10 +192,13 @@ class Connection:
         credential = "azure_ad_token" if azure and azure.is_token else "api_key"
         terms: Any = {credential: key or _NO_KEY, "max_retries": retries, "http_client": http_client}
         self._client: openai.AsyncOpenAI = (
-            AsyncAzureOpenAI(azure_endpoint=url, api_version=azure.version, **terms)
+            openai.AsyncAzureOpenAI(azure_endpoint=url, api_version=azure.version, **terms)
             if azure
-            else AsyncOpenAI(base_url=url, **terms)
+            else openai.AsyncOpenAI(base_url=url, **terms)
         )
+        self._client._platform = "Unknown"  # to find out, the package starts `uname`
+        self._client.platform_headers = dict  # type: ignore[method-assign]  # no endpoint is told of this machine
+        self._client._calculate_retry_timeout = _telling(self._client._calculate_retry_timeout)  # type: ignore[method-assign]  # where it waits
 
     async def stream(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Post JSON text; yield a report of each wait before another try, then the chunks, or the whole answer as one.
@@ -270,6 +258,19 @@ class Connection:
         finally:
             _attempt.reset(token)
         return self._json(response)
+
+    async def beside(self, path: str, body: Chunk | None = None, *, timeout_s: float = _BESIDE_S) -> Chunk:
+        """Return the object that the endpoint's server answers at a path; an empty one if none arrives in time."""
+        with suppress(ModelError):
+            answer = await self.ask(f"/{path}", body, timeout_s=timeout_s)
+            return answer if isinstance(answer, dict) else {}
+        return {}
+
+    async def listed(self, *, timeout_s: float = _BESIDE_S) -> list[Chunk]:
+        """Return the same as `listing`; nothing if the endpoint does not answer it."""
+        with suppress(ModelError):
+            return await self.listing(timeout_s=timeout_s)
+        return []
 
     async def listing(self, *, timeout_s: float) -> list[Chunk]:
         """Return the entries of GET /models, each with an `id`.
@@ -403,6 +404,118 @@ class Connection:
     def _broken_off(self) -> ModelError:
         fix = "Try again; at the prompt: /retry."
         return Unavailable(f"The connection to {self._where} broke off in the middle of the answer.", fix=fix)
+
+
+class Endpoint(Connection):
+    """A client of one model at one address."""
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        key: str = "",
+        settings: ModelSettings | None = None,
+        azure: AzureTerms | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Create a client; `azure` and `transport` are as those of a `Connection`."""
+        self.settings = settings or ModelSettings()
+        timeout_s, retries = self.settings.timeout_s, self.settings.retries
+        super().__init__(url, key=key, timeout_s=timeout_s, retries=retries, azure=azure, transport=transport)
+        self.model = model
+        self._entry: Chunk | None = None
+        self._path = f"/deployments/{quote(model, safe='')}/chat/completions" if azure else "/chat/completions"
+        self.speak(dialect_of(self.url))
+
+    def speak(self, dialect: Dialect) -> None:
+        """Use this dialect from now on, over the API that is set."""
+        api = self.settings.api
+        self.dialect = dialect if api == "auto" else replace(dialect, api=api)
+        self._instead: dict[str, Instead] = dict(dialect.instead)
+
+    async def entry(self) -> Chunk:
+        """Return what GET /models tells of the model, which is asked once; empty if nothing."""
+        if self._entry is None:
+            self._entry = next((entry for entry in await self.listed() if entry["id"] == self.model), {})
+        return self._entry
+
+    async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
+        """Yield the chunks of one completion, or the one whole response if the body does not say `"stream": True`.
+
+        The model's name is filled in. Every wait before another try is reported by a `RetryPiece`.
+
+        Raises:
+            ContextOverflow: the endpoint says that the request is too long.
+            ModelError: it cannot be used or broke off; says why and what to do.
+        """
+        while True:
+            try:
+                async with aclosing(self._completed(body)) as chunks:
+                    reader = ResponseReader() if self.dialect.api == "responses" else None
+                    async for chunk in chunks:
+                        for piece in reader.read(chunk) if reader and isinstance(chunk, dict) else (chunk,):
+                            yield piece
+            except ParameterRefused as error:
+                self._go_round(error)
+            except ModelMissing as error:
+                raise await self._missing(error) from error
+            else:
+                return
+
+    def _completed(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
+        values: dict[str, Any] = {"model": self.model, **self.dialect.beside, **body}
+        is_chat = self.dialect.api == "chat"
+        path, values = (self._path, values) if is_chat else ("/responses", to_responses(values))
+        for name, instead in self._instead.items():
+            value = values.pop(name, None)
+            if instead.value:
+                values[name] = instead.value
+            elif instead.name and value is not None:
+                values[instead.name] = value
+        return self.stream(path, write_body(values), streamed=bool(values.get("stream")))
+
+    def _go_round(self, error: ParameterRefused) -> None:
+        if error.parameter in self._instead:
+            raise ModelError(error.message) from error
+        self._instead[error.parameter] = quirks().refused[error.parameter]
+
+    async def _missing(self, error: ModelMissing) -> ModelError:
+        if (
+            self._path != "/chat/completions" or self.dialect.name == AZURE
+        ):  # it lists models, and a request names a deployment
+            fix = "Name a deployment of the resource as the model: --model NAME."
+            return ModelError(error.message, fix=fix)
+        names = [entry["id"] for entry in await self.listed()]
+        if not names:
+            return ModelError(error.message, fix=f"{base_url_hint(self.url)} Or name another model.")
+        if self.model in names:
+            chat = " Or set `model.api` to chat: not every endpoint has the Responses API."
+            return ModelError(error.message, fix=base_url_hint(self.url) + chat * (self.dialect.api == "responses"))
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        listed = ", ".join(names[:_LISTED]) + more
+        return ModelError(f"There is no model `{self.model}` at {self.url}.", fix=f"There are: {listed}.")
+
+
+def write_body(body: Body) -> bytes:
+    """Return the body as JSON text; values of type `bytes` are inserted unchanged."""
+    written = (
+        dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value)) for name, value in body.items()
+    )
+    return b"{" + b",".join(written) + b"}"
+
+
+def _telling(retry_timeout: Callable[..., float]) -> Callable[..., float]:
+    """Return what the package works out a wait before another try with, which tells of the wait, too."""
+
+    def told(*given: Any, **named: Any) -> float:  # Any: the package's
+        wait_s = retry_timeout(*given, **named)
+        attempt = _attempt.get(None)
+        if attempt is not None and attempt.failure is not None:
+            attempt.tell(RetryPiece(attempt.failure.message, wait_s))
+        return wait_s
+
+    return told
 
 
 def _not_reached(error: httpx2.HTTPError, where: str) -> ModelError:

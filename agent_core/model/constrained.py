@@ -8,7 +8,7 @@ such.
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
 from agent_core.base.clock import Clock
@@ -17,21 +17,23 @@ from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
 
-from .conversation import Entry, WireConversation, fixed_size
-from .dialect import Dialect, Way
+from .conversation import Entry, WireConversation, fixed_size, read_step, step_schema
+from .dialect import Dialect, constraint
 from .failures import NotTaken
 from .reply import NOTES, CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from .request import FunctionShown, Request
-from .step import REPLY, read_step, step_schema
+from .request import REPLY, FunctionShown, Request
 from .stream import MOST_BLANKS, Splitter, cut_call, finish_of, note_on
 from .tokens import Window
 from .wire import read_chunk, read_progress, read_usage
 
-_OPENINGS: Final = (
-    ("thought", re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')),
-    ("reply", re.compile(r'"\s*,\s*"reply"\s*:\s*"')),
-)
-_CALL: Final = re.compile(r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*')
+_NEXT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
+    "": {"thought": re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')},
+    "thought": {
+        "reply": re.compile(r'"\s*,\s*"reply"\s*:\s*"'),
+        "call": re.compile(r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*'),
+    },
+}
+"""What may begin after each part of a step."""
 # Whole characters only: an escape, or a pair of surrogates, that is not complete waits for its rest.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*'
@@ -45,43 +47,38 @@ class GrowingStep:
     text: str = ""
     thought: str = ""
     reply: str = ""
+    _part: str = ""
     _place: int = 0
-    _opened: int = field(default=0)
-    _is_blank: bool = False
     _called: str = ""
 
     def feed(self, more: str) -> list[TextPiece | ThoughtPiece | CallPiece]:
         """Return what the new text adds to the thought, and to the reply or the call."""
         self.text += more
-        if not self._opened and not self._is_blank:
-            self._is_blank = len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip()
-        pieces = [self._read_string(), *(self._read_string() for _ in _OPENINGS if self._open()), self._read_call()]
+        if not self._part and len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip():
+            self._part = "blanks"
+        pieces = [self._read()]
+        while begun := self._begun():
+            self._part, self._place = begun[0], begun[1].end()
+            self._called = begun[1][1] if self._part == "call" else ""
+            pieces.append(self._read())
         return [piece for piece in pieces if piece is not None]
 
-    def _read_call(self) -> CallPiece | None:
-        if not self._called and self._opened == 1 and (match := _CALL.match(self.text, self._place)):
-            self._called, self._place = match[1], match.end()
-        begun, self._place = self._place, len(self.text) if self._called else self._place
-        return CallPiece(0, self._called, self.text[begun:]) if self._called and begun < self._place else None
+    def _begun(self) -> tuple[str, re.Match[str]] | None:
+        """Return the part that begins here, if one does."""
+        found = ((part, how.match(self.text, self._place)) for part, how in _NEXT.get(self._part, {}).items())
+        return next(((part, match) for part, match in found if match), None)
 
-    def _open(self) -> bool:
-        """Check whether the next of the two strings begins here."""
-        if self._opened == len(_OPENINGS) or self._is_blank:
-            return False
-        match = _OPENINGS[self._opened][1].match(self.text, self._place)
-        if match is None:
-            return False
-        self._place = match.end()
-        self._opened += 1
-        return True
-
-    def _read_string(self) -> TextPiece | ThoughtPiece | None:
-        match = _CHARACTERS.match(self.text, self._place) if self._opened and not self._called else None
+    def _read(self) -> TextPiece | ThoughtPiece | CallPiece | None:
+        begun = self._place
+        if self._part == "call":
+            self._place = len(self.text)
+            return CallPiece(0, self._called, self.text[begun:]) if begun < self._place else None
+        match = _CHARACTERS.match(self.text, begun) if self._part in ("thought", "reply") else None
         if match is None or not match[0]:
             return None
         self._place = match.end()
         read = str(read_json(f'"{with_plain_escapes(match[0])}"', LOOSE))
-        if self._opened == 1:
+        if self._part == "thought":
             self.thought += read
             return ThoughtPiece(read)
         self.reply += read
@@ -102,7 +99,7 @@ class NoneHeld(ModelError):
 class ReplyFormState:
     """The way in use at one endpoint. `holds` is true once it has constrained a reply."""
 
-    def __init__(self, ways: Sequence[Way]) -> None:
+    def __init__(self, ways: Sequence[str]) -> None:
         self._ways = ways
         self._place = 0
         self._failed: list[tuple[str, ModelError]] = []
@@ -110,7 +107,7 @@ class ReplyFormState:
 
     def constrain(self, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
         """Return the part of a request that constrains the reply to the schema."""
-        return self._ways[self._place].constrain(schema)
+        return constraint(self._ways[self._place], schema)
 
     def worked(self) -> None:
         """Record that the reply was constrained, so that this way is kept."""
@@ -123,7 +120,7 @@ class ReplyFormState:
         Raises:
             ModelError: every way was tried; the next request begins with the first again.
         """
-        self._failed.append((self._ways[self._place].name, error))
+        self._failed.append((self._ways[self._place], error))
         self._place = (self._place + 1) % len(self._ways)
         self.holds = False
         if len(self._failed) == len(self._ways):
@@ -149,7 +146,7 @@ AGAIN: Final = 0.8
 BYTES_PER_TOKEN: Final = 3.4
 
 
-_USUAL: Final = Dialect().ways[:1]
+_USUAL: Final = Dialect().constraints[:1]
 
 
 class Completions(Protocol):
@@ -175,7 +172,7 @@ class ConstrainedModel:
         settings: ModelSettings | None = None,
         clock: Clock | None = None,
         *,
-        ways: Sequence[Way] = _USUAL,
+        ways: Sequence[str] = _USUAL,
         is_tiny: bool = False,
     ) -> None:
         self._forms = ReplyFormState(ways)
@@ -219,12 +216,7 @@ class ConstrainedModel:
         whole = _Whole()
         async with aclosing(self._completions.complete(self._body(request, entries))) as chunks:
             async for chunk in chunks:
-                if isinstance(chunk, RetryPiece):
-                    yield chunk
-                    continue
-                if progress := read_progress(chunk):
-                    yield progress
-                for piece in whole.take(chunk):
+                for piece in (chunk,) if isinstance(chunk, RetryPiece) else whole.take(chunk):
                     yield piece
                 self._check_held(whole.is_prose)
         reply = whole.reply(self._clock.new_id(), entries)
@@ -304,7 +296,7 @@ class _Whole:
         self._finish = delta.finish or self._finish
         thought, text = self._splitter.feed(delta.text)
         pieces: list[Piece] = [ThoughtPiece(delta.thought + thought)] if delta.thought + thought else []
-        return [*pieces, *(self.step.feed(text) if text else ())]
+        return [*read_progress(dict(chunk)), *pieces, *(self.step.feed(text) if text else ())]
 
     def reply(self, call_id: str, entries: list[Entry]) -> Reply:
         """Return the whole reply. It omits a call that was cut off; `cut` says which call, and where."""

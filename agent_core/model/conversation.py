@@ -1,5 +1,7 @@
 """The form of a conversation in constrained mode: the model's own steps as JSON objects, results as messages.
 
+A step calls a function or replies; what of its schema a grammar cannot hold is left to the check of the arguments.
+
 The fixed part (instructions, the functions that are always there, the demonstration) comes first and is
 the same, byte for byte, from step to step, so that a server that caches the longest known prefix reads it once.
 Every function shown costs a small model time and attention: the fixed part lists a handful, and another is
@@ -10,7 +12,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias
@@ -18,11 +20,11 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import BeforeValidator
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
-from sandbox.wire.foreign import read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_json, with_plain_escapes
 
 from .dialect import Pattern, as_kind, parsed_toml
 from .request import FunctionShown, Request
-from .step import write_step
+from .schemas import Schema, portable
 from .wire import is_object, mark
 
 
@@ -91,31 +93,26 @@ TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {}
 """The functions that the demonstration tells of, by message."""
 
 
-def _message(entry: dict[str, Any], last_call: Call) -> Message:  # Any: data of this package
-    match entry:
-        case {"user": text}:
-            message = User(text)
-            if told := entry.get("told"):
-                TOLD[message] = (FunctionShown(**told),)
-            return message
-        case {"answer": text}:
-            return Answer(last_call.id, last_call.name, text)
-        case {"reply": text}:
-            return Assistant(text, (), entry["thought"])
-    return Assistant("", (last_call,), entry["thought"])
+def _messages() -> Iterator[Message]:
+    call = Call("", "", "")
+    for number, entry in enumerate(_DATA["messages"]):
+        match entry:
+            case {"user": text}:
+                message: Message = User(text)
+                if told := entry.get("told"):
+                    TOLD[message] = (FunctionShown(**told),)
+            case {"answer": text}:
+                message = Answer(call.id, call.name, text)
+            case {"reply": text}:
+                message = Assistant(text, (), entry["thought"])
+            case {"call": name}:
+                arguments = json.dumps(entry["arguments"], ensure_ascii=False, separators=(",", ":"))
+                call = Call(f"demonstration-{number}", name, arguments)
+                message = Assistant("", (call,), entry["thought"])
+        yield message
 
 
-def _messages() -> tuple[Message, ...]:
-    messages, calls = [], [Call("", "", "")]
-    for entry in _DATA["messages"]:
-        if name := entry.get("call"):
-            arguments = json.dumps(entry["arguments"], ensure_ascii=False, separators=(",", ":"))
-            calls.append(Call(f"demonstration-{len(calls)}", name, arguments))
-        messages.append(_message(entry, calls[-1]))
-    return tuple(messages)
-
-
-DEMONSTRATION: Final = _messages()
+DEMONSTRATION: Final = tuple(_messages())
 
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -157,14 +154,18 @@ def _counted(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, A
 
 def describe(function: FunctionShown) -> str:
     """Return all that the model needs for a call: the signature, the description, and each described parameter."""
-    described = _described(function.parameters)
-    return "\n".join([line(function), *(f"  {name}: {text}" for name, text in described)])
+    properties: Mapping[str, Any] = function.parameters.get("properties", {})
+    described = [(name, schema["description"]) for name, schema in properties.items() if schema.get("description")]
+    return "\n".join([line(function), *(f"  {name}: {' '.join(text.split())}" for name, text in described)])
 
 
 def line(function: FunctionShown) -> str:
     """Return the signature and the first sentence of the description, in one line."""
-    first = function.description.strip().partition("\n")[0]
-    return f"{_signature(function)} - {first}" if first else _signature(function)
+    properties: Mapping[str, Any] = function.parameters.get("properties", {})
+    required, first = function.parameters.get("required", ()), function.description.strip().partition("\n")[0]
+    shown = (f"{name}{'' if name in required else '?'}: {type_text(schema)}" for name, schema in properties.items())
+    signature = f"{function.name}({', '.join(shown)})"
+    return f"{signature} - {first}" if first else signature
 
 
 def find(message: str, functions: Iterable[FunctionShown]) -> list[FunctionShown]:
@@ -207,24 +208,6 @@ def _score(request_words: frozenset[str], function: FunctionShown) -> int:
 
 def _telling(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word.removesuffix("s") for word in words if word not in choice().common)
-
-
-def _signature(function: FunctionShown) -> str:
-    properties: Mapping[str, Any] = function.parameters.get("properties", {})
-    required = function.parameters.get("required", ())
-    parameters = [
-        f"{name}{'' if name in required else '?'}: {type_text(schema)}" for name, schema in properties.items()
-    ]
-    return f"{function.name}({', '.join(parameters)})"
-
-
-def _described(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
-    properties: Mapping[str, Any] = parameters.get("properties", {})
-    return [
-        (name, " ".join(schema["description"].split()))
-        for name, schema in properties.items()
-        if schema.get("description")
-    ]
 
 
 def type_text(schema: Any) -> str:  # Any: JSON Schema
@@ -282,8 +265,8 @@ class WireConversation:
             return apart
         self._listed = choice().listed([*functions], is_tiny=self._is_tiny)
         is_helper = choice().gives in functions
-        entries: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions, self._listed)}]
-        _append(entries, DEMONSTRATION, TOLD)
+        text = _system_text(request.messages, functions, self._listed)
+        entries: list[Entry] = [{"role": "system", "content": text}, *_demonstration()]
         for message in _systems(request.messages)[1:]:  # what this conversation adds leaves the fixed part as it is
             _add(entries, "user", f"{REMEMBERED}\n{message.text}")
         _append(entries, request.messages, self._tell(request.messages, functions), is_helper=is_helper)
@@ -339,8 +322,7 @@ def fixed_size(functions: Iterable[FunctionShown], *, is_tiny: bool = False) -> 
     """Return the bytes that precede any conversation, not counting the instructions."""
     trimmed = {function.name: trim(function) for function in functions}
     text = _system_text((), trimmed, choice().listed([*trimmed], is_tiny=is_tiny))
-    entries: list[Entry] = [{"role": "system", "content": text}]
-    _append(entries, DEMONSTRATION, TOLD)
+    entries = [{"content": text}, *_demonstration()]
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
 
 
@@ -462,3 +444,109 @@ def _add(entries: list[Entry], role: str, text: str) -> None:
         entries[-1] = {"role": role, "content": entries[-1]["content"] + "\n\n" + text}
     else:
         entries.append({"role": role, "content": text})
+
+
+THOUGHT_CHARS: Final = 160
+_FENCE = re.compile(r"\A\s*```\w*|```\s*\Z")
+_ARGUMENTS = re.compile(r'"arguments"\s*:\s*')
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStep:
+    """A step that the model wrote: a reply, or the name and the arguments (their JSON text) of one call."""
+
+    thought: str
+    reply: str = ""
+    name: str = ""
+    arguments: str = ""
+    is_whole: bool = True
+
+
+def step_schema(
+    functions: Iterable[FunctionShown], *, may_reply: bool = True, shape: Mapping[str, Any] | None = None
+) -> Schema:
+    """Return the schema of a step in which the model may call one of these functions, or reply: with a text, or with an
+    object of this `shape`.
+    """
+    calls = [
+        _closed({"name": {"const": function.name}, "arguments": portable(function.parameters)})
+        for function in functions
+    ]
+    thought = {"type": "string", "maxLength": THOUGHT_CHARS}
+    reply = _closed(
+        {"thought": thought, "reply": {"type": "string"} if shape is None else portable(shape or {"type": "object"})}
+    )
+    call = _closed({"thought": thought, "call": {"anyOf": calls}})
+    if not calls:
+        return reply
+    return {"anyOf": [call, reply]} if may_reply else call
+
+
+def write_step(thought: str, *, reply: str = "", name: str = "", arguments: str = "") -> str:
+    """Return a step as the model writes it, so that servers find their cached prefix again."""
+    head = '{"thought":' + _quoted(thought)
+    if not name:
+        return f'{head},"reply":{_quoted(reply)}}}'
+    return f'{head},"call":{{"name":{_quoted(name)},"arguments":{arguments}}}}}'
+
+
+def read_step(text: str) -> ModelStep | None:
+    """Return the step in the text, even if it was cut off; None if the text is no such object."""
+    text = with_plain_escapes(_FENCE.sub("", text))
+    try:
+        value = read_json(text, LOOSE)
+    except Malformed as error:
+        return _read_cut(text, is_whole=error.code != "syntax")
+    match value:
+        case {"call": {"name": str(name)} as call}:
+            arguments = call.get("arguments", {})
+            return ModelStep(_thought(value), name=name, arguments=_raw_arguments(text, arguments))
+        case {"reply": str(reply)}:
+            return ModelStep(_thought(value), reply=reply)
+        case {"reply": dict(reply)}:
+            return ModelStep(_thought(value), reply=json.dumps(reply, ensure_ascii=False))
+        case _:
+            return None
+
+
+def _read_cut(text: str, *, is_whole: bool) -> ModelStep | None:
+    """Return what can be recovered from an object without its end: the thought, and which call was begun.
+
+    One that is whole, and out of bounds, is a call with its arguments as they are: who reads them says what is wrong.
+    """
+    named = re.search(r'"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"', text)
+    if named is None:
+        return ModelStep("", is_whole=False) if text.lstrip().startswith("{") else None
+    begun = _ARGUMENTS.search(text, named.end())
+    arguments = text[begun.end() :] if begun else ""
+    return ModelStep("", name=named[1], arguments=_without_end(arguments) if is_whole else arguments, is_whole=is_whole)
+
+
+def _raw_arguments(text: str, value: Any) -> str:  # Any: JSON
+    """Return the arguments as they were written, byte for byte, if the object has its usual shape."""
+    begun = _ARGUMENTS.search(text)
+    raw = _without_end(text[begun.end() :]) if begun else ""
+    try:
+        if read_json(raw, LOOSE) == value:
+            return raw
+    except Malformed:
+        pass
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _without_end(text: str) -> str:
+    """Return the text without the two brackets that close the call and the step."""
+    return text.rstrip()[:-2].rstrip()
+
+
+def _thought(value: Mapping[str, Any]) -> str:
+    thought = value.get("thought", "")
+    return thought if isinstance(thought, str) else ""
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _closed(properties: dict[str, Schema]) -> Schema:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}

@@ -3,9 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -64,36 +64,6 @@ class WindowPlace:
     own: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Quirks:
-    """All data of `quirks.toml`."""
-
-    servers: tuple[ServerKind, ...]
-    mute: Pattern
-    openai_url: str
-    openai_model: str
-    overflow: Pattern
-    no_credit: Pattern
-    filtered: Pattern
-    no_model: Pattern
-    fixes: dict[str, str]
-    refused: dict[str, Instead]
-    known: tuple[tuple[Pattern, int], ...]
-    assumed_window: int
-    silent_hosts: frozenset[str]
-    told_names: tuple[str, ...]
-    own_names: tuple[str, ...]
-    beside: tuple[WindowPlace, ...]
-
-
-@cache
-def quirks() -> Quirks:
-    """Return the quirks that this version knows."""
-    data = parsed_toml("quirks.toml")
-    tables = ("listed", "openai", "wordings", "windows")
-    return as_kind({**data, **{key: value for table in tables for key, value in data[table].items()}}, Quirks)
-
-
 _SCHEMA: Final = '"SCHEMA"'
 _EVERY_WAY: Final = ("json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object")
 
@@ -108,14 +78,6 @@ class AzureTerms:
 
     version: str
     is_token: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A way to constrain a reply to a schema: its name, and what it adds to a request."""
-
-    name: str
-    constrain: Callable[[Mapping[str, Any]], dict[str, Any]]  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,18 +127,12 @@ class Dialect:
             return original_id
         return hashlib.sha256(original_id.encode("utf-8", "replace")).hexdigest()[: self.id_length]
 
-    def constrain(self, schema: Mapping[str, Any], form: int = 0) -> dict[str, Any]:  # Any: JSON
-        """Return the part of a request that constrains the reply to a schema; `form` is an index into the known
-        ways.
-        """
-        template = _data()["constraints"][self.constraints[form]]
-        body: dict[str, Any] = read_json(template.replace(_SCHEMA, json.dumps(schema)), LOOSE, deepest=DEEPEST_ROW)
-        return body
 
-    @property
-    def ways(self) -> tuple[Way, ...]:
-        """The ways to constrain a reply to a schema, in the order in which they are tried."""
-        return tuple(Way(name, partial(self.constrain, form=form)) for form, name in enumerate(self.constraints))
+def constraint(way: str, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """Return the part of a request that constrains the reply to a schema, in one of the known ways."""
+    template = quirks().constraints[way]
+    body: dict[str, Any] = read_json(template.replace(_SCHEMA, json.dumps(schema)), LOOSE, deepest=DEEPEST_ROW)
+    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,19 +143,53 @@ class DialectChange:
     fields: Mapping[str, Any]  # Any: JSON
 
 
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """All data of `quirks.toml` and `dialects.toml`."""
+
+    endpoints: tuple[Dialect, ...]
+    constraints: dict[str, str]
+    refusals: dict[str, Pattern]
+    changes: tuple[DialectChange, ...]
+    servers: tuple[ServerKind, ...]
+    mute: Pattern
+    openai_url: str
+    openai_model: str
+    overflow: Pattern
+    no_credit: Pattern
+    filtered: Pattern
+    no_model: Pattern
+    fixes: dict[str, str]
+    refused: dict[str, Instead]
+    known: tuple[tuple[Pattern, int], ...]
+    assumed_window: int
+    silent_hosts: frozenset[str]
+    told_names: tuple[str, ...]
+    own_names: tuple[str, ...]
+    beside: tuple[WindowPlace, ...]
+
+
+@cache
+def quirks() -> Quirks:
+    """Return the quirks that this version knows."""
+    data = parsed_toml("quirks.toml") | parsed_toml("dialects.toml")
+    tables = ("listed", "openai", "wordings", "windows")
+    return as_kind({**data, **{key: value for table in tables for key, value in data[table].items()}}, Quirks)
+
+
 def wants_change(refusal: str) -> bool:
     """Check whether the text of a refusal asks for another form of request."""
-    return any(change.says.search(refusal) for change in _changes())
+    return any(change.says.search(refusal) for change in quirks().changes)
 
 
 def refuses(feature: str, refusal: str) -> bool:
     """Check whether the text of a refusal rejects the feature: `functions`, or this `constraint` of the reply."""
-    return _refusals()[feature].search(refusal) is not None
+    return quirks().refusals[feature].search(refusal) is not None
 
 
 def changed(dialect: Dialect, refusal: str) -> Dialect | None:
     """Return the dialect that a refusal asks for; None if it asks for nothing, or for what is already set."""
-    for change in _changes():
+    for change in quirks().changes:
         if change.says.search(refusal) and (candidate := replace(dialect, **change.fields)) != dialect:
             return candidate
     return None
@@ -225,22 +215,6 @@ def root_of(url: str) -> str:
     return f"{address.scheme}://{address.netloc}"
 
 
-@cache
 def dialects() -> tuple[Dialect, ...]:
     """Return every dialect that this version knows."""
-    return as_kind(_data()["endpoints"], tuple[Dialect, ...])
-
-
-@cache
-def _changes() -> tuple[DialectChange, ...]:
-    return as_kind(_data()["changes"], tuple[DialectChange, ...])
-
-
-@cache
-def _refusals() -> dict[str, Pattern]:
-    return as_kind(_data()["refusals"], dict[str, Pattern])
-
-
-@cache
-def _data() -> dict[str, Any]:
-    return parsed_toml("dialects.toml")
+    return quirks().endpoints

@@ -7,6 +7,7 @@ gets nothing until this user confirms it.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -225,19 +226,15 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
 async def _list_models(url: str, *, key: str = "", timeout_s: float) -> _Entries:
     from .connection import Connection  # noqa: PLC0415 - the package is slow to import: only who asks a model pays
 
-    connection = Connection(url, key=key)
-    try:
+    async with aclosing(Connection(url, key=key)) as connection:
         return await connection.listing(timeout_s=timeout_s)
-    finally:
-        await connection.aclose()
 
 
 async def _listed(url: str, *, key: str = "", timeout_s: float) -> _Entries:
     """Return the entries of GET `url`/models, each with an `id`; none if nothing suitable answers in time."""
-    try:
+    with suppress(ModelError):
         return await _list_models(url, key=key, timeout_s=timeout_s)
-    except ModelError:
-        return []
+    return []
 
 
 async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[DiscoveredModel]:

@@ -11,6 +11,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -37,14 +38,14 @@ class Tag:
 class ReplyForms:
     """All data of `reading.toml`."""
 
-    name_keys: tuple[str, ...]
-    argument_keys: tuple[str, ...]
-    several_keys: tuple[str, ...]
-    idle_keys: frozenset[str]
-    namespaces: frozenset[str]
-    tags: tuple[Tag, ...]
-    object_fences: frozenset[str]
-    python_fences: frozenset[str]
+    name_keys: Sequence[str]
+    argument_keys: Sequence[str]
+    several_keys: Sequence[str]
+    idle_keys: Sequence[str]
+    namespaces: Sequence[str]
+    tags: Sequence[Tag]
+    object_fences: Sequence[str]
+    python_fences: Sequence[str]
     lead_in_chars: int
     explains: re.Pattern[str]
     announces: re.Pattern[str]
@@ -54,29 +55,13 @@ class ReplyForms:
 def forms() -> ReplyForms:
     """Return the forms that this version knows."""
     data = read_toml(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
-    keys, lead_in = data["keys"], data["lead_in"]
-    return ReplyForms(
-        name_keys=tuple(keys["name"]),
-        argument_keys=tuple(keys["arguments"]),
-        several_keys=tuple(keys["several"]),
-        idle_keys=frozenset(keys["beside"]),
-        namespaces=frozenset(data["python"]["namespaces"]),
-        tags=tuple(Tag(**tag) for tag in data["tags"]),
-        object_fences=frozenset(data["fences"]["objects"]),
-        python_fences=frozenset(data["fences"]["python"]),
-        lead_in_chars=lead_in["most_chars"],
-        explains=_pattern(lead_in["explains"]),
-        announces=_pattern(lead_in["announces"]),
-    )
+    patterns = {name: re.compile(data[name].replace("\n", ""), re.IGNORECASE) for name in ("explains", "announces")}
+    return ReplyForms(**{**data, **patterns, "tags": [Tag(**tag) for tag in data["tags"]]})
 
 
 def announces(lead_in: str) -> bool:
     """Check whether a fence after this lead-in may hold a call."""
     return not lead_in or bool(forms().announces.search(lead_in) and not forms().explains.search(lead_in))
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text.replace("\\\n", ""), re.IGNORECASE)
 
 
 Shown: TypeAlias = Mapping[str, Sequence[str]]
@@ -240,32 +225,17 @@ def expressions(text: str) -> Sequence[ast.expr | None]:
 def _python_call(node: ast.expr | None, shown: Shown) -> ParsedCall | None:
     if not isinstance(node, ast.Call):
         return None
-    space, _, last = _dotted(node.func).rpartition(".")
-    name = meant(last, shown) if not space or space in forms().namespaces else None
-    if name is None or len(node.args) > len(shown[name]):
-        return None
     try:
-        arguments = _arguments(node, shown[name])
+        space, _, last = ast.unparse(node.func).rpartition(".")
+        name = meant(last, shown) if not space or space in forms().namespaces else None
+        if name is None or len(node.args) > len(shown[name]):
+            return None
+        arguments = {name: ast.literal_eval(value) for name, value in zip(shown[name], node.args, strict=False)}
+        named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
     except (ValueError, TypeError, MemoryError, RecursionError):
         return None
-    return parsed_call(name, arguments) if arguments is not None else None
-
-
-def _arguments(node: ast.Call, parameters: Sequence[str]) -> dict[str, Any] | None:  # Any: literals
-    arguments = {name: ast.literal_eval(value) for name, value in zip(parameters, node.args, strict=False)}
-    for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg in arguments:
-            return None
-        arguments[keyword.arg] = ast.literal_eval(keyword.value)
-    return arguments
-
-
-def _dotted(node: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+    is_plain = len(named) == len(node.keywords) and not named.keys() & arguments
+    return parsed_call(name, arguments | named) if is_plain else None
 
 
 _MOST_LITERAL_CHARS: Final = 20_000
@@ -328,34 +298,24 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
     if not name:
         return None
     fields = {field: inner for field, inner in value.items() if field != key}
-    arguments = _inside(fields, marked=marked) or _adjacent_arguments(fields, shown[name], marked=marked)
-    return parsed_call(name, arguments[0]) if arguments else None
+    arguments = _inside(fields, marked=marked)
+    if arguments is None:  # or next to the name: every one a parameter of the function
+        arguments = {key: fields[key] for key in fields if key in shown[name] or key not in forms().idle_keys}
+        if not arguments.keys() <= {*shown[name]} or not (arguments or marked):
+            return None
+    return parsed_call(name, arguments)
 
 
-def _inside(fields: dict[Any, Any], *, marked: bool) -> tuple[dict[str, Any]] | None:
+def _inside(fields: dict[Any, Any], *, marked: bool) -> dict[str, Any] | None:
     """Return arguments that are under a key of their own, possibly encoded once more."""
     key = next((key for key in forms().argument_keys if key in fields), None)
     if key is None or not (marked or fields.keys() <= {key, *forms().idle_keys}):
         return None
-    value = fields[key]
-    for _ in range(2):
-        if isinstance(value, str):
-            try:
-                value = read_json(value.strip() or "{}", LOOSE)
-            except Malformed:
-                return None
-    value = {} if value is None else value
-    return (value,) if isinstance(value, dict) and all(isinstance(name, str) for name in value) else None
-
-
-def _adjacent_arguments(
-    fields: dict[Any, Any], parameters: Sequence[str], *, marked: bool
-) -> tuple[dict[str, Any]] | None:
-    """Return arguments that are next to the name: every one a parameter of the function."""
-    arguments = {key: value for key, value in fields.items() if key in parameters or key not in forms().idle_keys}
-    if any(key not in parameters for key in arguments) or not (arguments or marked):
-        return None
-    return (arguments,)
+    value = {} if fields[key] is None else fields[key]
+    with suppress(Malformed):
+        while isinstance(value, str):
+            value = read_json(value.strip() or "{}", LOOSE)
+    return value if isinstance(value, dict) else None
 
 
 _FUNCTION: Final = re.compile(r"<function=([^>\s]{1,80})>(.*?)</function>", re.DOTALL)
@@ -394,17 +354,10 @@ def _between(text: str, tag: Tag) -> tuple[str, ...]:
     while remaining:
         if not remaining.startswith(tag.open) or len(parts) == MOST_PARTS:
             return ()
-        inner, closed, remaining = _cut(remaining.removeprefix(tag.open), tag)
+        inner, mark, remaining = remaining.removeprefix(tag.open).partition(tag.close or tag.open)
         parts.append(inner)
-        remaining = remaining.strip() if closed else ""
+        remaining = ("" if tag.close else mark) + remaining.strip() if remaining.strip() else ""
     return tuple(parts)
-
-
-def _cut(text: str, tag: Tag) -> tuple[str, str, str]:
-    if tag.close:
-        return text.partition(tag.close)
-    inner, _, tail = text.partition(tag.open)
-    return inner, tag.open if tail else "", tag.open + tail
 
 
 def _read_xml(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
@@ -435,18 +388,10 @@ _CLOSE: Final = re.compile(r"```[ \t]*$", re.MULTILINE)
 _LANGUAGE: Final = re.compile(r"[ \t]*(\w*)[ \t]*\n?")
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """A block of code, and the language that it declares."""
-
-    language: str
-    text: str
-
-
-def split_fenced(text: str) -> tuple[str, tuple[Fence, ...]] | None:
-    """Return the lead-in and the fences, if nothing stands between or after them."""
+def split_fenced(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
+    """Return the lead-in, and the language and content of each fence, if nothing stands between or after them."""
     opening = _OPEN.search(text)
-    fences: list[Fence] = []
+    fences: list[tuple[str, str]] = []
     remaining = text[opening.start() :].strip() if opening else ""
     while remaining:
         closing = _CLOSE.search(remaining, 3)
@@ -454,17 +399,15 @@ def split_fenced(text: str) -> tuple[str, tuple[Fence, ...]] | None:
             return None
         head = _LANGUAGE.match(remaining, 3, closing.start())
         begins = head.end() if head else 3
-        fences.append(Fence(head[1].lower() if head else "", remaining[begins : closing.start()]))
+        fences.append((head[1].lower() if head else "", remaining[begins : closing.start()]))
         remaining = remaining[closing.end() :].strip()
     return (text[: opening.start()], tuple(fences)) if opening and fences else None
 
 
-def read_fence(fence: Fence, shown: Shown, *, alone: bool) -> tuple[ParsedCall, ...]:
+def read_fence(language: str, text: str, shown: Shown, *, alone: bool) -> tuple[ParsedCall, ...]:
     """Return the calls in a fence; Python after a lead-in is taken for an example."""
-    if fence.language in forms().object_fences:
-        calls = read_objects(fence.text, shown, marked=False)
-        return calls or (read_python(fence.text, shown) if alone and not fence.language else ())
-    return read_python(fence.text, shown) if alone and fence.language in forms().python_fences else ()
+    objects = read_objects(text, shown, marked=False) if language in forms().object_fences else ()
+    return objects or (read_python(text, shown) if alone and language in {"", *forms().python_fences} else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,27 +422,17 @@ def read_text(text: str, shown: Shown) -> ReadText | None:
     """Return the calls in the text; None if it is anything else, or names a function that is not shown."""
     if not shown or not text.strip():
         return None
-    bare = read_objects(text, shown, marked=False) or read_python(text, shown)
-    return ReadText("", bare) if bare else _tagged(text, shown) or _fenced(text, shown)
-
-
-def _tagged(text: str, shown: Shown) -> ReadText | None:
-    split = split_tagged(text)
-    if split is None or not is_lead_in(split[0]):
-        return None
-    return _all(split[0], [read_tagged(part, shown) for part in split[1]])
-
-
-def _fenced(text: str, shown: Shown) -> ReadText | None:
-    split = split_fenced(text)
-    if split is None or not (_is_short(split[0]) and announces(split[0].strip())):
-        return None
-    alone = not split[0].strip()
-    return _all(split[0], [read_fence(fence, shown, alone=alone) for fence in split[1]])
-
-
-def _all(lead_in: str, parts: Sequence[tuple[ParsedCall, ...]]) -> ReadText | None:
-    """Return the calls of all parts; None if any part is not calls."""
+    if bare := read_objects(text, shown, marked=False) or read_python(text, shown):
+        return ReadText("", bare)
+    lead_in, parts = "", list[tuple[ParsedCall, ...]]()
+    if (tagged := split_tagged(text)) and is_lead_in(tagged[0]):
+        lead_in, parts = tagged[0], [read_tagged(part, shown) for part in tagged[1]]
+    if not (parts and all(parts)):
+        fenced = split_fenced(text)
+        if fenced is None or not (_is_short(fenced[0]) and announces(fenced[0].strip())):
+            return None
+        alone = not fenced[0].strip()
+        lead_in, parts = fenced[0], [read_fence(*fence, shown, alone=alone) for fence in fenced[1]]
     return ReadText(lead_in.strip(), tuple(call for part in parts for call in part)) if parts and all(parts) else None
 
 

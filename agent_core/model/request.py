@@ -12,6 +12,8 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 from agent_core.base.messages import Message
 
 _ENVELOPE: Final = 80
+REPLY: Final = "(reply)"
+"""Stands in `Request.excluded` for the reply: this step has to call something."""
 
 
 @dataclass(frozen=True)  # without slots: what is made once lies in it

@@ -6,7 +6,8 @@ that every endpoint accepts, a portable one those that all grammar engines share
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 
@@ -94,82 +95,49 @@ def _below(path: str, name: str) -> str:
 
 def simple(schema: Mapping[str, Any]) -> Schema:
     """Return the schema without references and rare keywords."""
-    return _Simple(schema).reduced(schema)
+    return _reduced(schema, schema, False)
 
 
 def portable(schema: Mapping[str, Any]) -> Schema:
     """Return the part of a JSON Schema that all grammar engines support; it never rejects what the whole would
     accept.
     """
-    return _Portable(schema).reduced(schema)
+    return _reduced(schema, schema, True)
 
 
-class _Simple:
-    """A reduction of one schema, with references looked up in the root."""
-
-    keywords: ClassVar[tuple[str, ...]] = ("description", "enum")
-
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root = root
-
-    def reduced(self, schema: Any, depth: int = 0) -> Schema:  # Any: JSON Schema, also `true`
-        """Return one schema of the root, reduced."""
-        if depth > _DEEPEST or not isinstance(schema, Mapping):
-            return {}
-        if "$ref" in schema:
-            return self.reduced(_named_by(schema["$ref"], self._root), depth + 1)
-        result = {key: schema[key] for key in self.keywords if key in schema}
-        branches = schema.get("anyOf") or schema.get("oneOf")
-        return self._filled(result, schema, branches if isinstance(branches, list) else [], depth + 1)
-
-    def _filled(self, result: Schema, schema: Mapping[str, Any], branches: list[Any], depth: int) -> Schema:
-        if "const" in schema:
-            result["enum"] = [schema["const"]]
-        types = schema.get("type")
-        if not branches and isinstance(types, list):
-            branches = [{**schema, "type": type_name} for type_name in types]
-        if branches:
-            return {**result, "anyOf": [self.reduced(branch, depth) for branch in branches]}
-        if isinstance(types, str):
-            result["type"] = types
-        result |= self._properties(schema, depth)
-        return result | ({"items": self.reduced(schema.get("items"), depth)} if types == "array" else {})
-
-    def _properties(self, schema: Mapping[str, Any], depth: int) -> Schema:
-        properties = schema.get("properties")
-        if not isinstance(properties, Mapping):
-            return {}
-        inner = {name: self.reduced(subschema, depth) for name, subschema in properties.items()}
-        return {"properties": inner, "required": [name for name in schema.get("required", ()) if name in inner]}
-
-
-class _Portable(_Simple):
-    """A reduction for a grammar, which holds no key but the known ones, and bounds that are small."""
-
-    keywords: ClassVar[tuple[str, ...]] = ("type", "enum", "const")
-
-    def _filled(self, result: Schema, schema: Mapping[str, Any], branches: list[Any], depth: int) -> Schema:
-        if branches:
-            return {"anyOf": [self.reduced(branch, depth) for branch in branches]}
-        result |= self._properties(schema, depth) | self._items(schema, depth)
-        bound = schema.get("maxLength")
-        return result | ({"maxLength": bound} if isinstance(bound, int) and bound <= _LONGEST_BOUND else {})
-
-    def _properties(self, schema: Mapping[str, Any], depth: int) -> Schema:
-        described = super()._properties(schema, depth)
-        if described:
-            inner = {name: _bounded(name, subschema) for name, subschema in described["properties"].items()}
-            return {**described, "properties": inner, "additionalProperties": False}
-        extra = schema.get("additionalProperties")
-        return {"additionalProperties": self.reduced(extra, depth)} if isinstance(extra, Mapping) else {}
-
-    def _items(self, schema: Mapping[str, Any], depth: int) -> Schema:
-        places, items = schema.get("prefixItems"), schema.get("items")
-        if isinstance(places, list):
-            inner = [self.reduced(item, depth) for item in places]
-            # No `items` of `false`: llama.cpp's server refuses it, and the size says the same.
-            return {"prefixItems": inner, "minItems": len(places), "maxItems": len(places)}
-        return {"items": self.reduced(items, depth)} if isinstance(items, Mapping) else {}
+def _reduced(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int = 0) -> Schema:  # noqa: FBT001 - of each level
+    """Return a schema of the root, reduced: for a grammar, which holds no key but the known ones, or to be read."""
+    if depth > _DEEPEST or not isinstance(schema, Mapping):
+        return {}
+    inner = partial(_reduced, root=root, is_grammar=is_grammar, depth=depth + 1)
+    if "$ref" in schema:
+        return inner(_named_by(schema["$ref"], root))
+    kept = ("type", "enum", "const") if is_grammar else ("type", "enum", "description")
+    result = {key: schema[key] for key in kept if key in schema}
+    branches, types = schema.get("anyOf") or schema.get("oneOf"), schema.get("type")
+    if not is_grammar:
+        result |= {"enum": [schema["const"]]} if "const" in schema else {}
+        branches = branches or ([{**schema, "type": name} for name in types] if isinstance(types, list) else None)
+    if branches and isinstance(branches, list):
+        result = {} if is_grammar else {key: value for key, value in result.items() if key != "type"}
+        return {**result, "anyOf": [inner(branch) for branch in branches]}
+    properties, items, places = (schema.get(key) for key in ("properties", "items", "prefixItems"))
+    extra, bound = schema.get("additionalProperties"), schema.get("maxLength")
+    if isinstance(properties, Mapping):
+        made = {name: inner(each) for name, each in properties.items()}
+        result |= {"properties": made, "required": [name for name in schema.get("required", ()) if name in made]}
+    if not is_grammar:
+        return {**result, "items": inner(items)} if types == "array" else result
+    if isinstance(properties, Mapping):
+        named = {name: _bounded(name, each) for name, each in result["properties"].items()}
+        result |= {"properties": named, "additionalProperties": False}
+    elif isinstance(extra, Mapping):
+        result["additionalProperties"] = inner(extra)
+    if isinstance(places, list):  # no `items` of `false`: llama.cpp's server refuses it, and the size says the same
+        result |= {"prefixItems": [*map(inner, places)], "minItems": len(places), "maxItems": len(places)}
+    elif isinstance(items, Mapping):
+        result["items"] = inner(items)
+    return result | ({"maxLength": bound} if isinstance(bound, int) and bound <= _LONGEST_BOUND else {})
 
 
 def _bounded(name: str, schema: Schema) -> Schema:

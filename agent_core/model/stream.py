@@ -6,15 +6,16 @@ that were cut off at the length limit are reported with the argument in which th
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent_core.base.messages import Call
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.foreign import LOOSE, Malformed, read_next
 
 from .reading import Holder, Shown, meant, read_text, unwrapped, written_calls
 from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
-from .wire import Entry, Fragment, is_object, read_chunk, read_usage
+from .wire import Entry, Fragment, is_object, read_chunk, read_progress, read_usage
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
@@ -30,42 +31,30 @@ class Splitter:
 
     def feed(self, part: str) -> tuple[str, str]:
         """Return the thought and the text in this part, and hold back what may be half a mark."""
-        if self._place == "gap":
-            part = part.lstrip()
-            self._place = "text" if part else "gap"
-        if self._place in {"text", "gap"}:
-            return "", part
         self._held += part
-        if self._place == "start" and len(self._held) > MOST_BLANKS and not part.strip():
-            self._place = "text"  # nobody thinks after so many blanks; to look at them again and again takes the square
-        if self._place == "text":
-            return "", self._take()
-        if self._place == "start" and not self._opened():
-            return "", self._take() if self._place == "text" else ""
-        return self._inside()
+        if self._place == "start":
+            start = self._held.lstrip()
+            if start.startswith(_OPEN):
+                self._place, self._held = "thought", start[len(_OPEN) :]
+            elif not _OPEN.startswith(start) or len(self._held) > MOST_BLANKS:  # to look at them again takes the square
+                self._place = "text"
+        thought = ""
+        if self._place == "thought":
+            thought, mark, text = self._held.partition(_CLOSE)
+            half = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
+            if mark:
+                self._place, self._held = "gap", text
+            else:
+                thought, self._held = thought[: len(thought) - half], thought[len(thought) - half :]
+        if self._place == "gap" and (text := self._held.lstrip()):
+            self._place, self._held = "text", text
+        return thought, self._take() if self._place == "text" else ""
 
     def rest(self) -> tuple[str, str]:
         """Return the text still held back at the end of the stream."""
+        if self._place == "gap":
+            return "", ""
         return (self._take(), "") if self._place == "thought" else ("", self._take())
-
-    def _opened(self) -> bool:
-        start = self._held.lstrip()
-        if start.startswith(_OPEN):
-            self._place, self._held = "thought", start[len(_OPEN) :]
-        elif not _OPEN.startswith(start):
-            self._place = "text"
-        return self._place == "thought"
-
-    def _inside(self) -> tuple[str, str]:
-        thought, mark, text = self._held.partition(_CLOSE)
-        if mark:
-            text = text.lstrip()
-            self._place, self._held = "text" if text else "gap", ""
-            return thought, text
-        half = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
-        whole = len(thought) - half
-        self._held = thought[whole:]
-        return thought[:whole], ""
 
     def _take(self) -> str:
         buffered, self._held = self._held, ""
@@ -124,17 +113,16 @@ class Assembly:
             self._reasoning.append(delta.reasoning)
         written = [piece for fragment in delta.fragments for piece in self._join(fragment)]
         thought, text = self._splitter.feed(delta.text + delta.refusal)
-        return [*self._show(delta.thought + thought, text), *written]
+        return [*read_progress(entry), *self._show(delta.thought + thought, text), *written]
 
     def close(self, usage: TokenUsage) -> list[Piece]:
         """Return the last pieces: text that was held back after all, and the reply, with the reported usage or this
         one.
         """
         pieces = self._show(*self._splitter.rest())
-        thought, reasoning = "".join(self._thought), tuple(self._reasoning)
         finish = "refusal" if self._refused else finish_of(self._finish)
-        reply = Reply(self.text, thought, (), finish, self.usage or usage, reasoning=reasoning)
-        reply = self._with_calls(reply)
+        reply = Reply(self.text, "".join(self._thought), (), finish, self.usage or usage, NOTES.get(finish, ""))
+        reply = replace(self._with_calls(reply) if self._calls else self._bare(reply), reasoning=tuple(self._reasoning))
         tail = self._holder.rest()
         if reply.finish == "calls" and not self._calls:
             end = self.text.index(reply.text) + len(reply.text)
@@ -175,23 +163,20 @@ class Assembly:
         return open_call
 
     def _with_calls(self, reply: Reply) -> Reply:
-        reply = replace(reply, note=NOTES.get(reply.finish, ""))
-        if not self._calls:
-            return self._bare(reply)
-        if self._beyond:
-            note = f"The reply asked for {self._beyond + MOST_CALLS} calls; the first {MOST_CALLS} were taken."
-            reply = replace(reply, note=note)
-        whole = self._calls
+        whole, cut = self._calls, tuple[str, ...]()
         if reply.finish == "length":
-            are_whole = [is_object("".join(call.arguments)) for call in self._calls]
-            whole = [call for call, is_whole in zip(self._calls, are_whole, strict=True) if is_whole]
-            halves = [call for call, is_whole in zip(self._calls, are_whole, strict=True) if not is_whole]
+            whole = [call for call in self._calls if is_object("".join(call.arguments))]
+            halves = [call for call in self._calls if call not in whole]
             cut = tuple(cut_call(call.name, "".join(call.arguments)) for call in halves)
-            reply = replace(reply, cut=cut, note=note_on(cut) if cut else reply.note)
+        note = reply.note
+        if cut:
+            note = note_on(cut)
+        elif self._beyond:
+            note = f"The reply asked for {self._beyond + MOST_CALLS} calls; the first {MOST_CALLS} were taken."
         calls = tuple(self._call(call.id, call.name, "".join(call.arguments)) for call in whole)
         self.extras = {call.id: opened.extra for call, opened in zip(calls, whole, strict=True) if opened.extra}
         finish: Finish = "calls" if calls and reply.finish == "stop" else reply.finish
-        return replace(reply, calls=calls, finish=finish)
+        return replace(reply, calls=calls, finish=finish, note=note, cut=cut)
 
     def _bare(self, reply: Reply) -> Reply:
         read = read_text(reply.text, self._shown) if reply.finish == "stop" else None
@@ -217,7 +202,8 @@ def finish_of(said: str) -> Finish:
     return "length" if said.lower() in {"length", "max_tokens"} else "stop"
 
 
-_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]', re.DOTALL)
+_NAME: Final = re.compile(r"\s*[{,]\s*")
+_VALUE: Final = re.compile(r"\s*:\s*")
 
 
 def cut_call(name: str, arguments: str) -> str:
@@ -228,19 +214,15 @@ def cut_call(name: str, arguments: str) -> str:
 
 def cut_argument(arguments: str) -> str:
     """Return the name of the argument in which a truncated JSON text ends; empty if no argument has begun."""
-    depth, key, last = 0, "", ""
-    for match in _MARK.finditer(arguments):
-        mark = match[0]
-        if mark in "{[":
-            depth += 1
-        elif mark in "}]":
-            depth -= 1
-        elif depth == 1 and mark == ":":
-            key = last
-        elif depth == 1 and mark == ",":
-            key = ""
-        last = mark
-    return _read(key)
+    name, place = "", 0
+    with suppress(Malformed):
+        while begun := _NAME.match(arguments, place):
+            name = ""
+            written, place = read_next(arguments, begun.end(), LOOSE)
+            if colon := _VALUE.match(arguments, place):
+                name = str(written)
+                _, place = read_next(arguments, colon.end(), LOOSE)
+    return name
 
 
 def note_on(cut: Iterable[str]) -> str:
@@ -248,10 +230,3 @@ def note_on(cut: Iterable[str]) -> str:
     where = " and ".join(cut)
     head = f"The reply was cut off at its length limit, in {where}: that was not called."
     return f"{head} `model.max_tokens` sets the limit."
-
-
-def _read(text: str) -> str:
-    try:
-        return str(read_json(text, LOOSE)) if text else ""
-    except Malformed:
-        return ""

@@ -77,13 +77,15 @@ def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
 
 def told_window(answer: Mapping[str, Any], names: Iterable[str]) -> int | None:  # Any: foreign JSON
     """Return the window that an answer tells under the first of these names that it has; dots lead into objects."""
-    return next((size for name in names if (size := window(_at(answer, name))) is not None), None)
+    return next((size for name in names if (size := window(told_at(answer, name))) is not None), None)
 
 
-def _at(answer: object, name: str) -> object:
-    for part in name.split("."):
-        answer = answer.get(part) if isinstance(answer, dict) else None
-    return answer
+def told_at(answer: object, name: str) -> object:
+    """Return what an answer tells under a name; None if nothing. Dots lead into objects."""
+    if not isinstance(answer, dict) or name in answer:
+        return answer[name] if isinstance(answer, dict) else None
+    first, _, rest = name.partition(".")
+    return told_at(answer.get(first), rest) if rest else None
 
 
 def window(value: object) -> int | None:

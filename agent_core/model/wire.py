@@ -1,15 +1,17 @@
-"""Messages in the wire format of chat completions. Only here is a function called a tool.
+"""Messages in the wire format of chat completions, and of the Responses API. Only here is a function called a tool.
 
 No server refuses the shape of what leaves here: every call is answered right after it, no answer stands without its
 call, names and arguments are valid; a history that cannot be sent so raises `InvalidRequest`. For endpoints with
 limits, replies with several calls are split, and schemas reduced to the keywords that all accept.
+Whoever reads a reply reads the chunks of chat completions: the events of the Responses API become such. What only that
+API has is the reasoning of a step: its items go into the journal as they came, and back within the turn.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
@@ -18,7 +20,6 @@ from sandbox.wire.foreign import Malformed, read_json
 from .dialect import Dialect
 from .reply import ReadingPiece, TokenUsage
 from .request import FunctionShown
-from .responses import REASONING, reasoning_text
 from .schemas import loosened, simple, strict
 from .tokens import count
 
@@ -31,6 +32,18 @@ NOTICE_PREFIX = "[Knapper] "
 IMPORTED_PREFIX = "[From an agent's file, not from the program] "
 _NOTHING: Entry = {"type": "object", "properties": {}}
 _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
+
+ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+REASONING: Final = "reasoning_item"
+"""The key of a delta under which an item of reasoning stands."""
+_RENAMED: Final = {"messages": "input", "max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
+_FINISH: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_KIND: Final = {
+    "response.output_text.delta": "content",
+    "response.refusal.delta": "refusal",
+    "response.reasoning_summary_text.delta": "reasoning_content",
+    "response.reasoning_text.delta": "reasoning_content",
+}
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:
@@ -145,11 +158,14 @@ class RequestWriter:
         return self._functions_text
 
     def _turn_of(self, groups: Sequence[Group]) -> int:
-        """Return the place of the user's last message, after which reasoning goes back; 0 where none does."""
+        """Return the place of the last message that began a turn, after which reasoning goes back; 0 where none does.
+
+        What the user says after the answer to a call goes on with a turn: it was cut off, or still ran.
+        """
         if self.dialect.api == "chat":
             return 0
-        places = (place for place in range(len(groups) - 1, 0, -1) if any(type(each) is User for each in groups[place]))
-        return next(places, 0)
+        places = (place for place in range(len(groups) - 1, 0, -1) if type(groups[place - 1][0]) is not Answer)
+        return next((place for place in places if any(type(each) is User for each in groups[place])), 0)
 
     def _text(self, group: Group, is_current: bool) -> bytes:  # noqa: FBT001 - of this turn
         """Return a group as JSON text: one entry in chat completions, an item for each part in the Responses API."""
@@ -298,18 +314,18 @@ def read_chunk(entry: Entry) -> WireDelta:
     )
 
 
-def read_progress(entry: Entry) -> ReadingPiece | None:
-    """Return how far a server says that it has read the prompt, if it does."""
+def read_progress(entry: Entry) -> Iterator[ReadingPiece]:
+    """Yield how far a server says that it has read the prompt, if it does."""
     progress = _dict(entry.get("prompt_progress"))
     done, total = count(progress.get("processed")), count(progress.get("total"), least=1)
     if done is None or total is None:
-        return None
+        return
     cached, spent_ms = count(progress.get("cache")) or 0, progress.get("time_ms")
     read = min(done, total) - cached
     left_s = None
     if isinstance(spent_ms, int | float) and spent_ms > 0 and read > 0:
         left_s = spent_ms / 1000 / read * (total - min(done, total))
-    return ReadingPiece(min(done, total), total, left_s)
+    yield ReadingPiece(min(done, total), total, left_s)
 
 
 def read_usage(entry: Entry) -> TokenUsage | None:
@@ -320,6 +336,105 @@ def read_usage(entry: Entry) -> TokenUsage | None:
         return None
     cached = _dict(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     return TokenUsage(prompt, count(usage.get("completion_tokens")) or 0, count(cached) or 0)
+
+
+def to_responses(body: Mapping[str, Any]) -> Entry:
+    """Return a request of chat completions as one of this API; nothing of it is stored there.
+
+    Messages and functions are in the shape of this API already.
+    """
+    values = {_RENAMED.get(name, name): value for name, value in body.items()}
+    values.pop("stream_options", None)
+    reasoning = {"summary": "auto"}
+    if effort := values.pop("reasoning_effort", None):
+        reasoning["effort"] = effort
+    text = {"verbosity": verbosity} if (verbosity := values.pop("verbosity", None)) else {}
+    if form := values.pop("response_format", None):
+        text["format"] = {"type": form["type"], **form.get("json_schema", {})}
+    values |= {"text": text} if text else {}
+    choice = values.get("tool_choice")
+    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
+        values["tool_choice"] = {"type": "function", **choice["function"]}
+    return {"store": False, "include": ["reasoning.encrypted_content"], "reasoning": reasoning, **values}
+
+
+class ResponseReader:
+    """A reader of the events of one answer, in order, or of the whole answer."""
+
+    def __init__(self) -> None:
+        self._begun: set[object] = set()  # places of calls of whose arguments a part came
+
+    def read(self, chunk: Entry) -> Iterator[Entry]:
+        """Yield what an event says, as chunks of chat completions."""
+        kind, place = chunk.get("type"), chunk.get("output_index")
+        if kind is None and isinstance(chunk.get("output"), list):
+            for n, item in enumerate(chunk["output"]):
+                yield from self._done(n, _dict(item), is_whole=True)
+            yield _end(chunk)
+        elif kind in _KIND:
+            yield _delta({_KIND[kind]: chunk.get("delta")})
+        elif kind == "response.reasoning_summary_part.added" and chunk.get("summary_index"):
+            yield _delta({"reasoning_content": "\n\n"})
+        elif kind == "response.output_item.added":
+            yield from _begin(place, _dict(chunk.get("item")), "")
+        elif kind == "response.function_call_arguments.delta":
+            self._begun.add(place)
+            yield _call(place, {"arguments": chunk.get("delta")})
+        elif kind == "response.output_item.done":
+            yield from self._done(place, _dict(chunk.get("item")))
+        elif kind in ENDS:
+            yield _end(_dict(chunk.get("response")))
+
+    def _done(self, place: object, chunk: Entry, *, is_whole: bool = False) -> Iterator[Entry]:
+        if chunk.get("type") == "reasoning":
+            if is_whole:
+                yield _delta({"reasoning_content": _texts(chunk.get("summary"), "\n\n")})
+            yield _delta({REASONING: {key: value for key, value in chunk.items() if value is not None}})
+        elif is_whole and chunk.get("type") == "message":
+            parts = chunk.get("content")
+            yield _delta({"content": _texts(parts, ""), "refusal": _texts(parts, "", "refusal")})
+        elif is_whole:
+            yield from _begin(place, chunk, chunk.get("arguments"))
+        elif chunk.get("type") == "function_call" and place not in self._begun:
+            yield _call(place, {"arguments": chunk.get("arguments")})
+
+
+def reasoning_text(item: object) -> str:
+    """Return an item of reasoning as JSON text; empty if it is none that can be sent back."""
+    try:
+        return json.dumps(item, ensure_ascii=False, separators=(",", ":")) if isinstance(item, dict) else ""
+    except RecursionError:
+        return ""
+
+
+def _begin(place: object, chunk: Entry, arguments: object) -> Iterator[Entry]:
+    if chunk.get("type") == "function_call":
+        yield _call(place, {"name": chunk.get("name"), "arguments": arguments}, chunk.get("call_id"))
+
+
+def _call(place: object, chunk: Entry, call_id: object = "") -> Entry:
+    return _delta({"tool_calls": [{"index": place, "id": call_id, "function": chunk}]})
+
+
+def _end(chunk: Entry) -> Entry:
+    reason = _dict(chunk.get("incomplete_details")).get("reason")
+    finish = _FINISH.get(reason, "stop") if isinstance(reason, str) else "stop"
+    told = _dict(chunk.get("usage"))
+    usage = {
+        "prompt_tokens": told.get("input_tokens"),
+        "completion_tokens": told.get("output_tokens"),
+        "prompt_tokens_details": told.get("input_tokens_details"),
+    }
+    return {"choices": [{"delta": {}, "finish_reason": finish}], "usage": usage}
+
+
+def _delta(chunk: Entry) -> Entry:
+    return {"choices": [{"delta": chunk}]}
+
+
+def _texts(parts: object, between: str, key: str = "text") -> str:
+    texts = [_dict(part).get(key) for part in parts] if isinstance(parts, list) else []
+    return between.join(text for text in texts if isinstance(text, str))
 
 
 def _fragment(entry: Entry, position: int | None) -> Fragment:

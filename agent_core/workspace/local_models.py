@@ -10,7 +10,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
 from agent_core.model.discover import LOCAL, LOCAL_PREFIX
 from agent_core.model.local import weights
-from agent_core.model.local.fetch import DownloadProgress, fetch, remove
+from agent_core.model.local.fetch import DownloadProgress, fetch_weights, remove
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of
 
@@ -87,7 +87,7 @@ async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[
         loop.call_soon_threadsafe(on_bytes, progress.done, progress.total, progress.note)
 
     entry = weights.named(name)
-    path = await fetch(entry.name, source, tell)
+    path = await fetch_weights(entry, source, tell)
     return {"name": f"{weights.PREFIX}{entry.name}", "path": str(path), "bytes": path.stat().st_size}
 
 

@@ -14,10 +14,10 @@ from agent_core.memory.embedding import EmbeddingUnavailable, embedder
 from agent_core.model.client import open_model
 from agent_core.model.connection import Connection
 from agent_core.model.constrained import GrowingStep
+from agent_core.model.conversation import read_step
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.reply import Model, Reply, RetryPiece, TextPiece
 from agent_core.model.request import Request as ModelRequest
-from agent_core.model.step import read_step
 from agent_core.model.stream import MOST_CALLS, Assembly, Splitter
 from agent_core.model.tokens import listed_window
 from agent_core.model.wire import read_usage

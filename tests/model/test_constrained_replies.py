@@ -9,8 +9,8 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model.connection import Endpoint
 from agent_core.model.constrained import ConstrainedModel
-from agent_core.model.endpoint import Endpoint
 from tests.kit import Fail, Say, ScriptedModel
 
 from .asking import ADD, HELLO

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.model import FunctionShown
+from agent_core.model.conversation import step_schema
+from agent_core.model.request import REPLY
 from agent_core.model.schemas import portable
-from agent_core.model.step import REPLY, step_schema
 
 ADD = FunctionShown(
     "add",

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agent_core.model import TextPiece, ThoughtPiece
 from agent_core.model.constrained import GrowingStep
+from agent_core.model.conversation import ModelStep, read_step, write_step
 from agent_core.model.reply import CallPiece
-from agent_core.model.step import ModelStep, read_step, write_step
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON = st.recursive(

@@ -11,13 +11,12 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, System, U
 from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.client import NativeModel, open_model
-from agent_core.model.dialect import Dialect, changed, dialect_of, dialects, refuses
+from agent_core.model.connection import Endpoint
+from agent_core.model.dialect import Dialect, changed, constraint, dialect_of, dialects, refuses
 from agent_core.model.discover import DiscoveredModel
-from agent_core.model.endpoint import Endpoint
-from agent_core.model.responses import to_responses
 from agent_core.model.schemas import loosened, simple, strict
 from agent_core.model.tokens import Window
-from agent_core.model.wire import functions_to_wire
+from agent_core.model.wire import functions_to_wire, to_responses
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.params import unfit
 from tests.kit.responses import as_chat
@@ -63,8 +62,8 @@ def test_every_dialect_writes_what_servers_take(dialect: Dialect) -> None:
         assert unfit(sent, "/v1/responses") is None
         body = as_chat(sent)
     assert fault(body) is None
-    for way in dialect.ways:
-        assert ('{"type": "object"}' in json.dumps(way.constrain({"type": "object"}))) is (way.name != "json_object")
+    for way in dialect.constraints:
+        assert ('{"type": "object"}' in json.dumps(constraint(way, {"type": "object"}))) is (way != "json_object")
 
 
 def test_ids_take_the_shape_that_mistral_wants_and_stay_in_pairs() -> None:

@@ -93,3 +93,10 @@ async def test_each_kind_of_request_is_the_packages(scripted: Scripted, api: str
     await model.embed(["text"])
     assert (chosen.why, len(server.agents)) == ("", 4)  # two lists, a reply, vectors
     assert all(agent.startswith("AsyncOpenAI/Python ") for agent in server.agents)
+
+
+async def test_no_request_tells_of_the_machine_that_it_comes_from(scripted: Scripted) -> None:
+    server = scripted([Say("Here.")])
+    await ask(server)
+    told = {"x-stainless-os", "x-stainless-arch", "x-stainless-runtime", "x-stainless-runtime-version"}
+    assert not told & server.requests[0].headers.keys()

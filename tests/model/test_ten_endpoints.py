@@ -16,8 +16,8 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, System, U
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece
 from agent_core.model.client import NativeModel
+from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import dialect_of
-from agent_core.model.endpoint import Endpoint
 from agent_core.model.tokens import Window
 from tests.kit import Fail, Raw, Say, ScriptedModel
 from tests.model.asking import ADD

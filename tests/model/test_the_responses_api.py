@@ -10,9 +10,9 @@ from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, TextPiece, ThoughtPiece
+from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import dialect_of
-from agent_core.model.endpoint import Endpoint
-from agent_core.model.responses import to_responses
+from agent_core.model.wire import to_responses
 from sandbox import Sandbox
 from tests.cli.support import run
 from tests.conftest import OpenDesk
@@ -94,6 +94,14 @@ async def test_what_was_reasoned_goes_back_within_the_turn_as_it_came(scripted: 
     kinds = [item.get("id") or item.get("type") or item["role"] for item in server.requests[0].raw["input"]]
     first = ["system", "user", "function_call", "function_call_output", "assistant"]
     assert kinds == [*first, "user", "rs_7", "function_call", "function_call_output", "user"]
+
+
+async def test_a_turn_that_was_cut_off_goes_on_with_what_it_reasoned(scripted: Scripted) -> None:
+    cut_off: list[Message] = [User("First."), Assistant("", (Call("c1", "add", "{}"),), reasoning=(SEALED,))]
+    server = scripted([Say("Here.")])
+    await ask(server, *cut_off, Answer("c1", "add", "1"), Notice("Stopped."), User("Go on."), api="responses")
+    kinds = [item.get("id") or item.get("type") or item["role"] for item in server.requests[0].raw["input"]]
+    assert kinds == ["user", "rs_7", "function_call", "function_call_output", "user"]
 
 
 async def test_reasoning_that_another_model_sealed_is_left_out_when_it_is_refused(scripted: Scripted) -> None:

@@ -9,9 +9,9 @@ import pytest
 from agent_core.base.errors import ModelError
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request, RetryPiece
+from agent_core.model.connection import Endpoint
 from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.dialect import dialect_of
-from agent_core.model.endpoint import Endpoint
 from tests.kit import Fail, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ADD, HELLO
 
@@ -52,7 +52,7 @@ def way_of(body: dict[str, Any]) -> str:
 async def constrained(server: ScriptedModel, url: str, **settings: Any) -> AsyncIterator[ConstrainedModel]:
     """A model in constrained mode at an endpoint that is spoken to as the one at `url`."""
     endpoint = Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings))
-    ways = dialect_of(url).ways
+    ways = dialect_of(url).constraints
     model = ConstrainedModel(endpoint, "scripted", 8_192, ModelSettings(**settings), ways=ways)
     yield model
     await model.aclose()

@@ -7,9 +7,9 @@ import pytest
 
 from agent_core.base.settings import ModelSettings
 from agent_core.model.client import find_window
+from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import DiscoveredModel
-from agent_core.model.endpoint import Endpoint
 from agent_core.model.tokens import Window
 from tests.kit import ScriptedModel
 

@@ -71,7 +71,7 @@ class Grants:
 
     def __or__(self, other: "Grants") -> "Grants":
         """Return the union of both."""
-        return joined((self, other))
+        return joined((self, other)) if self and other else self or other
 
     def __and__(self, other: "Grants") -> "Grants":
         """Return the intersection of both."""

@@ -17,7 +17,7 @@ from agent_core.base.messages import Assistant, Message, Notice, System, User
 from agent_core.base.untrusted import one_line
 from agent_core.model import FunctionShown, Model, Reply, Request
 from agent_core.model.reply import ModeChanged
-from agent_core.model.step import REPLY
+from agent_core.model.request import REPLY
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from .verdict import ExpectedCall, Reach, ReaderAnswer

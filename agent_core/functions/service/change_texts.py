@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.untrusted import block, fence, one_line, shorten
-from agent_core.model.step import REPLY
+from agent_core.model.request import REPLY
 from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, read_file
 from agent_core.registry.synopsis import signature
 from sandbox.wire.lines import bare_lines

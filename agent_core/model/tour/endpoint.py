@@ -13,7 +13,7 @@ import httpx2
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.foreign import LOOSE, read_json
 
-from ..endpoint import Endpoint
+from ..connection import Endpoint
 from .script import SERVED, TourReply, play
 
 Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
@@ -63,11 +63,6 @@ def _completion(body: Body, reply: TourReply) -> httpx2.Response:
     n = len(body["messages"])
     head: Body = {"id": f"tour-{n}", "created": 0, "model": SERVED}
     calls = _calls(reply, n)
-    if not body.get("stream"):
-        message: Body = {"role": "assistant", "content": reply.text or None}
-        message |= {"tool_calls": calls} if calls else {}
-        choice = {"index": 0, "message": message, "finish_reason": finish}
-        return httpx2.Response(200, json={**head, "object": "chat.completion", "choices": [choice]})
     deltas: list[Body] = [{"content": reply.text[at : at + _PIECE]} for at in range(0, len(reply.text), _PIECE)]
     deltas += [{"tool_calls": [{"index": 0, **call}]} for call in calls]
     choices: list[Body] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]

@@ -7,13 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
-from sandbox.wire.foreign import LOOSE, read_json, read_toml
+from pydantic import AfterValidator
 
+from sandbox.wire.foreign import LOOSE, read_json
+
+from ..dialect import as_kind, parsed_toml
 from ..wire import IMPORTED_PREFIX, NOTICE_PREFIX
 
+Stripped: TypeAlias = Annotated[str, AfterValidator(str.strip)]
 Wire: TypeAlias = Mapping[str, Any]  # Any: a message in the wire's own shape
 
 NAME: Final = "tour"
@@ -29,7 +32,7 @@ _NEXT: Final = re.compile(r"(next|go on|continue|weiter)\W*", re.IGNORECASE)
 class TourStep:
     """One reply: its text and call, what the previous answer must match, and the text to say if it does not."""
 
-    text: str
+    text: Stripped
     call: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
     expect: str = ""
@@ -67,8 +70,8 @@ class Script:
 
     typed: tuple[TypedLine, ...]
     scenes: tuple[TourScene, ...]
-    off: str
-    astray: str
+    off: Stripped
+    astray: Stripped
     readings: Mapping[str, Sequence[Mapping[str, str]]]
 
     @property
@@ -143,10 +146,7 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
 @cache
 def script() -> Script:
     """Return the script of this package."""
-    data = read_toml(resources.files(__package__).joinpath("script.toml").read_text(encoding="utf-8"))
-    scenes = tuple(map(_read, data["scenes"]))
-    typed = tuple(TypedLine(**entry) for entry in data["typed"])
-    return Script(typed, scenes, data["off"].strip(), data["astray"].strip(), data["readings"])
+    return as_kind(parsed_toml("tour/script.toml"), Script)
 
 
 def _scene(situation: Situation, functions: frozenset[str], script: Script) -> tuple[TourScene, dict[str, str]] | None:
@@ -188,9 +188,3 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text
-
-
-def _read(entry: dict[str, Any]) -> TourScene:  # Any: data of this package
-    steps = tuple(TourStep(**{**step, "text": step["text"].strip()}) for step in entry.pop("steps"))
-    needs, absent = (frozenset(entry.pop(key, ())) for key in ("needs", "absent"))
-    return TourScene(steps=steps, says=tuple(entry.pop("says", ())), needs=needs, absent=absent, **entry)
