@@ -32,6 +32,7 @@ from .tree import (
     FunctionNode,
     bound_names,
     defaults,
+    expression,
     find,
     first_line,
     functions,
@@ -525,11 +526,8 @@ def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
     words = re.sub(r",\s*(?:optional|required|default\b.*)$", "", named.strip().strip("`{}"), flags=re.IGNORECASE)
     words = re.sub(r"\bOptional\[(.*)\]$", r"\1 | None", re.sub(r"\s+or\s+", " | ", words.strip()))
     words = _OLD.sub(lambda match: match[0].lower(), words)
-    try:
-        tree = syntax.parse(words, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return words if words and _is_type(tree.body, names) else None
+    node = expression(words)
+    return words if node is not None and _is_type(node, names) else None
 
 
 def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:

@@ -18,7 +18,7 @@ from sandbox.wire.lines import lines_of
 
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
-from .verdict import Disagreement, Fix, Survivor
+from .verdict import Disagreement, Fix
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function, ModuleReading
@@ -82,7 +82,6 @@ class Draft:
     reading: "ModuleReading | None" = None  # the module that it would become
     trial: "Snapshot | None" = None  # the snapshot with that module, once it could be imported
     trials: ExampleTrials = ExampleTrials()
-    survivors: tuple[Survivor, ...] = ()
     unnoticed: tuple["Mutant", ...] = ()  # the changes of the body that no example noticed, of those that were tried
     mutants_tried: int = 0
     challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict

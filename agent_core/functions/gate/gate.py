@@ -47,7 +47,7 @@ from .tree import find, functions, parse
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_package, try_module
 from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
-from .verdict import TOO_FEW, Breakage, Disagreement, Look, ModuleVerdict, StageReport, Standing, Verdict
+from .verdict import TOO_FEW, Breakage, Disagreement, Look, ModuleVerdict, StageReport, Standing, Survivor, Verdict
 
 FIXES: Final = frozenset([*READ_FIXES, *(repair.code for repair in REPAIRS), CONTEXT, EXCUSED])
 """The codes of all fixes."""
@@ -452,7 +452,7 @@ class Gate:
         for stage in (*(stage for stage in self._stages if stage.after_save), *([READER] if reading else [])):
             draft, report = await _ask(stage, draft, trial)
             reports.append(report)
-        return Look(name, draft.problems[before:], tuple(reports), draft.survivors, draft.answer)
+        return Look(name, draft.problems[before:], tuple(reports), _survivors(draft), draft.answer)
 
     async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
         """Return why a module cannot be imported next to the others, a package that it lacks included."""
@@ -540,6 +540,10 @@ def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
     return groups
 
 
+def _survivors(draft: Draft) -> tuple[Survivor, ...]:
+    return tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in draft.unnoticed)
+
+
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
     is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # as a saved file has it
@@ -564,7 +568,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         disagreements=draft.trials.disagreements,
         agreed=draft.trials.agreed,
         reading=draft.reading,
-        survivors=draft.survivors,
+        survivors=_survivors(draft),
         offered=draft.trials.offered,
         challenges=draft.challenges,
         predicted=tuple(call for call in draft.candidate.asked if call in agreed),

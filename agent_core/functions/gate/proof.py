@@ -16,7 +16,6 @@ from typing import Any
 
 from agent_core.access.grants import NOTHING, Grants, Question
 from agent_core.access.grants.items import written as grant_item
-from agent_core.base import syntax
 from agent_core.base.problem import Evidence, Problem
 from agent_core.base.untrusted import fence
 from agent_core.registry.arguments import read as read_arguments
@@ -34,10 +33,10 @@ from .call_arguments import edge_calls, recombined, shown, written
 from .candidate import GivenExample
 from .capability import EFFECTS, uses_context
 from .draft import Draft, ExampleTrials, Finding
-from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
+from .examples.agreement import agrees, doctest_form, promises_floats
 from .examples.sufficiency import ALIKE, Unproven, contradicted, is_by_chance, is_unproven, too_few
 from .substance import HOLLOW
-from .tree import find, nodes_of, parse
+from .tree import expression, find, nodes_of, parse
 from .trial import TrialTools, placed
 from .verdict import TOO_FEW, Disagreement
 
@@ -61,12 +60,8 @@ def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
 
 def _text_options(example: Example) -> Iterator[tuple[str, ...]]:
     """Yield options for a text that is no literal: of a literal, each character counts."""
-    try:
-        nodes = list(ast.walk(syntax.parse(example.expected.strip(), mode="eval")))
-        is_plain = not any(isinstance(node, ast.Constant) and node.value is ... for node in nodes)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        is_plain = False
-    if not is_plain:
+    node = expression(example.expected)
+    if node is None or any(isinstance(inner, ast.Constant) and inner.value is ... for inner in ast.walk(node)):
         yield from (("NORMALIZE_WHITESPACE",), ("ELLIPSIS",), ("ELLIPSIS", "NORMALIZE_WHITESPACE"))
 
 
@@ -549,14 +544,12 @@ async def rerun(function: Function, snapshot: Snapshot, trial: TrialTools, grant
 
 
 async def _outcome(example: Example | GivenExample, module: str, callees: Callees) -> Outcome:
-    setup = example.setup if isinstance(example, Example) else ()
-    return await callees.trial.run(callees.snapshot.modules, module, Evaluation(setup, example.call), callees)
+    work = Evaluation(example.setup, example.call)
+    return await callees.trial.run(callees.snapshot.modules, module, work, callees)
 
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact
-    if isinstance(example, Example):
-        return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
-    return ExampleResult(example, outcome, given_agrees(example, outcome))
+    return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
 
 
 def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:

@@ -212,12 +212,17 @@ def literal(node: ast.expr | None) -> tuple[bool, object]:
         return False, None
 
 
+def expression(text: str) -> ast.expr | None:
+    """Return the tree of an expression in text; None if it is none."""
+    try:
+        return syntax.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def is_bare_call(text: str, name: str) -> bool:
     """Check whether an expression is a call of a function and nothing around it: what it gives is what that returns."""
-    try:
-        node = syntax.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    node = expression(text)
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 

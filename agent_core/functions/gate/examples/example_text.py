@@ -10,7 +10,6 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.source import parse as parse_source
@@ -19,7 +18,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 
 from ..autofix import offset
 from ..candidate import Candidate, GivenExample
-from ..tree import find, parse
+from ..tree import expression, find, parse
 from ..verdict import Disagreement, Verdict
 from .agreement import literal_value
 
@@ -44,7 +43,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
         return Problem(
             "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
         )
-    call = ast.unparse(syntax.parse(call, mode="eval")) if "\n" in call else call
+    call = ast.unparse(expression(call) or node) if "\n" in call else call
     if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
         call, expected = f"{call} is None", "True"
     shown = [f">>> {call}", *_shown(expected)]
@@ -54,11 +53,10 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
 
 
 def _wrong_call(name: str, call: str) -> str:
-    try:
-        tree = syntax.parse(call, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    node = expression(call)
+    if node is None:
         return f"the call of an example is an expression, and `{call[:120]}` is none"
-    words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    words = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
     return "" if name in words else f"`{call[:120]}` does not call `{name}`"
 
 

@@ -7,15 +7,13 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from agent_core.base import syntax
-from agent_core.registry.examples import Example
-
 from ..capability import EFFECTS, uses_context
 from ..draft import Finding
-from ..tree import FunctionNode, parameters
+from ..tree import FunctionNode, expression, parameters
 from .agreement import literal_value
 
 if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
 
     from ..candidate import GivenExample
@@ -103,25 +101,21 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
 
 def _compares(call: str) -> bool:
     """Check for an example that holds a result to something: what it gives says little, whether it agrees all."""
-    try:
-        return isinstance(syntax.parse(call, mode="eval").body, ast.Compare)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    return isinstance(expression(call), ast.Compare)
 
 
 def contradicted(examples: Sequence["Example | GivenExample"]) -> set[str]:
     """Return the calls that are written more than once, with different results."""
     promised: dict[str, set[str]] = {}
     for example in examples:
-        if not (isinstance(example, Example) and example.setup):
+        if not example.setup:
             promised.setdefault(example.call.strip(), set()).add(_result(example))
     return {call for call, results in promised.items() if len(results) > 1}
 
 
 def _result(example: "Example | GivenExample") -> str:
     """Return what an example promises, so that equal promises are equal texts."""
-    if isinstance(example, Example) and example.raises:
+    if example.raises:
         return f"raises {example.raises}"
-    text = example.expected.strip()
-    value = literal_value(text)
-    return text if isinstance(value, object) and type(value) is object else repr(value)
+    value = literal_value(example.expected)
+    return example.expected.strip() if type(value) is object else repr(value)
