@@ -102,6 +102,11 @@ class Draft:
         return find(self.tree, self.candidate.name) if self.tree else None
 
     @property
+    def line(self) -> int:
+        """The line of the promised function; 0 without one."""
+        return self.function.lineno if self.function else 0
+
+    @property
     def size(self) -> int:
         """The number of characters that are checked: its own, and those of the module that it goes into."""
         around = self.snapshot.modules.get(self.candidate.module)
@@ -138,15 +143,15 @@ class Draft:
         """True if there is a finding that causes a rejection."""
         return any(problem.severity == "refuses" for problem in self.problems)
 
-    def with_findings(self, stage: str, findings: Iterable[Finding]) -> Self:
-        """Return the draft with a stage's findings, each weighed by the policy."""
+    def with_findings(self, stage: str, findings: Iterable[Finding], *, is_mild: bool = False) -> Self:
+        """Return the draft with a stage's findings, each weighed by the policy; those that are mild only warn."""
         problems = tuple(
             Problem(
                 code=finding.code,
                 message=finding.message,
                 where=Place(self.candidate.path, self.authors_line(finding.line), finding.column),
                 fix=finding.fix,
-                severity=severity(self.policy, stage, finding.code),
+                severity="warns" if is_mild else severity(self.policy, stage, finding.code),
                 evidence=finding.evidence or self._line(self.text, finding.line),
             )
             for finding in findings

@@ -130,7 +130,7 @@ def _sketch(draft: Draft) -> tuple[str, int]:
 
 
 def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
-    return Finding(code, message, fix, draft.function.lineno if draft.function else 0, evidence=evidence)
+    return Finding(code, message, fix, draft.line, evidence=evidence)
 
 
 def fix_of_copy(draft: Draft, existing_function: "Function") -> str:

@@ -77,7 +77,7 @@ class MutationResult:
 
 async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
-    function, line = draft.loaded, draft.function.lineno if draft.function else 0
+    function, line = draft.loaded, draft.line
     if (reason := _unfit(draft)) or function is None:
         certain = findings(MutationResult(_echoed(draft)), draft.candidate.name, line)
         return draft.with_findings(STAGE, certain).skip(reason)
@@ -154,7 +154,8 @@ async def run_mutants(draft: Draft, function: Function, trial: TrialTools) -> Mu
 
 def _bitten(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others."""
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples][:MOST_EXAMPLES]
+    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    del examples[MOST_EXAMPLES:]
     is_float, each_s = promises_floats(function.returns), _AT_MOST_S
 
     def agreement(
@@ -163,7 +164,7 @@ def _bitten(draft: Draft, function: Function, text: str) -> _Steps[MutationResul
         """Return one row per text: whether each example agrees; None if it was not reached."""
         nonlocal each_s
         pairs, width = list(product(texts, examples)), len(examples)
-        asked = [Attempt(Evaluation(one.setup, one.call), text and text.text, each_s) for text, one in pairs]
+        asked = [Attempt(Evaluation(one.setup, one.call), text.text if text else None, each_s) for text, one in pairs]
         outcomes = (yield asked) if asked else ()
         first = outcomes[0] if outcomes else None
         spent_s = 0.0 if first is None or isinstance(first, Refused) else first.seconds

@@ -31,7 +31,7 @@ from sandbox.wire.requests import RequestRefused, without_handler
 
 from .call_arguments import edge_calls, recombined, shown, written
 from .candidate import GivenExample
-from .capability import EFFECTS, uses_context
+from .capability import EFFECTS, called_by_self, uses_context
 from .draft import Draft, ExampleTrials, Finding
 from .examples.agreement import agrees, doctest_form, promises_floats
 from .examples.sufficiency import ALIKE, Unproven, contradicted, is_by_chance, is_unproven, too_few
@@ -189,7 +189,7 @@ _MOST = 30  # functions that are called, one through another
 
 def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str]) -> bool:
     """Check whether all that a function needs of `self` are calls of functions that can run in an example."""
-    waiting, seen = list(_called(tree)), set[str]()
+    waiting, seen = list(called_by_self(tree)), set[str]()
     if uses_context(tree) & EFFECTS != {"call"} or not waiting:
         return False
     while waiting:
@@ -206,20 +206,8 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
         is_caller = uses_context(inner) & EFFECTS == {"call"}
         if is_unproven(inner, node, callee) not in ("", "no-parameters") and not is_caller:
             return False
-        waiting += _called(inner)
+        waiting += called_by_self(inner)
     return True
-
-
-def _called(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of functions that are called; an empty one where the text does not say which."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[ast.Constant(str(name)), *_]
-            ):
-                yield name
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="call")):
-                yield ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,13 +301,12 @@ class ExampleResult:
     @property
     def line(self) -> int:
         """The example's line in its text; 0 for one that was sent next to it."""
-        return self.example.line if isinstance(self.example, Example) else 0
+        return self.example.line
 
     @property
     def expected(self) -> str:
         """The expected result written under the call."""
-        raises = self.example.raises if isinstance(self.example, Example) else ""
-        return raises or self.example.expected.rstrip("\n")
+        return self.example.raises or self.example.expected.rstrip("\n")
 
     @property
     def printed(self) -> str:
