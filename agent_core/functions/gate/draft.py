@@ -21,10 +21,11 @@ from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Disagreement, Fix
 
 if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
     from agent_core.registry.function import Function, ModuleReading
     from agent_core.registry.snapshot import Snapshot
 
-    from .candidate import Candidate, Policy, Way
+    from .candidate import Candidate, GivenExample, Policy, Way
     from .mutants import Mutant
     from .verdict import ReaderAnswer
 
@@ -102,6 +103,18 @@ class Draft:
         return find(self.tree, self.candidate.name) if self.tree else None
 
     @property
+    def examples(self) -> "list[Example | GivenExample]":
+        """The examples of the docstring, and those that were sent next to it."""
+        function = self.loaded or self.own_function
+        return [*(function.examples if function else ()), *self.candidate.examples]
+
+    @property
+    def own_function(self) -> "Function | None":
+        """The promised function as its text alone has it."""
+        functions = self.own.functions if self.own else ()
+        return next((function for function in functions if function.name == self.candidate.name), None)
+
+    @property
     def line(self) -> int:
         """The line of the promised function; 0 without one."""
         return self.function.lineno if self.function else 0
@@ -119,9 +132,8 @@ class Draft:
         function = next((function for function in functions if function.name == self.candidate.name), None)
         if function is None or self.own is None:
             return None
-        own = next((own_function for own_function in self.own.functions if own_function.name == function.name), None)
         # The examples' lines are those of the candidate's text: that is what its author sees.
-        return replace(function, examples=own.examples) if own else function
+        return replace(function, examples=self.own_function.examples) if self.own_function else function
 
     @property
     def module_names(self) -> frozenset[str]:

@@ -71,7 +71,7 @@ async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
     """Return the draft with the functions that its description finds, and what is wrong if that finds another one
     first, as far as there is time.
     """
-    own, name = _own(draft), draft.candidate.name
+    own, name = draft.own_function, draft.candidate.name
     if own is None or (draft.candidate.file and name not in draft.snapshot.functions):
         return draft
     functions = draft.snapshot.functions
@@ -111,7 +111,7 @@ def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     copies = [copy for copy in copies if copy != name]
     if told := [copy for copy in copies if is_apart(draft, copy)]:
         return replace(draft, note=f"said to differ from `{told[0]}`")
-    fitting = [copy for copy in copies if _fits(_own(draft), functions[copy], is_small=is_small)]
+    fitting = [copy for copy in copies if _fits(draft.own_function, functions[copy], is_small=is_small)]
     if not copies:
         return replace(draft, note="no function computes the same")
     existing = functions[(fitting or copies)[0]]
@@ -150,11 +150,6 @@ def shown_function(function: "Function") -> str:
     return f"`{function.name}({', '.join(typed)}){returns}` ({function.path}:{function.line})" + (
         f": {first}" if first else ""
     )
-
-
-def _own(draft: Draft) -> "Function | None":
-    functions = draft.own.functions if draft.own else ()
-    return next((function for function in functions if function.name == draft.candidate.name), None)
 
 
 def is_apart(draft: Draft, name: str) -> bool:

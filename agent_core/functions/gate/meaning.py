@@ -37,10 +37,8 @@ from .tree import is_bare_call, nodes_of
 from .verdict import ExpectedCall, ReaderAnswer
 
 if TYPE_CHECKING:
-    from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
 
-    from .candidate import GivenExample
     from .trial import TrialTools
 
 STAGE: Final = "reader"
@@ -230,16 +228,16 @@ async def _chosen(draft: Draft, function: "Function", trial: "TrialTools") -> li
     """Return the calls that show most of what the examples leave open, if that is much."""
     if not is_doubtful(draft):
         return []
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
-    calls = [example.call for example in examples]
-    given = shown(calls, function.name, function.parameters, function.rest, function.extra)
+    given = shown(
+        [example.call for example in draft.examples], function.name, function.parameters, function.rest, function.extra
+    )
     constants = [node.value for node in nodes_of(draft.tree) if isinstance(node, ast.Constant)] if draft.tree else []
     numbers = [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
     anew = [call for call, _ in islice(recombined(given, function.parameters, numbers), _TRIED)]
     tried = await _results(draft, function, anew, trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     told = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
-    return [*told, *_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
+    return [*told, *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges)]
 
 
 def is_doubtful(draft: Draft) -> bool:

@@ -23,10 +23,7 @@ Condition: TypeAlias = tuple[ast.expr, bool]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A changed text; `line` counts from the function's first, `notices` is the kind of example that would notice.
-
-    `old` is the piece that was replaced, as it is written.
-    """
+    """A changed text; `line` counts from the function's first, `notices` is the kind of example that would notice."""
 
     operator: str
     text: str
@@ -34,7 +31,6 @@ class Mutant:
     before: str
     after: str
     notices: str
-    old: str
 
     @property
     def diff(self) -> str:
@@ -100,8 +96,7 @@ class SplicedText:
         elif after.endswith(f"\n{before}"):
             before, after = "", after[: -len(before) - 1]
         line = self._bytes.count(b"\n", 0, change.start) + 1 - node.lineno
-        old = self.piece(change.start, change.end)
-        return Mutant(operator, new.decode(), line, before, after, change.notices, old)
+        return Mutant(operator, new.decode(), line, before, after, change.notices)
 
 
 @dataclass(frozen=True, slots=True)

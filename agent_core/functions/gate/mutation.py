@@ -91,11 +91,9 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
 
 def _echoed(draft: Draft) -> tuple[str, ...]:
     """Return the parameters that come back in every example of a draft that waits for a package: its text tells."""
-    known = draft.own.functions if draft.own and draft.has("needs-packages") and not draft.shows(*TOO_FEW) else ()
-    function = next((function for function in known if function.name == draft.candidate.name), None)
-    if function is None:
+    function, examples = draft.own_function, draft.examples
+    if function is None or not draft.has("needs-packages") or draft.shows(*TOO_FEW):
         return ()
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     calls = [example.call for example in examples if is_bare_call(example.call, function.name)]
     given = shown(calls, function.name, function.parameters, function.rest, function.extra)
     results = [literal_value(example.expected) for example in examples]
@@ -109,7 +107,7 @@ def _unfit(draft: Draft) -> str:
     function = draft.loaded
     if function is None or draft.tree is None:
         return "the module could not be imported"
-    count = len(function.examples) + len(draft.candidate.examples)
+    count = len(draft.examples)
     unproven = is_unproven(draft.tree, draft.function, function)
     if unproven or not count:
         return _NO_PROOF[unproven]
@@ -154,8 +152,7 @@ async def run_mutants(draft: Draft, function: Function, trial: TrialTools) -> Mu
 
 def _bitten(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others."""
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
-    del examples[MOST_EXAMPLES:]
+    examples = draft.examples[:MOST_EXAMPLES]
     is_float, each_s = promises_floats(function.returns), _AT_MOST_S
 
     def agreement(

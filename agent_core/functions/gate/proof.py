@@ -339,7 +339,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         return _counted(draft).skip("the module could not be imported")
     if draft.has(*HOLLOW):
         return draft.skip("the body does nothing yet")
-    unproven = _unproven(draft, function, len(function.examples) + len(draft.candidate.examples))
+    unproven = _unproven(draft, function, len(draft.examples))
     if unproven == "effects":
         message = f"`{function.name}` uses what an example cannot have here, so it is added as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True))
@@ -364,11 +364,9 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
 
 def _counted(draft: Draft) -> Draft:
     """Return a draft that waits for a package with what its examples lack already now: no human is asked in vain."""
-    name, written = draft.candidate.name, draft.own.functions if draft.own else ()
-    function = next((function for function in written if function.name == name), None)
+    function, examples = draft.own_function, draft.examples
     if function is None or draft.tree is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
         return draft
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     unproven = _unproven(draft, function, len(examples))
     return draft if unproven else draft.with_findings(STAGE, too_few(function, examples, ""))
 
@@ -378,7 +376,7 @@ async def _tried(
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
     assert draft.trial is not None
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    examples = draft.examples
     tried = await run(examples[:MOST], function.module, draft.trial, trial, returns=function.returns)
     results = [result for result in tried if not wants_grant(result, draft.needs)]
     draft, excused = await _excused(draft, results, trial)
