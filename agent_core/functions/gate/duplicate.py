@@ -88,9 +88,8 @@ async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
     draft = replace(draft, likely=tuple(ranked.name for ranked in found))
     if is_stuffed:
         message = f"the description of `{name}` is a list of words, which search does not read"
-        return draft.with_findings(
-            STAGE, [_finding("stuffed-description", message, "say in a sentence what it does", draft)]
-        )
+        stuffed = _finding("stuffed-description", message, "say in a sentence what it does", draft)
+        return draft.with_findings(STAGE, [stuffed])
     if pair is None or is_apart(draft, pair.other if pair.name == name else pair.name):
         return draft
     asked, other = functions[pair.name], functions[pair.other]
@@ -206,22 +205,17 @@ async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
     given = await _results(own, [known.values for _, known in calls], modules, wall_s, trial)
     wrong = {function for (function, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known)}
     for existing in (function for function in others if function not in wrong):
-        values = [known.values for known in mine]
         more = [tuple(map(_sent, call.values())) for call in _others(own, existing, draft)]
-        theirs = await _results(existing, [*values, *more], modules, wall_s, trial)
+        theirs = await _results(existing, [*(known.values for known in mine), *more], modules, wall_s, trial)
         ours = await _results(own, more, modules, wall_s, trial)
-        is_shown = all(map(_is, theirs, mine))
-        if is_shown and _same_results(ours, theirs[len(mine) :]) == "same":
+        if all(map(_is, theirs, mine)) and _same_results(ours, theirs[len(mine) :]) == "same":
             name = draft.candidate.name
             message = f"`{name}` gives the same results as a function that is there, on the examples of both and"
             message = f"{message} on other calls: {shown_function(existing)}"
-            evidence = tuple(
-                Evidence(call=example.call, returned=example.expected.strip(), expected=example.expected.strip())
-                for example in existing.examples[:_EXAMPLES]
-            )
-            return draft.with_findings(
-                STAGE, [_finding("rewrite", message, fix_of_copy(draft, existing), draft, evidence)]
-            )
+            shown_results = ((example.call, example.expected.strip()) for example in existing.examples[:_EXAMPLES])
+            evidence = tuple(Evidence("", call, result, result) for call, result in shown_results)
+            finding = _finding("rewrite", message, fix_of_copy(draft, existing), draft, evidence)
+            return draft.with_findings(STAGE, [finding])
     return draft
 
 

@@ -66,19 +66,6 @@ class SavedFile(Draft):
     breakages: tuple[Breakage, ...] = ()
     lacks_package: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        source: ModuleSource,
-        snapshot: Snapshot,
-        policy: Policy,
-        rules: Rules,
-        previous_reading: ModuleReading | None,
-    ) -> "SavedFile":
-        """Return a file that no stage has seen yet."""
-        candidate = Candidate("", source.text, source.module, file=source.path, exact=True)
-        return cls(candidate, policy, rules, snapshot, source.text, source=source, previous=previous_reading)
-
     @property
     def module(self) -> ModuleReading:
         """The file as the registry reads it."""
@@ -397,9 +384,10 @@ class Gate:
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
-        draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
+        draft = Draft(
+            candidate, rules.policy(policy), rules, snapshot, text, is_challenging=challenging, is_read=reading
+        )
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
-        draft = replace(draft, is_challenging=challenging, is_read=reading)
         if policy == "import" and candidate.name in (names := [*snapshot.functions] if candidate.replaces else []):
             later = names[names.index(candidate.name) + 1 :]  # of copies that come together the first stays
             draft = replace(draft, apart=frozenset(later))
@@ -423,8 +411,14 @@ class Gate:
 
         `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
         """
-        file = SavedFile.of(source, snapshot, self._rules.policy(policy), self._rules, previous_reading)
-        file = replace(file, granted=granted.grants, approval_mode=granted.approval_mode)
+        candidate = Candidate("", source.text, source.module, file=source.path, exact=True)
+        file = SavedFile(
+            *(candidate, self._rules.policy(policy), self._rules, snapshot, source.text),
+            source=source,
+            previous=previous_reading,
+            granted=granted.grants,
+            approval_mode=granted.approval_mode,
+        )
         trial, reports = self._trial.granted(granted), list[StageReport]()
         for stage in FILE_STAGES:
             file, report = await _ask(stage, file, trial)

@@ -88,15 +88,15 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
         message = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
         fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding("too-few-examples", message, fix, line)
-    elif results in ({"True"}, {"False"}) and not all(map(_compares, calls)):
-        opposite = "False" if results == {"True"} else "True"
-        message = f"every example of `{name}` gives {results.copy().pop()}; one that gives {opposite} is needed too"
-        fix = f"add a line `{call}` with values for which the result is {opposite}, and `{opposite}` on the line below"
-        yield Finding("one-sided-examples", message, fix, line)
     elif len(results) < 2 and not all(map(_compares, calls)):
-        message = f"every example of `{name}` gives the same result, as a body that ignores its arguments would"
-        fix = f"add a line `{call}` with values for which the result is another, and that result on the line below"
-        yield Finding("same-results", message, fix, line)
+        result = next(iter(results))
+        if opposite := {"True": "False", "False": "True"}.get(result):
+            code, message = "one-sided-examples", f"gives {result}; one that gives {opposite} is needed too"
+        else:
+            code, message = "same-results", "gives the same result, as a body that ignores its arguments would"
+        below = f"{opposite}, and `{opposite}`" if opposite else "another, and that result"
+        fix = f"add a line `{call}` with values for which the result is {below} on the line below"
+        yield Finding(code, f"every example of `{name}` {message}", fix, line)
 
 
 def _compares(call: str) -> bool:
