@@ -32,6 +32,7 @@ from .tree import (
     FunctionNode,
     bound_names,
     defaults,
+    expression,
     find,
     first_line,
     functions,
@@ -95,9 +96,10 @@ def add_self(view: View) -> str:
     text, node = view.text, view.node
     if takes_self(node) or "self" not in view.missing:
         return text
-    place = opening(text, node)
-    if place is None:
+    span = _parentheses(text, node)
+    if span is None:
         return text
+    place = span[0]
     tail = text[place:].lstrip()
     return text[:place] + ("self" if tail.startswith(")") else "self, ") + text[place:]
 
@@ -109,38 +111,21 @@ def offset(text: str, line: int, column: int) -> int:
     return sum(map(len, lines[: line - 1])) + len(before)
 
 
-def opening(text: str, node: FunctionNode) -> int | None:
-    """Return the position just after the parenthesis that opens a function's parameters."""
-    span = _parentheses(text, node)
-    return span[0] if span else None
-
-
-def closing(text: str, node: FunctionNode) -> int | None:
-    """Return the position just after the parenthesis that closes a function's parameters."""
-    span = _parentheses(text, node)
-    return span[1] if span else None
-
-
 def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
+    """Return the positions just after the parentheses that open and close a function's parameters."""
     start = offset(text, node.lineno, node.col_offset)
-    depth, opened = 0, 0
+    lines, depth, opened = lines_of(text[start:]), 0, 0
     try:
         for token in tokenize.generate_tokens(reader_of(text[start:])):
-            if token.type != tokenize.OP or token.string not in "()[]{}":
-                continue
-            depth += 1 if token.string in "([{" else -1
-            if depth == 1 and token.string == "(" and not opened:
-                opened = start + _within(text[start:], token.end)
-            if depth == 0:
-                return opened, start + _within(text[start:], token.end)
+            if token.type == tokenize.OP and token.string in "()[]{}":
+                at = start + sum(map(len, lines[: token.end[0] - 1])) + token.end[1]
+                depth += 1 if token.string in "([{" else -1
+                opened = opened or at
+                if depth == 0:
+                    return opened, at
     except (tokenize.TokenError, SyntaxError):
-        return None
+        pass
     return None
-
-
-def _within(text: str, position: tuple[int, int]) -> int:
-    line, column = position
-    return sum(map(len, lines_of(text)[: line - 1])) + column
 
 
 # Imported whole where every use is `name.attribute`.
@@ -180,26 +165,25 @@ _NAMES = {
     for name in names.split()
 }
 # `datetime` and `time` are both a module and a class in it: what is asked of them tells which.
-_OF_DATETIME_MODULE = frozenset({"datetime", "date", "timedelta", "timezone", "UTC"})
-_OF_DATETIME_CLASS = frozenset(["now", "today", "strptime", "fromisoformat", "utcnow", "combine", "fromtimestamp"])
-_OF_TIME_MODULE = frozenset(
-    ["time", "sleep", "perf_counter", "monotonic", "strftime", "strptime", "gmtime", "localtime"]
-)
+_OF_DATETIME_CLASS = frozenset(["now", "today", "strptime", "fromisoformat", "utcnow", "combine", "fromtimestamp", ""])
+_OF_MODULES = {
+    "datetime": frozenset({"datetime", "date", "timedelta", "timezone", "UTC"}),
+    "time": frozenset(["time", "sleep", "perf_counter", "monotonic", "strftime", "strptime", "gmtime", "localtime"]),
+}
 
 
 def add_imports(view: View) -> str:
     """Return the text with an import for each missing name that can mean one thing only."""
-    lines = {line for name in view.missing if (line := _import_line(name, view.tree))}
-    return insert_imports(view.text, view.tree, _together(lines)) if lines else view.text
-
-
-def _together(lines: set[str]) -> list[str]:
-    """Return the imports, one line for each module."""
-    names: dict[str, list[str]] = {}
-    for line in sorted(lines, key=lambda line: (line.startswith("from"), line)):
-        head, _, name = line.partition(" import ")
-        names.setdefault(f"{head} import " if name else line, []).extend([name] if name else [])
-    return [head + ", ".join(several) for head, several in names.items()]
+    heads: dict[str, list[str]] = {}
+    for name in sorted(view.missing):
+        is_module = _is_module(name, view.tree)
+        is_class = name == "datetime" and not is_module and _attributes(name, view.tree) <= _OF_DATETIME_CLASS
+        if module := _NAMES.get(name) or (name if is_class else ""):
+            heads.setdefault(f"from {module} import ", []).append(name)
+        elif is_module:
+            heads[f"import {name}"] = []
+    lines = [head + ", ".join(names) for head, names in sorted(heads.items(), key=lambda row: (bool(row[1]), row[0]))]
+    return insert_imports(view.text, view.tree, lines) if lines else view.text
 
 
 def importable(name: str) -> bool:
@@ -207,34 +191,19 @@ def importable(name: str) -> bool:
     return name in _NAMES or name == "datetime"
 
 
-def _import_line(name: str, tree: ast.Module) -> str | None:
-    if name in _NAMES:
-        return f"from {_NAMES[name]} import {name}"
-    return _module_line(name, tree) if name in _MODULES or name in ("datetime", "time") else None
+def _is_module(name: str, tree: ast.Module) -> bool:
+    """Check whether a name can only be that of a standard module: every use is `name.attribute`, and fits it."""
+    attributes, known = _attributes(name, tree), _OF_MODULES.get(name)
+    is_known = name in _MODULES if known is None else bool(attributes) and attributes <= known
+    return is_known and "" not in attributes
 
 
-def _module_line(name: str, tree: ast.Module) -> str | None:
-    attributes, bare = _uses(name, tree)
-    if name in _MODULES and not bare:
-        return f"import {name}"
-    if name == "datetime":
-        if attributes and attributes <= _OF_DATETIME_MODULE and not bare:
-            return "import datetime"
-        return "from datetime import datetime" if attributes <= _OF_DATETIME_CLASS else None
-    if name == "time" and attributes and attributes <= _OF_TIME_MODULE and not bare:
-        return "import time"
-    return None
-
-
-def _uses(name: str, tree: ast.Module) -> tuple[set[str], bool]:
-    """Return the attributes that are used of a name, and whether it is also used by itself."""
-    owners = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
-    ]
-    alone = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree)) - len(owners)
-    return {node.attr for node in owners}, alone > 0
+def _attributes(name: str, tree: ast.Module) -> set[str]:
+    """Return the attributes that are used of a name; an empty one where it is used by itself."""
+    nodes = nodes_of(tree)
+    owners = [node for node in nodes if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name]
+    alone = sum(isinstance(node, ast.Name) and node.id == name for node in nodes) - len(owners)
+    return {node.attr for node in owners} | ({""} if alone else set())
 
 
 def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
@@ -311,7 +280,7 @@ class Prose:
         body = "\n".join(
             f"{self.indent}{line}".rstrip() if index and line else line for index, line in enumerate(lines)
         )
-        close = f"\n{self.indent}" if len(lines) > 1 else ""
+        close = f"\n{self.indent}" if len(lines) > 1 or body.endswith('"') else ""
         return f'{text[: self.start]}{self.prefix}"""{body}{close}"""{text[self.end :]}'
 
 
@@ -338,31 +307,22 @@ def prose(text: str, node: FunctionNode) -> Prose | None:
 
 def add_description(view: View) -> str:
     """Return the text with the separate description as the docstring, if the function has none or only examples."""
-    text, node, words = view.text, view.node, view.draft.candidate.description.strip()
+    text, words = view.text, view.draft.candidate.description.strip()
     if not words or ">>>" in words or view.described.text:
         return text
-    if view.words:
-        return _above_examples(view, words)
-    start = offset(text, first_line(node.body[0]), node.body[0].col_offset)
-    line = text[:start].rpartition("\n")[2]
-    if line.strip():
-        return text
-    lines = _escaped(words)
-    body = "\n".join(
-        f"{line}{text_line.strip()}".rstrip() if index else text_line for index, text_line in enumerate(lines)
-    )
-    close = f"\n{line}" if len(lines) > 1 or body.endswith('"') else ""
-    return f'{text[:start]}"""{body}{close}"""\n{line}{text[start:]}'
-
-
-def _above_examples(view: View, words: str) -> str:
-    written = prose(view.text, view.node)
+    written = prose(text, view.node)
+    if not view.words:
+        first = view.node.body[0]
+        start = offset(text, first_line(first), first.col_offset)
+        margin = text[:start].rpartition("\n")[2]
+        text = f"{text[:start]}\n{margin}{text[start:]}"
+        written = None if margin.strip() else Prose((), "", start, start, margin)
     if written is None or "r" in written.prefix.lower():
         return view.text
-    lines = list(written.lines)
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    return written.rewritten(view.text, [*(line.strip() for line in _escaped(words)), "", *lines])
+    examples = _trimmed([*written.lines])
+    return written.rewritten(
+        text, [*(line.strip() for line in _escaped(words)), *([""] if examples else []), *examples]
+    )
 
 
 def _escaped(words: str) -> list[str]:
@@ -495,9 +455,8 @@ def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str
         for parameter in parameters(node)
         if parameter.arg in hints
     ]
-    place = closing(text, node) if result else None
-    if place is not None:
-        edits.append((place, f" -> {result}"))
+    span = _parentheses(text, node) if result else None
+    edits += [(span[1], f" -> {result}")] if span else []
     for at, hint in sorted(edits, reverse=True):
         text = text[:at] + hint + _spaced(text[at:], hint)
     return text
@@ -525,11 +484,8 @@ def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
     words = re.sub(r",\s*(?:optional|required|default\b.*)$", "", named.strip().strip("`{}"), flags=re.IGNORECASE)
     words = re.sub(r"\bOptional\[(.*)\]$", r"\1 | None", re.sub(r"\s+or\s+", " | ", words.strip()))
     words = _OLD.sub(lambda match: match[0].lower(), words)
-    try:
-        tree = syntax.parse(words, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return words if words and _is_type(tree.body, names) else None
+    node = expression(words)
+    return words if node is not None and _is_type(node, names) else None
 
 
 def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:

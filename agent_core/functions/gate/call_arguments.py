@@ -17,10 +17,9 @@ import jsonschema
 import referencing
 from jsonschema.protocols import Validator
 
-from agent_core.base import syntax
 from agent_core.registry.typenames import Schema
 
-from .tree import literal
+from .tree import expression, literal
 
 Value: TypeAlias = Any  # what crosses to a worker
 Arguments: TypeAlias = dict[str, Value]
@@ -112,11 +111,7 @@ def shown(calls: Sequence[str], name: str, parameters: Schema, rest: str = "", e
 
 
 def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
-    try:
-        tree = syntax.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(expression(text) or ast.Pass()):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             yield node
 

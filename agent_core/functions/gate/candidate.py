@@ -4,7 +4,7 @@ Plain values; nothing here reads a file or runs a line.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:  # its module knows models, which a candidate does not
     from .verdict import ReaderAnswer
@@ -17,11 +17,14 @@ accepted, before a call (of what was saved or is imported), or manually in the f
 
 @dataclass(frozen=True, slots=True)
 class GivenExample:
-    """An example that was sent next to the code: `call` and `expected` are Python as text."""
+    """An example that was sent next to the code: `call` and `expected` are Python as text. It stands on no line."""
 
     call: str
     expected: str
     approx: float | None = None
+    setup: ClassVar[tuple[str, ...]] = ()
+    raises: ClassVar[str] = ""
+    line: ClassVar[int] = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from agent_core.access.grants.content import Part, parts_of
 from agent_core.access.grants.items import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
 from agent_core.registry.module_edits import place_function
+from agent_core.registry.source import FOLDER
 from sandbox.wire.lines import lines_of
 
 from .draft import D, Finding
@@ -47,11 +48,12 @@ def capability(draft: D) -> D:
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
     through = (*_through_its_module(draft, own), *_through_modules(draft, own))
     all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *through]
-    draft = replace(draft, needs=needs_of(all_uses), asking=_lines(all_uses, draft.granted))
+    missing = _missing(all_uses, draft.granted)
+    lines = [use.finding.line for use in missing if all(other.kind for other in missing)]  # else no human is asked
+    draft = replace(draft, needs=needs_of(all_uses), asking=tuple(dict.fromkeys(lines)))
     is_imported = draft.policy == "import" and draft.approval_mode == "absent"
-    return draft.with_findings(
-        STAGE, lacking(all_uses, draft.granted, "importing" if is_imported else draft.approval_mode)
-    )
+    way = "importing" if is_imported else draft.approval_mode
+    return draft.with_findings(STAGE, lacking(missing, draft.granted, way))
 
 
 def _through_its_module(draft: D, own: frozenset[str]) -> Iterator[Use]:
@@ -119,17 +121,14 @@ def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 def lacking(uses: Iterable[Use], grants: Grants, approval_mode: "Way" = "absent") -> list[Finding]:
     """Return the findings for the uses that are not granted, and how the user is asked."""
     findings: dict[tuple[int, str], Finding] = {}
-    for use in uses:
-        if not use.is_asked_later and not (use.kind and grants.gives(use.kind, use.item)):
-            fix = FIXES[approval_mode].format(use.finding.fix) if use.kind else use.finding.fix
-            findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, fix=fix))
+    for use in _missing(uses, grants):
+        fix = FIXES[approval_mode].format(use.finding.fix) if use.kind else use.finding.fix
+        findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, fix=fix))
     return list(findings.values())
 
 
-def _lines(uses: Iterable[Use], grants: Grants) -> tuple[int, ...]:
-    """Return the lines for which the user is asked: none if one of their uses can never be granted."""
-    missing = [use for use in uses if not use.is_asked_later and not (use.kind and grants.gives(use.kind, use.item))]
-    return tuple(dict.fromkeys(use.finding.line for use in missing)) if all(use.kind for use in missing) else ()
+def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
+    return [use for use in uses if not use.is_asked_later and not (use.kind and grants.gives(use.kind, use.item))]
 
 
 def uses_context(tree: ast.AST) -> frozenset[str]:
@@ -257,24 +256,29 @@ def _words(kind: str, items: list[str]) -> str:
 
 def _called(tree: ast.Module) -> set[str]:
     """Return the functions of the workspace that a text imports, or calls by `self.call`."""
-    called: set[str] = set()
+    called = called_by_self(tree)
     for node in nodes_of(tree):
         match node:
             case ast.ImportFrom(module=module, level=level, names=names) if level or _is_own(module or ""):
                 called |= {alias.name for alias in names}
             case ast.Import(names=names):
                 called |= {alias.name for alias in names if _is_own(alias.name)}
-            case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=arguments):
-                match arguments:
-                    case [ast.Constant(value=str(name)), *_]:
-                        called.add(name)
-                    case _:
-                        called.add(UNSAID)
     return called
 
 
 def _is_own(module: str) -> bool:
-    return module.partition(".")[0] == "functions"
+    return module.partition(".")[0] == FOLDER
+
+
+def called_by_self(tree: ast.Module) -> set[str]:
+    """Return the functions that are called by `self.call`; UNSAID is one that the text does not name."""
+    called = set[str]()
+    for node in nodes_of(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=arguments):
+                name = getattr(arguments[0], "value", None) if arguments else None
+                called.add(name if isinstance(name, str) else UNSAID)
+    return called
 
 
 def _is_plain(tree: ast.Module) -> bool:

@@ -62,7 +62,7 @@ def weighed(problem: "Problem", draft: Draft) -> "Problem":
 
 def check(node: FunctionNode) -> list[Finding]:
     """Return problems that the registry does not check: docstring, return type, defaults, names, `self`."""
-    return [*_shape(node), *_docstring(node), *_return_type(node), *_defaults(node), *_names(node), *_self(node)]
+    return [*_shape(node), *_docstring(node), *_types(node)]
 
 
 def undefined(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
@@ -109,37 +109,28 @@ def _docstring(node: FunctionNode) -> Iterator[Finding]:
     )
 
 
-def _return_type(node: FunctionNode) -> Iterator[Finding]:
+def _types(node: FunctionNode) -> Iterator[Finding]:
+    """Yield what is wrong with the result's type, with defaults, and with the parameters' names."""
     if node.returns is None:
         message = f"`{node.name}` does not say what type it returns"
-        yield Finding(
-            "no-return-type", message, f"write the type that it returns: `def {node.name}(…) -> …:`", node.lineno
-        )
-
-
-def _defaults(node: FunctionNode) -> Iterator[Finding]:
+        fix = f"write the type that it returns: `def {node.name}(…) -> …:`"
+        yield Finding("no-return-type", message, fix, node.lineno)
     for name, default in defaults(node.args).items():
         if _is_mutable(default):
             shown = ast.unparse(default)
             message = f"the default `{shown}` of `{name}` is shared by all calls"
             fix = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
             yield Finding("mutable-default", message, fix, default.lineno, default.col_offset + 1)
-
-
-def _is_mutable(default: ast.expr) -> bool:
-    is_call = isinstance(default, ast.Call) and isinstance(default.func, ast.Name) and default.func.id in _MUTABLE_CALLS
-    return is_call or isinstance(default, _MUTABLE)
-
-
-def _names(node: FunctionNode) -> Iterator[Finding]:
     for parameter in parameters(node):
         if parameter.arg in BUILTINS - _RARE:
             message = f"the parameter `{parameter.arg}` hides the builtin of that name"
             fix = f"rename `{parameter.arg}` to `{parameter.arg}_value`, in the body and under `Args:` too"
             yield Finding("hides-builtin", message, fix, parameter.lineno, parameter.col_offset + 1)
+        if parameter.arg == "self" and not takes_self(node):
+            message = "`self`, the call's context, is not the first parameter"
+            yield Finding("self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno)
 
 
-def _self(node: FunctionNode) -> Iterator[Finding]:
-    if any(parameter.arg == "self" for parameter in parameters(node)) and not takes_self(node):
-        message = "`self`, the call's context, is not the first parameter"
-        yield Finding("self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno)
+def _is_mutable(default: ast.expr) -> bool:
+    is_call = isinstance(default, ast.Call) and isinstance(default.func, ast.Name) and default.func.id in _MUTABLE_CALLS
+    return is_call or isinstance(default, _MUTABLE)

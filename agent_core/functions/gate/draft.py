@@ -18,13 +18,14 @@ from sandbox.wire.lines import lines_of
 
 from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
-from .verdict import Disagreement, Fix, Survivor
+from .verdict import Disagreement, Fix
 
 if TYPE_CHECKING:
+    from agent_core.registry.examples import Example
     from agent_core.registry.function import Function, ModuleReading
     from agent_core.registry.snapshot import Snapshot
 
-    from .candidate import Candidate, Policy, Way
+    from .candidate import Candidate, GivenExample, Policy, Way
     from .mutants import Mutant
     from .verdict import ReaderAnswer
 
@@ -82,7 +83,6 @@ class Draft:
     reading: "ModuleReading | None" = None  # the module that it would become
     trial: "Snapshot | None" = None  # the snapshot with that module, once it could be imported
     trials: ExampleTrials = ExampleTrials()
-    survivors: tuple[Survivor, ...] = ()
     unnoticed: tuple["Mutant", ...] = ()  # the changes of the body that no example noticed, of those that were tried
     mutants_tried: int = 0
     challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
@@ -103,6 +103,23 @@ class Draft:
         return find(self.tree, self.candidate.name) if self.tree else None
 
     @property
+    def examples(self) -> "list[Example | GivenExample]":
+        """The examples of the docstring, and those that were sent next to it."""
+        function = self.loaded or self.own_function
+        return [*(function.examples if function else ()), *self.candidate.examples]
+
+    @property
+    def own_function(self) -> "Function | None":
+        """The promised function as its text alone has it."""
+        functions = self.own.functions if self.own else ()
+        return next((function for function in functions if function.name == self.candidate.name), None)
+
+    @property
+    def line(self) -> int:
+        """The line of the promised function; 0 without one."""
+        return self.function.lineno if self.function else 0
+
+    @property
     def size(self) -> int:
         """The number of characters that are checked: its own, and those of the module that it goes into."""
         around = self.snapshot.modules.get(self.candidate.module)
@@ -115,9 +132,8 @@ class Draft:
         function = next((function for function in functions if function.name == self.candidate.name), None)
         if function is None or self.own is None:
             return None
-        own = next((own_function for own_function in self.own.functions if own_function.name == function.name), None)
         # The examples' lines are those of the candidate's text: that is what its author sees.
-        return replace(function, examples=own.examples) if own else function
+        return replace(function, examples=self.own_function.examples) if self.own_function else function
 
     @property
     def module_names(self) -> frozenset[str]:
@@ -139,15 +155,15 @@ class Draft:
         """True if there is a finding that causes a rejection."""
         return any(problem.severity == "refuses" for problem in self.problems)
 
-    def with_findings(self, stage: str, findings: Iterable[Finding]) -> Self:
-        """Return the draft with a stage's findings, each weighed by the policy."""
+    def with_findings(self, stage: str, findings: Iterable[Finding], *, is_mild: bool = False) -> Self:
+        """Return the draft with a stage's findings, each weighed by the policy; those that are mild only warn."""
         problems = tuple(
             Problem(
                 code=finding.code,
                 message=finding.message,
                 where=Place(self.candidate.path, self.authors_line(finding.line), finding.column),
                 fix=finding.fix,
-                severity=severity(self.policy, stage, finding.code),
+                severity="warns" if is_mild else severity(self.policy, stage, finding.code),
                 evidence=finding.evidence or self._line(self.text, finding.line),
             )
             for finding in findings

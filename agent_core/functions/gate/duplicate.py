@@ -71,7 +71,7 @@ async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
     """Return the draft with the functions that its description finds, and what is wrong if that finds another one
     first, as far as there is time.
     """
-    own, name = _own(draft), draft.candidate.name
+    own, name = draft.own_function, draft.candidate.name
     if own is None or (draft.candidate.file and name not in draft.snapshot.functions):
         return draft
     functions = draft.snapshot.functions
@@ -88,9 +88,8 @@ async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
     draft = replace(draft, likely=tuple(ranked.name for ranked in found))
     if is_stuffed:
         message = f"the description of `{name}` is a list of words, which search does not read"
-        return draft.with_findings(
-            STAGE, [_finding("stuffed-description", message, "say in a sentence what it does", draft)]
-        )
+        stuffed = _finding("stuffed-description", message, "say in a sentence what it does", draft)
+        return draft.with_findings(STAGE, [stuffed])
     if pair is None or is_apart(draft, pair.other if pair.name == name else pair.name):
         return draft
     asked, other = functions[pair.name], functions[pair.other]
@@ -111,7 +110,7 @@ def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     copies = [copy for copy in copies if copy != name]
     if told := [copy for copy in copies if is_apart(draft, copy)]:
         return replace(draft, note=f"said to differ from `{told[0]}`")
-    fitting = [copy for copy in copies if _fits(_own(draft), functions[copy], is_small=is_small)]
+    fitting = [copy for copy in copies if _fits(draft.own_function, functions[copy], is_small=is_small)]
     if not copies:
         return replace(draft, note="no function computes the same")
     existing = functions[(fitting or copies)[0]]
@@ -130,7 +129,7 @@ def _sketch(draft: Draft) -> tuple[str, int]:
 
 
 def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
-    return Finding(code, message, fix, draft.function.lineno if draft.function else 0, evidence=evidence)
+    return Finding(code, message, fix, draft.line, evidence=evidence)
 
 
 def fix_of_copy(draft: Draft, existing_function: "Function") -> str:
@@ -150,11 +149,6 @@ def shown_function(function: "Function") -> str:
     return f"`{function.name}({', '.join(typed)}){returns}` ({function.path}:{function.line})" + (
         f": {first}" if first else ""
     )
-
-
-def _own(draft: Draft) -> "Function | None":
-    functions = draft.own.functions if draft.own else ()
-    return next((function for function in functions if function.name == draft.candidate.name), None)
 
 
 def is_apart(draft: Draft, name: str) -> bool:
@@ -211,22 +205,17 @@ async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
     given = await _results(own, [known.values for _, known in calls], modules, wall_s, trial)
     wrong = {function for (function, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known)}
     for existing in (function for function in others if function not in wrong):
-        values = [known.values for known in mine]
         more = [tuple(map(_sent, call.values())) for call in _others(own, existing, draft)]
-        theirs = await _results(existing, [*values, *more], modules, wall_s, trial)
+        theirs = await _results(existing, [*(known.values for known in mine), *more], modules, wall_s, trial)
         ours = await _results(own, more, modules, wall_s, trial)
-        is_shown = all(map(_is, theirs, mine))
-        if is_shown and _same_results(ours, theirs[len(mine) :]) == "same":
+        if all(map(_is, theirs, mine)) and _same_results(ours, theirs[len(mine) :]) == "same":
             name = draft.candidate.name
             message = f"`{name}` gives the same results as a function that is there, on the examples of both and"
             message = f"{message} on other calls: {shown_function(existing)}"
-            evidence = tuple(
-                Evidence(call=example.call, returned=example.expected.strip(), expected=example.expected.strip())
-                for example in existing.examples[:_EXAMPLES]
-            )
-            return draft.with_findings(
-                STAGE, [_finding("rewrite", message, fix_of_copy(draft, existing), draft, evidence)]
-            )
+            shown_results = ((example.call, example.expected.strip()) for example in existing.examples[:_EXAMPLES])
+            evidence = tuple(Evidence("", call, result, result) for call, result in shown_results)
+            finding = _finding("rewrite", message, fix_of_copy(draft, existing), draft, evidence)
+            return draft.with_findings(STAGE, [finding])
     return draft
 
 

@@ -92,7 +92,7 @@ def _judged(
     is_table = named <= {*_listed(draft.loaded.parameters if draft.loaded else {})} or len(more) >= _MORE
     if not special or len(tied) < len(special) or is_table:
         return None
-    name, line = draft.candidate.name, draft.function.lineno if draft.function else 0
+    name, line = draft.candidate.name, draft.line
     results = {_shown(*case) for case in special if not isinstance(case[1], bool)}
     shown_call = written(name, calls[0][0], [*calls[0][0]])
     message = f"gives every other call one answer (`{shown_call}`: {answers[0]}), and its code names the examples'"

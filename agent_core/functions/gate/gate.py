@@ -47,7 +47,7 @@ from .tree import find, functions, parse
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_package, try_module
 from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
-from .verdict import TOO_FEW, Breakage, Disagreement, Look, ModuleVerdict, StageReport, Standing, Verdict
+from .verdict import TOO_FEW, Breakage, Disagreement, Look, ModuleVerdict, StageReport, Standing, Survivor, Verdict
 
 FIXES: Final = frozenset([*READ_FIXES, *(repair.code for repair in REPAIRS), CONTEXT, EXCUSED])
 """The codes of all fixes."""
@@ -65,19 +65,6 @@ class SavedFile(Draft):
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
     breakages: tuple[Breakage, ...] = ()
     lacks_package: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        source: ModuleSource,
-        snapshot: Snapshot,
-        policy: Policy,
-        rules: Rules,
-        previous_reading: ModuleReading | None,
-    ) -> "SavedFile":
-        """Return a file that no stage has seen yet."""
-        candidate = Candidate("", source.text, source.module, file=source.path, exact=True)
-        return cls(candidate, policy, rules, snapshot, source.text, source=source, previous=previous_reading)
 
     @property
     def module(self) -> ModuleReading:
@@ -397,9 +384,10 @@ class Gate:
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
-        draft = Draft(candidate, rules.policy(policy), rules, snapshot, text)
+        draft = Draft(
+            candidate, rules.policy(policy), rules, snapshot, text, is_challenging=challenging, is_read=reading
+        )
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
-        draft = replace(draft, is_challenging=challenging, is_read=reading)
         if policy == "import" and candidate.name in (names := [*snapshot.functions] if candidate.replaces else []):
             later = names[names.index(candidate.name) + 1 :]  # of copies that come together the first stays
             draft = replace(draft, apart=frozenset(later))
@@ -423,8 +411,14 @@ class Gate:
 
         `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
         """
-        file = SavedFile.of(source, snapshot, self._rules.policy(policy), self._rules, previous_reading)
-        file = replace(file, granted=granted.grants, approval_mode=granted.approval_mode)
+        candidate = Candidate("", source.text, source.module, file=source.path, exact=True)
+        file = SavedFile(
+            *(candidate, self._rules.policy(policy), self._rules, snapshot, source.text),
+            source=source,
+            previous=previous_reading,
+            granted=granted.grants,
+            approval_mode=granted.approval_mode,
+        )
         trial, reports = self._trial.granted(granted), list[StageReport]()
         for stage in FILE_STAGES:
             file, report = await _ask(stage, file, trial)
@@ -452,7 +446,7 @@ class Gate:
         for stage in (*(stage for stage in self._stages if stage.after_save), *([READER] if reading else [])):
             draft, report = await _ask(stage, draft, trial)
             reports.append(report)
-        return Look(name, draft.problems[before:], tuple(reports), draft.survivors, draft.answer)
+        return Look(name, draft.problems[before:], tuple(reports), _survivors(draft), draft.answer)
 
     async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
         """Return why a module cannot be imported next to the others, a package that it lacks included."""
@@ -540,6 +534,10 @@ def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
     return groups
 
 
+def _survivors(draft: Draft) -> tuple[Survivor, ...]:
+    return tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in draft.unnoticed)
+
+
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
     is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # as a saved file has it
@@ -564,7 +562,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         disagreements=draft.trials.disagreements,
         agreed=draft.trials.agreed,
         reading=draft.reading,
-        survivors=draft.survivors,
+        survivors=_survivors(draft),
         offered=draft.trials.offered,
         challenges=draft.challenges,
         predicted=tuple(call for call in draft.candidate.asked if call in agreed),

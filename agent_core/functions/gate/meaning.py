@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from agent_core.base.problem import Evidence, Place, Problem
+from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
@@ -37,10 +37,8 @@ from .tree import is_bare_call, nodes_of
 from .verdict import ExpectedCall, ReaderAnswer
 
 if TYPE_CHECKING:
-    from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
 
-    from .candidate import GivenExample
     from .trial import TrialTools
 
 STAGE: Final = "reader"
@@ -93,7 +91,7 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         said = await _tried(answer, draft, function, trial) if is_open else answer
         draft = replace(draft, answer=said, late=bool(said.error))
     disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
-    draft = draft.with_findings(STAGE, _beyond(draft))
+    draft = draft.with_findings(STAGE, _beyond(draft), is_mild=draft.candidate.insists)
     answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
     draft = _settled(draft, [call for call in disputed if call.call in answered or not draft.is_challenging])
     told = {call.call for call in draft.answer.calls} if draft.answer else set()
@@ -126,7 +124,7 @@ def _note(draft: Draft, trial: "TrialTools") -> str:
 
 def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
     """Yield the calls, each with its finding, for which author and reader expect what the code has not."""
-    answer, line = draft.candidate.answer, draft.function.lineno if draft.function else 0
+    answer, line = draft.candidate.answer, draft.line
     returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
     for example in draft.candidate.examples if answer else ():
         if example.call in returned and _are_same(example.expected, answer.expects(example.call)):  # type: ignore[union-attr]
@@ -142,33 +140,26 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
 def _beyond(draft: Draft) -> Iterator[Finding]:
     """Yield that the description promises what computing alone cannot do."""
     answer, name = draft.answer, draft.candidate.name
-    if answer is None or answer.reach not in _MEANS or draft.candidate.insists:
+    if answer is None or answer.reach not in _MEANS:
         return
     what, means = _MEANS[answer.reach]
     message = f"by its description `{name}` has to reach {what}, and its code only computes"
     fix = f'do it: {means}; or say in the docstring what it really does, as in "Word the confirmation of an order"'
-    yield Finding(REACHES_NOTHING, message, fix, draft.function.lineno if draft.function else 0, 0, _facts(answer))
-
-
-def _facts(answer: ReaderAnswer) -> tuple[Evidence, ...]:
-    """Return what a reader said of the reach, and what the code says."""
     said = f"a reader of its description: {answer.reach}" + (f" ({answer.thought})" if answer.thought else "")
-    return Evidence(said), Evidence("its code: computes only")
+    facts = Evidence(said), Evidence("its code: computes only")
+    line = draft.line
+    yield Finding(REACHES_NOTHING, message, None if draft.candidate.insists else fix, line, evidence=facts)
 
 
 def _settled(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
-    """Return the draft with what a person has to decide: an author who insists, or who predicts their own code."""
-    answer, where = draft.answer, Place(draft.candidate.path, draft.function.lineno if draft.function else 0)
-    problems = []
-    if draft.candidate.insists and answer is not None and answer.reach in _MEANS:
-        what = _MEANS[answer.reach][0]
-        message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code only computes"
-        problems.append(Problem(REACHES_NOTHING, message, where, None, "warns", _facts(answer)))
+    """Return the draft with what a person has to decide: an author who predicts their own code."""
+    line = draft.line
+    findings = []
     for call in disputed:
         message = f"`{call.call}` returns {fence(call.returned)}; a reader of its description expects"
         shown_call = Evidence(call=call.call, returned=call.returned, expected=call.expected)
-        problems.append(Problem(DISPUTED, f"{message} {fence(call.expected)}", where, None, "warns", (shown_call,)))
-    return draft.with_problems(problems)
+        findings.append(Finding(DISPUTED, f"{message} {fence(call.expected)}", None, line, evidence=(shown_call,)))
+    return draft.with_findings(STAGE, findings, is_mild=True)
 
 
 def description_of(draft: Draft, *, with_calls: bool = True) -> str:
@@ -220,9 +211,8 @@ async def _tried(answer: ReaderAnswer, draft: Draft, function: "Function", trial
 def _are_same(first: str, second: str) -> bool:
     """Check whether two results are written for the same value."""
     values = literal_value(first), literal_value(second)
-    if any(type(value) is object for value in values):
-        return first.strip() == second.strip()
-    return same(values[0], values[1], is_float=True)
+    are_literal = not any(type(value) is object for value in values)
+    return same(*values, is_float=True) if are_literal else first.strip() == second.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +228,16 @@ async def _chosen(draft: Draft, function: "Function", trial: "TrialTools") -> li
     """Return the calls that show most of what the examples leave open, if that is much."""
     if not is_doubtful(draft):
         return []
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
-    calls = [example.call for example in examples]
-    given = shown(calls, function.name, function.parameters, function.rest, function.extra)
+    given = shown(
+        [example.call for example in draft.examples], function.name, function.parameters, function.rest, function.extra
+    )
     constants = [node.value for node in nodes_of(draft.tree) if isinstance(node, ast.Constant)] if draft.tree else []
     numbers = [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
     anew = [call for call, _ in islice(recombined(given, function.parameters, numbers), _TRIED)]
     tried = await _results(draft, function, anew, trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     told = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
-    return [*told, *_telling(tried, {example.expected.strip() for example in examples}, draft.rules.challenges)]
+    return [*told, *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges)]
 
 
 def is_doubtful(draft: Draft) -> bool:
@@ -306,17 +296,12 @@ def _differ(outcome: Outcome | None, other: Outcome | None) -> bool:
 
 def _telling(tried: Sequence[TriedCall], known: set[str], most: int) -> Iterator[str]:
     """Yield the calls that notice most changes together; where none notices any, those of new results."""
-    waiting, results, noticed = list(tried), set(known), set[int]()
+    results, noticed = set(known), set[int]()
     can_notice = any(call.notices for call in tried)
-    for count in range(most):
-        gains = {call.text: (len(call.notices - noticed), call.result not in results) for call in waiting}
-        useful = [
-            call for call in waiting if (gains[call.text][0] if can_notice else count < _FEW and gains[call.text][1])
-        ]
-        best = max(useful, key=lambda call: gains[call.text], default=None)
-        if best is None:
+    for _ in range(most if can_notice else min(most, _FEW)):
+        best = max(tried, key=lambda call: (len(call.notices - noticed), call.result not in results), default=None)
+        if best is None or not (best.notices - noticed if can_notice else best.result not in results):
             return
-        waiting.remove(best)
         noticed |= best.notices
         results.add(best.result)
         yield best.text

@@ -7,7 +7,8 @@ docstrings, what is raised, asserted or reported, and f-strings, because Python 
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, TypeAlias
@@ -22,10 +23,7 @@ Condition: TypeAlias = tuple[ast.expr, bool]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A changed text; `line` counts from the function's first, `notices` is the kind of example that would notice.
-
-    `old` is the piece that was replaced, as it is written.
-    """
+    """A changed text; `line` counts from the function's first, `notices` is the kind of example that would notice."""
 
     operator: str
     text: str
@@ -33,7 +31,6 @@ class Mutant:
     before: str
     after: str
     notices: str
-    old: str
 
     @property
     def diff(self) -> str:
@@ -99,8 +96,7 @@ class SplicedText:
         elif after.endswith(f"\n{before}"):
             before, after = "", after[: -len(before) - 1]
         line = self._bytes.count(b"\n", 0, change.start) + 1 - node.lineno
-        old = self.piece(change.start, change.end)
-        return Mutant(operator, new.decode(), line, before, after, change.notices, old)
+        return Mutant(operator, new.decode(), line, before, after, change.notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +122,11 @@ def sites(function: FunctionNode) -> Iterator[Site]:
         if (
             isinstance(site.node, _UNSEEN)
             or (isinstance(site.node, ast.Constant) and isinstance(site.parent, ast.Expr))
-            or _tells_progress(site.node)
+            or (isinstance(site.node, ast.Expr) and ast.unparse(site.node).startswith("self.progress("))
         ):
             continue
         yield site
         waiting += reversed([_inside(site, field, child) for field, child in _children(site.node)])
-
-
-def _tells_progress(node: ast.AST) -> bool:
-    match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="progress"))):
-            return True
-        case _:
-            return False
 
 
 def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
@@ -159,7 +147,7 @@ def _inside(site: Site, field: str, child: ast.AST) -> Site:
         statement=child if isinstance(child, ast.stmt) else site.statement,
         condition=_condition(site, field),
         in_while=site.in_while or isinstance(node, ast.While),
-        in_table=site.in_table or _is_table(node) or _is_row(site),
+        in_table=site.in_table or _is_table(site),
     )
 
 
@@ -169,35 +157,33 @@ def _condition(site: Site, field: str) -> Condition | None:
     return site.condition
 
 
-def _is_row(site: Site) -> bool:
-    """Check for a case of many that only gives its value another name: a table, written as branches."""
+def _is_table(site: Site) -> bool:
+    """Check for a collection of many, or for a case of many that only gives its value another name: a table, too."""
     match site.parent, site.node:
+        case _, ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
+            return len(items) > _MOST_IN_A_TABLE
         case ast.Match(cases=cases), ast.match_case(body=[ast.Assign() | ast.Return()]):
             return len(cases) > _MOST_IN_A_TABLE
-        case _:
-            return False
-
-
-def _is_table(node: ast.AST) -> bool:
-    match node:
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
-            return len(items) > _MOST_IN_A_TABLE
-        case _:
-            return False
+    return False
 
 
 MOST_ARGUMENTS: Final = 3  # that a stub hands back
 
 
+def _read(text: str, name: str) -> tuple[SplicedText, FunctionNode | None]:
+    """Return a text with plain line ends, and the function in it."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    tree = parse(text)
+    return SplicedText(text), find(tree, name) if isinstance(tree, ast.Module) else None
+
+
 def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
     """Return stubs of the function that return a constant, or an argument unchanged, by what they return."""
-    tree = parse(_normal(text))
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    whole, node = _read(text, name)
     if node is None or not body(node):
         return {}
-    first, whole = body(node)[0], SplicedText(_normal(text))
     names = [parameter.arg for parameter in parameters(node)[:MOST_ARGUMENTS]]
-    start = whole.start(first)
+    start = whole.start(body(node)[0])
     lead = whole.piece(whole.line_start(start), start)
     by_value = {}
     for value in dict.fromkeys([*names, *constants]):
@@ -209,33 +195,26 @@ def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
 
 def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
     """Return up to `most` mutants, the most telling first: one per operator in turn, those in a `while` at the end."""
-    tree = parse(_normal(text))
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    whole, node = _read(text, name)
     if node is None:
         return ()
-    whole, places = SplicedText(_normal(text)), list(sites(node))
+    places = list(sites(node))
     by_operator: list[list[tuple[bool, Mutant]]] = []
     for operator, act in OPERATORS.items():
-        changes = [(site, change) for site in places for change in _changes(act, site, whole)]
+        changes: list[tuple[Site, TextChange]] = []
+        with suppress(RecursionError):
+            changes += ((site, change) for site in places for change in act(site, whole))
         by_operator.append([(site.in_while, whole.mutant(operator, change, node)) for site, change in changes])
     in_turn = [entry for row in zip_longest(*by_operator) for entry in row if entry is not None]
-    ordered = [mutant for late in (False, True) for in_while, mutant in in_turn if in_while is late]
-    unlike = {mutant.text: mutant for mutant in reversed(ordered)}
-    return tuple(mutant for mutant in ordered if unlike[mutant.text] is mutant)[:most]
-
-
-def _normal(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    unlike: dict[str, Mutant] = {}
+    for late in (False, True):
+        for in_while, mutant in in_turn:
+            if in_while is late:
+                unlike.setdefault(mutant.text, mutant)
+    return tuple(unlike.values())[:most]
 
 
 Operator: TypeAlias = Callable[[Site, SplicedText], Iterator[TextChange]]
-
-
-def _changes(act: Operator, site: Site, text: SplicedText) -> list[TextChange]:
-    try:
-        return list(act(site, text))
-    except RecursionError:
-        return []
 
 
 def _give_else(site: Site, text: SplicedText) -> Iterator[TextChange]:
@@ -278,34 +257,34 @@ def _stop_early(site: Site, text: SplicedText) -> Iterator[TextChange]:
     )
 
 
-def _arithmetic(site: Site, text: SplicedText) -> Iterator[TextChange]:
-    match site.node:
+def _operands(node: ast.AST) -> Iterable[tuple[ast.expr, ast.AST, ast.expr]]:
+    """Return the operators of a node that stand between two operands, which are no texts."""
+    match node:
         case ast.BinOp(left=left_operand, op=op, right=right) if not (_is_text(left_operand) or _is_text(right)):
-            operands, suffix = (left_operand, right), ""
+            return [(left_operand, op, right)]
         case ast.AugAssign(target=left_operand, op=op, value=right) if not _is_text(right):
-            operands, suffix = (left_operand, right), "="
-        case _:
-            return
-    if type(op) in ARITHMETIC:
-        old, new = ARITHMETIC[type(op)]
-        notices = f"an example in which `{text.of(left_operand)} {old} {text.of(right)}` is not the same with `{new}`"
-        yield from _between(*operands, (old + suffix, new + suffix), notices, text)
+            return [(left_operand, op, right)]
+        case ast.BoolOp(op=op, values=[left_operand, right, *_]):
+            return [(left_operand, op, right)]
+        case ast.Compare(left=left_operand, ops=ops, comparators=others):
+            return zip([left_operand, *others[:-1]], ops, others, strict=True)
+    return []
 
 
-def _connective(site: Site, text: SplicedText) -> Iterator[TextChange]:
-    if isinstance(site.node, ast.BoolOp):
-        swap = ("and", "or") if isinstance(site.node.op, ast.And) else ("or", "and")
-        left_operand, right = site.node.values[:2]
-        notices = f"an example in which only one of `{text.of(left_operand)}` and `{text.of(right)}` holds"
-        yield from _between(left_operand, right, swap, notices, text)
+def _swap(swaps: Mapping[type[ast.AST], tuple[str, str]], notices: str) -> Operator:
+    """Return the change that swaps an operator between two operands; `notices` is a template of what would notice."""
 
+    def act(site: Site, text: SplicedText) -> Iterator[TextChange]:
+        for left_operand, op, right in _operands(site.node):
+            old, new = swaps.get(type(op), ("", ""))
+            start, end = text.end(left_operand), text.start(right)
+            gap = text.piece(start, end)
+            match = re.search(r"\s+".join(map(re.escape, old.split())), gap)
+            if old and match and "#" not in gap:
+                place, told = start + match.start(), (text.of(left_operand), old, text.of(right), new)
+                yield TextChange(place, start + match.end(), new, notices.format(*told))
 
-def _boundary(site: Site, text: SplicedText) -> Iterator[TextChange]:
-    if isinstance(site.node, ast.Compare):
-        for left_operand, op, right in _compared(site.node):
-            if type(op) in BOUNDARIES:
-                notices = f"an example where `{text.of(left_operand)}` equals `{text.of(right)}`"
-                yield from _between(left_operand, right, BOUNDARIES[type(op)], notices, text)
+    return act
 
 
 def _constant(site: Site, text: SplicedText) -> Iterator[TextChange]:
@@ -336,21 +315,6 @@ def _replacement(value: object) -> str | None:
             return None
 
 
-def _between(
-    left_operand: ast.expr, right: ast.expr, swap: tuple[str, str], notices: str, text: SplicedText
-) -> Iterator[TextChange]:
-    """Yield the change that swaps the operator between two operands."""
-    start, end = text.end(left_operand), text.start(right)
-    gap = text.piece(start, end)
-    match = re.search(r"\s+".join(map(re.escape, swap[0].split())), gap)
-    if match and "#" not in gap:
-        yield TextChange(start + match.start(), start + match.end(), swap[1], notices)
-
-
-def _compared(node: ast.Compare) -> Iterator[tuple[ast.expr, ast.cmpop, ast.expr]]:
-    return zip([node.left, *node.comparators[:-1]], node.ops, node.comparators, strict=True)
-
-
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
@@ -369,7 +333,7 @@ def _reaching(site: Site, text: SplicedText) -> str:
             return f"an example where `{text.of(test)}` {'holds' if holds else 'does not hold'}"
 
 
-ARITHMETIC: Final[dict[type[ast.operator], tuple[str, str]]] = {
+_ARITHMETIC: Final[Mapping[type[ast.AST], tuple[str, str]]] = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
     ast.Mult: ("*", "/"),
@@ -383,20 +347,21 @@ ARITHMETIC: Final[dict[type[ast.operator], tuple[str, str]]] = {
     ast.BitOr: ("|", "&"),
     ast.BitXor: ("^", "&"),
 }
-BOUNDARIES: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
+_EDGES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"),
     ast.Gt: (">", ">="),
     ast.GtE: (">=", ">"),
 }
+_CONNECTIVES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
 # Most telling first, as measured on 565 published functions: how many survivors another call tells apart
 # (80 % of the negated conditions, 73 % of the returns, about half of the sums and constants).
 OPERATORS: Final[dict[str, Operator]] = {
     "negated-condition": _negate,
     "other-return": _give_else,
-    "arithmetic": _arithmetic,
+    "arithmetic": _swap(_ARITHMETIC, "an example in which `{0} {1} {2}` is not the same with `{3}`"),
     "constant": _constant,
     "early-return": _stop_early,
-    "and-or": _connective,
-    "boundary": _boundary,
+    "and-or": _swap(_CONNECTIVES, "an example in which only one of `{0}` and `{2}` holds"),
+    "boundary": _swap(_EDGES, "an example where `{0}` equals `{2}`"),
 }

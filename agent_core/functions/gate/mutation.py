@@ -14,21 +14,19 @@ from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import shown
 from .candidate import GivenExample
 from .draft import Draft, Finding
-from .examples.agreement import agrees, expectation, given_agrees, literal_value, promises_floats
+from .examples.agreement import agrees, expectation, literal_value, promises_floats
 from .examples.sufficiency import is_unproven
 from .mutants import OPERATORS, Mutant, mutants, stubs
 from .proof import MOST
-from .rules import Rules
 from .substance import HOLLOW
 from .tree import is_bare_call
 from .trial import TrialTools
-from .verdict import TOO_FEW, Survivor
+from .verdict import TOO_FEW
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
@@ -38,26 +36,6 @@ MOST_SHOWN: Final = 2
 _AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20  # what an attempt may take: times what the function itself takes
 _EMPTY: Final = ("None", "0", "0.0", '""', "[]", "{}")
 _NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: ('""',), list: ("[]",), dict: ("{}",)}
-
-
-@dataclass(frozen=True, slots=True)
-class MutatedFunction:
-    """A function with agreeing examples, and the module in which they agree."""
-
-    function: Function
-    snapshot: Snapshot
-    examples: tuple[Example | GivenExample, ...]
-
-    @property
-    def text(self) -> str:
-        """The text of the module."""
-        return self.snapshot.modules[self.function.module].text
-
-    def agrees(self, example: Example | GivenExample, outcome: Outcome) -> bool:
-        """Return what stage 8 would say."""
-        if isinstance(example, Example):
-            return agrees(example, outcome, is_float=promises_floats(self.function.returns))
-        return given_agrees(example, outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +77,23 @@ class MutationResult:
 
 async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
-    subject, line = _subject(draft), draft.function.lineno if draft.function else 0
-    if isinstance(subject, str):
+    function, line = draft.loaded, draft.line
+    if (reason := _unfit(draft)) or function is None:
         certain = findings(MutationResult(_echoed(draft)), draft.candidate.name, line)
-        return draft.with_findings(STAGE, certain).skip(subject)
-    outcome = await run_mutants(subject, trial, draft.rules)
-    survivors = tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in outcome.survivors)
+        return draft.with_findings(STAGE, certain).skip(reason)
+    outcome = await run_mutants(draft, function, trial)
     is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
     trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
     draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
-    draft = replace(draft, survivors=survivors, note=outcome.note, late=not outcome.is_whole)
-    return draft.with_findings(STAGE, findings(outcome, subject.function.name, line))
+    draft = replace(draft, note=outcome.note, late=not outcome.is_whole)
+    return draft.with_findings(STAGE, findings(outcome, function.name, line))
 
 
 def _echoed(draft: Draft) -> tuple[str, ...]:
     """Return the parameters that come back in every example of a draft that waits for a package: its text tells."""
-    known = draft.own.functions if draft.own and draft.has("needs-packages") and not draft.shows(*TOO_FEW) else ()
-    function = next((function for function in known if function.name == draft.candidate.name), None)
-    if function is None:
+    function, examples = draft.own_function, draft.examples
+    if function is None or not draft.has("needs-packages") or draft.shows(*TOO_FEW):
         return ()
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     calls = [example.call for example in examples if is_bare_call(example.call, function.name)]
     given = shown(calls, function.name, function.parameters, function.rest, function.extra)
     results = [literal_value(example.expected) for example in examples]
@@ -127,27 +102,21 @@ def _echoed(draft: Draft) -> tuple[str, ...]:
     return tuple(name for name in names if all(name in row and row[name] == result for row, result in rows))
 
 
-def _subject(draft: Draft) -> MutatedFunction | str:
-    """Return the function to test, or why none can be."""
-    functions = (
-        [function for function in draft.reading.functions if function.name == draft.candidate.name]
-        if draft.reading
-        else []
-    )
-    if not functions or draft.trial is None or draft.tree is None:
+def _unfit(draft: Draft) -> str:
+    """Return why its examples cannot be tried on other bodies; empty if they can."""
+    function = draft.loaded
+    if function is None or draft.tree is None:
         return "the module could not be imported"
-    function = functions[0]
-    written: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    count = len(draft.examples)
     unproven = is_unproven(draft.tree, draft.function, function)
-    if unproven or not written:
+    if unproven or not count:
         return _NO_PROOF[unproven]
     if draft.shows(*HOLLOW):
         return "the body does nothing yet"
     if draft.shows(*TOO_FEW):
         return "its examples are too few"
-    if draft.trials.disagreements or draft.trials.agreed < min(len(written), MOST):
-        return "its examples do not agree yet"
-    return MutatedFunction(function, draft.trial, tuple(written[:MOST_EXAMPLES]))
+    are_wrong = draft.trials.disagreements or draft.trials.agreed < min(count, MOST)
+    return "its examples do not agree yet" if are_wrong else ""
 
 
 _NO_PROOF: Final = {
@@ -159,42 +128,75 @@ _NO_PROOF: Final = {
 }
 
 
-async def run_mutants(mutated: MutatedFunction, trial: TrialTools, rules: Rules) -> MutationResult:
+async def run_mutants(draft: Draft, function: Function, trial: TrialTools) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
-    rounds, function = _Rounds(_bitten(mutated, rules)), mutated.function
-    work = Attempts(function.name, rounds.more(()), _AT_MOST_S, rounds.more)
-    outcomes = await trial.attempt(mutated.snapshot.modules, function.module, work, rules.mutation_s)
-    return rounds.ended(outcomes)
+    assert draft.trial is not None
+    steps, found, known = _bitten(draft, function, draft.trial.modules[function.module].text), list[MutationResult](), 0
+
+    def more(outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
+        """Return the next attempts, given the outcomes of all before; none at the end."""
+        nonlocal known
+        new, known = outcomes[known:], len(outcomes)
+        try:
+            return () if found else steps.send(new)
+        except StopIteration as end:
+            found.append(end.value)
+            return ()
+
+    work = Attempts(function.name, next(steps), _AT_MOST_S, more)
+    outcomes = [*await trial.attempt(draft.trial.modules, function.module, work, draft.rules.mutation_s)]
+    while not found:  # what was not reached has no outcome
+        outcomes += [None] * len(more(outcomes))
+    return found[0]
 
 
-def _bitten(mutated: MutatedFunction, rules: Rules) -> _Steps[MutationResult]:
+def _bitten(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others."""
-    trial = _Trial(mutated)
-    name, text = mutated.function.name, mutated.text
-    hollow = stubs(text, name, _constants(mutated.examples))
-    own, *others = yield from trial.agreement([None, *hollow.values()], mutated.examples)
+    examples = draft.examples[:MOST_EXAMPLES]
+    is_float, each_s = promises_floats(function.returns), _AT_MOST_S
+
+    def agreement(
+        texts: Sequence[Mutant | None], examples: Sequence[Example | GivenExample]
+    ) -> _Steps[list[list[bool | None]]]:
+        """Return one row per text: whether each example agrees; None if it was not reached."""
+        nonlocal each_s
+        pairs, width = list(product(texts, examples)), len(examples)
+        asked = [Attempt(Evaluation(one.setup, one.call), text.text if text else None, each_s) for text, one in pairs]
+        outcomes = (yield asked) if asked else ()
+        first = outcomes[0] if outcomes else None
+        spent_s = 0.0 if first is None or isinstance(first, Refused) else first.seconds
+        each_s = min(each_s, max(_AT_LEAST_S, _TIMES * spent_s))
+        agreed = [
+            None if outcome is None else agrees(example, outcome, is_float=is_float)
+            for (_text, example), outcome in zip(pairs, outcomes, strict=True)
+        ]
+        return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
+
+    hollow = stubs(text, function.name, _constants(examples))
+    own, *others = yield from agreement([None, *hollow.values()], examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
         return MutationResult(late=None in own)
     passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
-    examples = [mutated.examples[at] for at in usable]
-    all_mutants = mutants(text, name, rules.max_mutants)
-    verdicts = [row[0] for row in (yield from trial.agreement(all_mutants, examples[:1]))]
+    examples = [examples[at] for at in usable]
+    all_mutants = mutants(text, function.name, draft.rules.max_mutants)
+    verdicts = [row[0] for row in (yield from agreement(all_mutants, examples[:1]))]
     alive = [mutant for mutant, agreed in zip(all_mutants, verdicts, strict=True) if agreed]
-    rows = yield from trial.agreement(alive, examples[1:])
+    rows = yield from agreement(alive, examples[1:])
     survivors = [mutant for mutant, row in zip(alive, rows, strict=True) if all(row)]
     missed = verdicts.count(None) + sum(None in row and False not in row for row in rows)
     survivors.sort(key=lambda mutant: (list(OPERATORS).index(mutant.operator), mutant.line))
     passing = tuple(value for value, row in passed.items() if all(row))
     weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
-    mutant_count = len(all_mutants) - missed
-    return MutationResult(passing, weak_stubs, tuple(survivors), mutant_count, len(all_mutants), len(usable))
+    return MutationResult(
+        passing, weak_stubs, tuple(survivors), len(all_mutants) - missed, len(all_mutants), len(usable)
+    )
 
 
 def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
     """Check whether the examples that this stub fails show fewer than two results; for a yes-or-no they always do."""
     failed = [example for example, agreed in zip(examples, passed, strict=True) if not agreed]
-    promises = {(isinstance(one, Example) and one.raises) or one.expected.strip() for one in failed}
+    promises = {one.raises or one.expected.strip() for one in failed}
     return (
         any(passed)
         and len(promises) < 2
@@ -203,70 +205,9 @@ def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Exampl
     )
 
 
-class _Rounds:
-    """Rounds of attempts as the sandbox requests them; those that were not reached have no outcome."""
-
-    def __init__(self, steps: _Steps[MutationResult]) -> None:
-        self._steps = steps
-        self._attempts: list[Attempt] | None = None
-        self._known = 0
-        self._result: MutationResult | None = None
-
-    def more(self, outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
-        """Return the next attempts, given the outcomes of all before; none at the end."""
-        try:
-            if self._result is not None:
-                return ()
-            self._attempts = next(self._steps) if self._attempts is None else self._steps.send(outcomes[self._known :])
-            self._known = len(outcomes)
-        except StopIteration as end:
-            self._result, self._attempts = end.value, []
-        return self._attempts
-
-    def ended(self, outcomes: Sequence[Outcome | None]) -> MutationResult:
-        """Return the result when nothing more is tried."""
-        all_outcomes = list(outcomes)
-        while self._result is None:
-            all_outcomes += [None] * len(self.more(all_outcomes))
-        return self._result
-
-
-class _Trial:
-    """Attempts at one function, and the record of those that agree."""
-
-    def __init__(self, mutated: MutatedFunction) -> None:
-        self._mutated = mutated
-        self._most_s = _AT_MOST_S
-
-    def agreement(
-        self, texts: Sequence[Mutant | None], examples: Sequence[Example | GivenExample]
-    ) -> _Steps[list[list[bool | None]]]:
-        """Return one row per text: whether each example agrees; None if it was not reached."""
-        pairs, width = list(product(texts, examples)), len(examples)
-        agreed = []
-        if pairs:
-            outcomes = yield [
-                Attempt(
-                    Evaluation(example.setup if isinstance(example, Example) else (), example.call),
-                    None if text is None else text.text,
-                    self._most_s,
-                )
-                for text, example in pairs
-            ]
-            first = outcomes[0]
-            spent = 0.0 if first is None or isinstance(first, Refused) else first.seconds
-            self._most_s = min(self._most_s, max(_AT_LEAST_S, _TIMES * spent))
-            agreed = [
-                None if outcome is None else self._mutated.agrees(example, outcome)
-                for (_text, example), outcome in zip(pairs, outcomes, strict=True)
-            ]
-        return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
-
-
 def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
     """Return the values a stub might return: None, the first expected result, and the empty values of such types."""
-    expectations = [expectation(example) if isinstance(example, Example) else example.expected for example in examples]
-    values = [value for value in map(literal_value, expectations) if type(value) in _NOTHINGS]
+    values = [value for value in map(literal_value, map(expectation, examples)) if type(value) in _NOTHINGS]
     nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
     return ["None", *map(repr, values[:1]), *nothings]
 

@@ -79,23 +79,17 @@ async def try_callers(
         for name in names
         if name in new_snapshot.functions and new_snapshot.functions[name].examples
     ]
-    turn = asyncio.Semaphore(_AT_ONCE)
+    turn, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + within_s
 
-    async def try_one(user_function: Function) -> list[BrokenCaller]:
-        async with turn:
-            return await _broken(user_function, snapshot, new_snapshot, trial)
+    async def try_one(user_function: Function) -> list[BrokenCaller] | None:
+        try:
+            async with asyncio.timeout_at(until), turn:
+                return await _broken(user_function, snapshot, new_snapshot, trial)
+        except TimeoutError:
+            return None
 
-    tasks = [asyncio.create_task(try_one(user)) for user in users]
-    try:
-        if tasks:
-            await asyncio.wait(tasks, timeout=within_s)
-    finally:
-        late = [task for task in tasks if not task.done()]
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
-    reached = [task.result() for task in tasks if task not in late]
-    return Tried(tuple(broken for group in reached for broken in group), len(reached), len(tasks))
+    reached = [found for found in await asyncio.gather(*map(try_one, users)) if found is not None]
+    return Tried(tuple(broken for found in reached for broken in found), len(reached), len(users))
 
 
 async def _broken(

@@ -16,7 +16,6 @@ from typing import Any
 
 from agent_core.access.grants import NOTHING, Grants, Question
 from agent_core.access.grants.items import written as grant_item
-from agent_core.base import syntax
 from agent_core.base.problem import Evidence, Problem
 from agent_core.base.untrusted import fence
 from agent_core.registry.arguments import read as read_arguments
@@ -32,48 +31,35 @@ from sandbox.wire.requests import RequestRefused, without_handler
 
 from .call_arguments import edge_calls, recombined, shown, written
 from .candidate import GivenExample
-from .capability import EFFECTS, uses_context
+from .capability import EFFECTS, called_by_self, uses_context
 from .draft import Draft, ExampleTrials, Finding
-from .examples.agreement import agrees, doctest_form, given_agrees, promises_floats
+from .examples.agreement import agrees, doctest_form, promises_floats
 from .examples.sufficiency import ALIKE, Unproven, contradicted, is_by_chance, is_unproven, too_few
 from .substance import HOLLOW
-from .tree import find, nodes_of, parse
+from .tree import expression, find, parse
 from .trial import TrialTools, placed
 from .verdict import TOO_FEW, Disagreement
 
 SKIP = "SKIP"
 _ELSEWHERE = frozenset({"NameError", "ImportError", "ModuleNotFoundError"})
 _ADDRESS = re.compile(r"\b0x(?:[0-9a-fA-F]{4,}\b|\.{3})")  # also where an ellipsis stands for it
-_PART = re.compile(r"\w+|[^\w\s]")
-_UNORDERED = frozenset({"set", "frozenset", "dict", "Counter", "defaultdict", "items", "keys", "values"})
+_TEXT_OPTIONS = (("NORMALIZE_WHITESPACE",), ("ELLIPSIS",), ("ELLIPSIS", "NORMALIZE_WHITESPACE"))
 _OPEN = re.compile(r"""\"\"\"|\'\'\'""")
 
 
 def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
-    """Return the doctest options under which an example agrees; an empty text if there are none."""
-    options = _text_options(example) if isinstance(outcome, Returned) else _error_options(outcome)
-    for names in options:
+    """Return the doctest options under which an example agrees; an empty text if there are none.
+
+    An error may be worded otherwise by another Python; of a literal, each character counts.
+    """
+    node = expression(example.expected)
+    is_plain = node is not None and not any(getattr(inner, "value", None) is ... for inner in ast.walk(node))
+    options = _TEXT_OPTIONS if isinstance(outcome, Returned) and not is_plain else ()
+    for names in (("IGNORE_EXCEPTION_DETAIL",),) if isinstance(outcome, Raised) else options:
         loose = replace(example, options=(*example.options, *((name, True) for name in names)))
         if agrees(loose, outcome, is_float=is_float):
             return ", ".join(f"+{name}" for name in names)
     return ""
-
-
-def _text_options(example: Example) -> Iterator[tuple[str, ...]]:
-    """Yield options for a text that is no literal: of a literal, each character counts."""
-    try:
-        nodes = list(ast.walk(syntax.parse(example.expected.strip(), mode="eval")))
-        is_plain = not any(isinstance(node, ast.Constant) and node.value is ... for node in nodes)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        is_plain = False
-    if not is_plain:
-        yield from (("NORMALIZE_WHITESPACE",), ("ELLIPSIS",), ("ELLIPSIS", "NORMALIZE_WHITESPACE"))
-
-
-def _error_options(outcome: Outcome) -> Iterator[tuple[str, ...]]:
-    """Yield options for an error, which another Python, or another version of the library, words differently."""
-    if isinstance(outcome, Raised):
-        yield ("IGNORE_EXCEPTION_DETAIL",)
 
 
 def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module) -> str:
@@ -82,30 +68,26 @@ def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module)
     `again` is how it went when it ran once more, `code` the text with its function.
     """
     match outcome:
-        case Raised(failure=failure) if failure.type == "Unsendable":
-            return "its result is nothing that can be sent"
-        case Raised():
-            return _missing(outcome)
+        case Raised(failure=failure):
+            return "its result is nothing that can be sent" if failure.type == "Unsendable" else _missing(outcome)
         case TimedOut():
             return "it takes too long"
         case Returned() if not example.raises:
-            return next(_uncertain(example, doctest_form(outcome).text, again, code), "")
+            return _uncertain(example, outcome, again, code)
     return ""
 
 
-def _uncertain(example: Example, returned: str, again: Outcome, code: ast.Module) -> Iterator[str]:
-    """Yield the reasons why what came back need not be what is written."""
+def _uncertain(example: Example, returned: Returned, again: Outcome, code: ast.Module) -> str:
+    """Return why what came back need not be what is written; empty if it must."""
     if not example.expected.strip():
-        yield "no result is written"
+        return "no result is written"
     if _ADDRESS.search(example.expected):
-        yield "its result shows an address"
-    if not isinstance(again, Returned) or doctest_form(again).text != returned:
-        yield "its result differs from one run to the next"
+        return "its result shows an address"
+    if not isinstance(again, Returned) or doctest_form(again).text != doctest_form(returned).text:
+        return "its result differs from one run to the next"
     own = parse("\n".join((*example.setup, example.call)))
-    if is_by_chance(code) or (isinstance(own, ast.Module) and is_by_chance(own)):
-        yield "chance or the clock decides its result"
-    if _is_unordered(code, own) and sorted(_PART.findall(example.expected)) == sorted(_PART.findall(returned)):
-        yield "its result has no certain order"
+    is_chance = is_by_chance(code) or (isinstance(own, ast.Module) and is_by_chance(own))
+    return "chance or the clock decides its result" if is_chance else ""
 
 
 def _missing(raised: Raised) -> str:
@@ -115,17 +97,6 @@ def _missing(raised: Raised) -> str:
     is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
     is_module = kind == "AttributeError" and raised.failure.message.startswith("module ")
     return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
-
-
-def _is_unordered(*trees: object) -> bool:
-    for tree in trees:
-        for node in nodes_of(tree) if isinstance(tree, ast.Module) else ():
-            if isinstance(node, ast.Set | ast.SetComp | ast.Dict | ast.DictComp):
-                return True
-            name = getattr(node, "id", None) or getattr(node, "attr", None)
-            if name in _UNORDERED:
-                return True
-    return False
 
 
 def with_directives(text: str, directives: Mapping[int, str]) -> str:
@@ -194,7 +165,7 @@ _MOST = 30  # functions that are called, one through another
 
 def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str]) -> bool:
     """Check whether all that a function needs of `self` are calls of functions that can run in an example."""
-    waiting, seen = list(_called(tree)), set[str]()
+    waiting, seen = list(called_by_self(tree)), set[str]()
     if uses_context(tree) & EFFECTS != {"call"} or not waiting:
         return False
     while waiting:
@@ -211,20 +182,8 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
         is_caller = uses_context(inner) & EFFECTS == {"call"}
         if is_unproven(inner, node, callee) not in ("", "no-parameters") and not is_caller:
             return False
-        waiting += _called(inner)
+        waiting += called_by_self(inner)
     return True
-
-
-def _called(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of functions that are called; an empty one where the text does not say which."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[ast.Constant(str(name)), *_]
-            ):
-                yield name
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="call")):
-                yield ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,13 +277,12 @@ class ExampleResult:
     @property
     def line(self) -> int:
         """The example's line in its text; 0 for one that was sent next to it."""
-        return self.example.line if isinstance(self.example, Example) else 0
+        return self.example.line
 
     @property
     def expected(self) -> str:
         """The expected result written under the call."""
-        raises = self.example.raises if isinstance(self.example, Example) else ""
-        return raises or self.example.expected.rstrip("\n")
+        return self.example.raises or self.example.expected.rstrip("\n")
 
     @property
     def printed(self) -> str:
@@ -357,7 +315,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         return _counted(draft).skip("the module could not be imported")
     if draft.has(*HOLLOW):
         return draft.skip("the body does nothing yet")
-    unproven = _unproven(draft, function, len(function.examples) + len(draft.candidate.examples))
+    unproven = _unproven(draft, function, len(draft.examples))
     if unproven == "effects":
         message = f"`{function.name}` uses what an example cannot have here, so it is added as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True))
@@ -377,16 +335,14 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     told_of = [result for result in results if not result.agreed and result.call not in twice]
     offers = [_offering(finding, trials.offered) for finding in missing]
     draft = replace(draft, trials=trials, note=_note(trials.agreed, len(results), len(examples)))
-    return draft.with_findings(STAGE, [*(example_finding(result, function.name) for result in told_of), *offers])
+    return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
 
 
 def _counted(draft: Draft) -> Draft:
     """Return a draft that waits for a package with what its examples lack already now: no human is asked in vain."""
-    name, written = draft.candidate.name, draft.own.functions if draft.own else ()
-    function = next((function for function in written if function.name == name), None)
+    function, examples = draft.own_function, draft.examples
     if function is None or draft.tree is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
         return draft
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
     unproven = _unproven(draft, function, len(examples))
     return draft if unproven else draft.with_findings(STAGE, too_few(function, examples, ""))
 
@@ -396,7 +352,7 @@ async def _tried(
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
     assert draft.trial is not None
-    examples: list[Example | GivenExample] = [*function.examples, *draft.candidate.examples]
+    examples = draft.examples
     tried = await run(examples[:MOST], function.module, draft.trial, trial, returns=function.returns)
     results = [result for result in tried if not wants_grant(result, draft.needs)]
     draft, excused = await _excused(draft, results, trial)
@@ -453,7 +409,7 @@ async def _excused(
     ]
 
 
-def _reason(result: ExampleResult, second_result: ExampleResult, draft: Draft) -> tuple[str, str]:
+def _reason(result: ExampleResult, again: ExampleResult, draft: Draft) -> tuple[str, str]:
     """Return the directive for an example that does not agree, and why it is left out; both empty if it is wrong."""
     assert isinstance(result.example, Example)
     assert draft.tree is not None
@@ -461,7 +417,7 @@ def _reason(result: ExampleResult, second_result: ExampleResult, draft: Draft) -
     options = option_for(result.example, result.outcome, is_float=is_float)
     if draft.needs.is_outward and not options:
         return f"+{SKIP}", "it needs what a grant alone gives"
-    reason = "" if options else excuse(result.example, result.outcome, second_result.outcome, draft.tree)
+    reason = "" if options else excuse(result.example, result.outcome, again.outcome, draft.tree)
     return options or (f"+{SKIP}" if reason else ""), reason
 
 
@@ -549,14 +505,12 @@ async def rerun(function: Function, snapshot: Snapshot, trial: TrialTools, grant
 
 
 async def _outcome(example: Example | GivenExample, module: str, callees: Callees) -> Outcome:
-    setup = example.setup if isinstance(example, Example) else ()
-    return await callees.trial.run(callees.snapshot.modules, module, Evaluation(setup, example.call), callees)
+    work = Evaluation(example.setup, example.call)
+    return await callees.trial.run(callees.snapshot.modules, module, work, callees)
 
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact
-    if isinstance(example, Example):
-        return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
-    return ExampleResult(example, outcome, given_agrees(example, outcome))
+    return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
 
 
 def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
@@ -565,31 +519,29 @@ def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
             yield Disagreement(result.call, result.expected, result.returned, result.line)
 
 
-def example_finding(result: ExampleResult, name: str) -> Finding:
+def example_finding(result: ExampleResult) -> Finding:
     """Return the finding about an example that does not agree."""
-    evidence = (Evidence(call=result.call, returned=result.returned, expected=result.expected),)
-    wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
+    wrote, back = (
+        f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}",
+        fence(result.returned),
+    )
     match result.outcome:
         case Returned():
-            back = fence(result.returned)
+            code, came = "example-disagrees", f"it printed {back}" if result.printed else f"it returned {back}"
             fix = f"if {back} is right, write it there; if not, fix the body"
-            came = f"it printed {back}" if result.printed and result.value == "None" else f"it returned {back}"
             if result.printed and result.value != "None":
                 came = f"it printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
                 fix = f"an example shows both: write {back} there if that is right; if not, fix the body"
-            return Finding("example-disagrees", f"{wrote}, {came}", fix, result.line, 0, evidence)
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None
             at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
+            code, came = "example-raises", f"it raised {back}{at}"
             fix = "fix that line; an error that is meant is written as a `Traceback (most recent call last):`"
-            return Finding(
-                "example-raises", f"{wrote}, it raised {fence(result.returned)}{at}", fix, result.line, 0, evidence
-            )
         case TimedOut():
+            code, came = "example-hangs", f"there was {result.returned}"
             fix = "look for a loop that never ends, or give the example less to do"
-            return Finding("example-hangs", f"{wrote}, there was {result.returned}", fix, result.line, 0, evidence)
         case Killed() | Refused():
+            code, came = "example-stopped", f"it was stopped: {back}"
             fix = "fix the call, or the body where it asks for too much"
-            return Finding(
-                "example-stopped", f"{wrote}, it was stopped: {fence(result.returned)}", fix, result.line, 0, evidence
-            )
+    evidence = (Evidence(call=result.call, returned=result.returned, expected=result.expected),)
+    return Finding(code, f"{wrote}, {came}", fix, result.line, 0, evidence)

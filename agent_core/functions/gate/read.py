@@ -11,6 +11,7 @@ import tokenize
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from agent_core.base.characters import Flaw, escaped, flaw_of, name_flaw_of, stray_characters
 from agent_core.registry.loader_names import caller_of
@@ -25,7 +26,7 @@ _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", token
 _RAW = re.compile(r"[A-Za-z]*[rR]")
 
 
-def write_escapes(text: str) -> str:
+def write_escapes(text: str, _name: str = "") -> str:
     """Return the text with escapes in its strings; unchanged if it would compute anything else."""
     strays = stray_characters(text)
     before = parse(text) if strays else None
@@ -126,10 +127,8 @@ _FENCE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
-Unwrapping = tuple[str, str, Callable[[str], str]]
 
-
-def strip_fence(text: str) -> str:
+def strip_fence(text: str, _name: str) -> str:
     """Return the code between the first pair of fences that holds a function; an unclosed one ends with the text."""
     fenced = [match["code"] for match in _FENCE.finditer(text)] if "```" in text or "~~~" in text else []
     if not fenced or _is_python(text):
@@ -137,7 +136,7 @@ def strip_fence(text: str) -> str:
     return next((code for code in fenced if "def " in code), fenced[0])
 
 
-def strip_indentation(text: str) -> str:
+def strip_indentation(text: str, _name: str) -> str:
     """Return the code without the indentation that all of its lines share."""
     if _is_python(text):
         return text
@@ -148,46 +147,46 @@ def strip_indentation(text: str) -> str:
     return text.strip() + "\n" if _is_python(text.strip()) else text
 
 
-UNWRAPPINGS: tuple[Unwrapping, ...] = (
-    ("code-fence", "took the code out of its Markdown fence", strip_fence),
-    ("indentation", "removed the indentation that all lines share", strip_indentation),
-)
-
-
 def _is_python(text: str) -> bool:
     return isinstance(parse(text), ast.Module)
 
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"
-_REPAIRS: tuple[tuple[str, str, Callable[[str, str], str]], ...] = (
+ESCAPES = "hidden-characters"
+Repair: TypeAlias = tuple[str, str, Callable[[str, str], str]]  # its code, what is said of it, and how it is made
+_UNWRAPPINGS: tuple[Repair, ...] = (
+    ("code-fence", "took the code out of its Markdown fence", strip_fence),
+    ("indentation", "removed the indentation that all lines share", strip_indentation),
+    (ESCAPES, "wrote characters that cannot be seen as escapes, in its strings", write_escapes),
+)
+_REPAIRS: tuple[Repair, ...] = (
     ("trailing-code", "removed what only tries the function out", strip_tryouts),
     ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
 )
-
-ESCAPES = "hidden-characters"
-FIXES = frozenset({ESCAPES, *(repair[0] for repair in (*UNWRAPPINGS, *_REPAIRS))})
+FIXES = frozenset(repair[0] for repair in (*_UNWRAPPINGS, *_REPAIRS))
 
 
 def read(draft: Draft) -> Draft:
     """Return the draft with its tree, or with the reasons why there is none."""
     draft = draft.with_findings(STAGE, _names(draft))
-    sized = list(_size(draft))
-    if sized:
+    if sized := list(_size(draft)):
         return draft.with_findings(STAGE, sized)
-    draft = _unwrap(draft)
-    draft = _escape(draft)
+    draft = _repaired(draft, _UNWRAPPINGS)
     draft = draft.with_findings(STAGE, _flaws(flaw_of(draft.text)))
     tree = parse(draft.text)
     if isinstance(tree, Unparsable):
         return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
     draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
-    for code, message, repair in _REPAIRS:
-        if code == "private-helper" and draft.candidate.helpers:
-            continue
+    draft = _repaired(draft, _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
+    return draft.with_findings(STAGE, _shape(draft))
+
+
+def _repaired(draft: Draft, repairs: Sequence[Repair]) -> Draft:
+    for code, message, repair in repairs:
         text = repair(draft.text, draft.candidate.name) if draft.rules.makes(code) else draft.text
         draft = draft.with_fix(code, message, text) if text != draft.text else draft
-    return draft.with_findings(STAGE, _shape(draft))
+    return draft
 
 
 def _size(draft: Draft) -> Iterator[Finding]:
@@ -247,20 +246,6 @@ def _bad_name(name: str, reserved: frozenset[str]) -> str:
     if name.startswith("_"):
         return "a leading underscore keeps a function private"
     return ""
-
-
-def _unwrap(draft: Draft) -> Draft:
-    for code, message, unwrapping in UNWRAPPINGS:
-        text = unwrapping(draft.text)
-        if text != draft.text and draft.rules.makes(code):
-            draft = draft.with_fix(code, message, text)
-    return draft
-
-
-def _escape(draft: Draft) -> Draft:
-    text = write_escapes(draft.text) if draft.rules.makes(ESCAPES) else draft.text
-    message = "wrote characters that cannot be seen as escapes, in its strings"
-    return draft.with_fix(ESCAPES, message, text) if text != draft.text else draft
 
 
 def _flaws(flaw: Flaw | None) -> list[Finding]:

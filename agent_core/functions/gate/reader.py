@@ -124,7 +124,7 @@ class DescriptionReader:
             return await self._read(description, calls, bare)
 
     async def _read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
-        began = time.perf_counter()
+        began, error = time.perf_counter(), ""
         try:
             async with asyncio.timeout(_WAIT_S):
                 if self._model is None:
@@ -136,9 +136,9 @@ class DescriptionReader:
                 reply = await reply_apart(self._model, request)
         except TimeoutError:
             error = f"no answer within {_WAIT_S:.0f} s"
-            return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
         except KnapperError as refusal:
             error = one_line(refusal.message, _LONGEST)
+        if error or self._model is None:
             return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
         seconds, usage = time.perf_counter() - began, reply.usage
         answer = _answer(reply, is_small=is_small)

@@ -147,11 +147,8 @@ class Trial:
         assert draft.trial is not None
         self._draft, self._function, self._trial = draft, function, trial
         self._modules = draft.trial.modules
-        examples = [
-            *(example.call for example in function.examples),
-            *(example.call for example in draft.candidate.examples),
-        ]
-        self._examples = shown(examples, function.name, function.parameters, function.rest, function.extra)
+        calls = [example.call for example in draft.examples]
+        self._examples = shown(calls, function.name, function.parameters, function.rest, function.extra)
         self._right = named(draft.tree, draft.function, function.examples)
         self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
         # What a library returns for some arguments may be of no use here; for others it is.
@@ -277,10 +274,7 @@ class Trial:
 
     def _line(self, failed: FailedCall) -> int:
         """Return the line in the candidate's text, which may be further down in the module."""
-        own = self._draft.own
-        start = (
-            next((function.line for function in own.functions if function.name == self._function.name), 0) if own else 0
-        )
+        start = self._draft.own_function.line if self._draft.own_function else 0
         line = line_of(failed.outcome)
         is_inside = self._function.line <= line <= self._function.end_line
         return line - self._function.line + start if start and is_inside else start

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,76 +15,40 @@ REACHES_NOTHING = "reaches-nothing"
 CONTEXT = "context"
 """The code of what an import makes of `self` where functions were written for another agent."""
 
-_AFTER_READ = (
-    *("conform", "substance", "duplicate", "capability", "examples", "fitted", "mutation", "robust", "neighbours"),
-    "reader",
-)
-# Stage by policy. A human's file is refused only for what cannot be called; a library that is taken over is
-# not refused for words it never had, but must do something and show it.
-STAGES: Mapping["Policy", Mapping[str, "Severity"]] = MappingProxyType(
-    {
-        "agent": MappingProxyType({}),
-        "human": MappingProxyType(dict.fromkeys(_AFTER_READ, "warns")),
-        "import": MappingProxyType({"conform": "warns", "capability": "warns", "robust": "warns", "reader": "warns"}),
-    }
-)
-
 # What weak evidence that a function is hollow is called; a doubt never refuses.
-DOUBTS: Mapping[str, "Severity"] = MappingProxyType({"doubt-examples": "warns", "doubt-parameter": "warns"})
+CHALLENGED = frozenset({"doubt-examples", "doubt-parameter"})
+"""Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
 # What shows too little of a library's function, which joins as a draft.
 WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
 _BEYOND = ("network", "packages", "files", "secrets", "memory", "functions", "terminal")
 UNPROVEN = WEAK | {f"needs-{means}" for means in _BEYOND}
 
-# Single findings that are judged otherwise than their stage.
-FINDINGS: Mapping["Policy", Mapping[str, "Severity"]] = MappingProxyType(
-    {
-        "agent": MappingProxyType(
-            {
-                "hides-builtin": "warns",
-                "near-copy": "warns",
-                "confusable": "warns",
-                "stuffed-description": "warns",
-                "rest-parameter": "warns",  # offered as a list of what its hint says
-                "unproven": "warns",
-                "unreachable-code": "warns",
-                "weak-examples": "warns",
-                "fails-on": "warns",
-                "slow-on": "warns",
-                **DOUBTS,
-            }
-        ),
-        "human": MappingProxyType({"unproven": "warns"}),
-        "import": MappingProxyType(
-            {
-                **dict.fromkeys(WEAK, "warns"),
-                "dead-parameter": "warns",
-                "dynamic-code": "warns",
-                "example-left-out": "warns",
-                "hides-builtin": "warns",
-                "near-copy": "warns",
-                "rewrite": "warns",
-                "workspace-import": "refuses",
-                "needs-processes": "refuses",  # which no human can grant
-                "native-code": "refuses",
-                "top-level-statement": "warns",
-                "unreachable-code": "warns",
-                "stub-passes": "warns",  # of an argument that came back, rightly
-                "weak-examples": "warns",
-                "not-json": "refuses",
-                **DOUBTS,
-            }
-        ),
-    }
-)
-
-CHALLENGED: frozenset[str] = frozenset(DOUBTS)
-"""Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
+# The stages that only warn. A human's file is refused only for what cannot be called; a library that is taken over is
+# not refused for words it never had, but must do something and show it.
+_ADVICE: Mapping["Policy", str] = {
+    "agent": "",
+    "human": "conform substance duplicate capability examples fitted mutation robust neighbours reader",
+    "import": "conform capability robust reader",
+}
+# Single findings that only warn, whatever their stage. A parameter `*rest` is offered as a list of what its hint says;
+# a stub passes the examples of a library's function that rightly gives an argument back.
+_MILD: Mapping["Policy", str] = {
+    "agent": "doubt-examples doubt-parameter hides-builtin near-copy confusable stuffed-description rest-parameter"
+    " unproven unreachable-code weak-examples fails-on slow-on",
+    "human": "unproven",
+    "import": "doubt-examples doubt-parameter hides-builtin near-copy dead-parameter dynamic-code example-left-out"
+    " rewrite stub-passes top-level-statement unreachable-code weak-examples",
+}
+# What no human can grant a library, and what cannot be sent.
+_GRAVE = frozenset({"workspace-import", "needs-processes", "native-code", "not-json"})
 
 
 def severity(policy: "Policy", stage: str, code: str) -> "Severity":
     """Return the severity of a stage's finding under a policy."""
-    return FINDINGS[policy].get(code) or STAGES[policy].get(stage, "refuses")
+    if policy == "import" and code in _GRAVE:
+        return "refuses"
+    is_mild = code in _MILD[policy].split() or (policy == "import" and code in WEAK)
+    return "warns" if is_mild or stage in _ADVICE[policy].split() else "refuses"
 
 
 @dataclass(frozen=True, slots=True)

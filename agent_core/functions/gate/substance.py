@@ -114,13 +114,8 @@ def _literal_text(value: ast.expr | None, statements: list[ast.stmt], names: lis
 
 def _leaves(statements: list[ast.stmt]) -> bool:
     """Check whether the last statement leaves, or all branches of it do."""
-    match statements[-1:]:
-        case [ast.Return() | ast.Raise()]:
-            return True
-        case [ast.If(body=then, orelse=orelse)]:
-            return _leaves(then) and _leaves(orelse)
-        case _:
-            return False
+    last = statements[-1] if statements else None
+    return isinstance(last, _LEAVES) or (isinstance(last, ast.If) and _leaves(last.body) and _leaves(last.orelse))
 
 
 def _is_echoed(name: str, statements: list[ast.stmt], answers: list[ast.Return], names: list[ast.Name]) -> bool:
@@ -138,13 +133,14 @@ def _has_effects(statements: list[ast.stmt]) -> bool:
 
 def _is_print(node: ast.stmt) -> bool:
     """Check for a statement that prints, or takes a note without any progress."""
-    match node:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+    called = node.value if isinstance(node, ast.Expr) else None
+    match called:
+        case (
+            ast.Call(func=ast.Name(id="print"))
+            | ast.Call(func=ast.Attribute(attr="progress"), args=[ast.Constant(value=0)])
+        ):
             return True
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="progress"), args=[ast.Constant(value=0)])):
-            return True
-        case _:
-            return False
+    return False
 
 
 def _is_idle(node: ast.stmt) -> bool:
@@ -160,11 +156,8 @@ def _is_nothing(node: ast.stmt) -> bool:
 
 
 def _is_not_implemented(node: ast.AST) -> bool:
-    match node:
-        case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))):
-            return name == "NotImplementedError"
-        case _:
-            return False
+    raised = node.exc if isinstance(node, ast.Raise) else None
+    return isinstance(raised, ast.expr) and ast.unparse(raised).partition("(")[0] == "NotImplementedError"
 
 
 def _unused(node: FunctionNode) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import symtable
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from agent_core.base import syntax
@@ -115,9 +115,7 @@ _NOT_NODES = frozenset(
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
-_PARTS: dict[type, tuple[str, ...] | None] = {}  # what `_parts` found out
-
-
+@cache
 def _parts(kind: type) -> tuple[str, ...] | None:
     """Return the fields of a node type that may hold nodes, last first. Return None if the type is not a node."""
     if not issubclass(kind, ast.AST):
@@ -132,9 +130,7 @@ def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whate
     while stack:
         node = stack.pop()
         kind = node.__class__
-        if kind not in _PARTS:
-            _PARTS[kind] = _parts(kind)
-        parts = _PARTS[kind]
+        parts = _parts(kind)
         if parts is None:
             continue
         yield node
@@ -212,12 +208,17 @@ def literal(node: ast.expr | None) -> tuple[bool, object]:
         return False, None
 
 
+def expression(text: str) -> ast.expr | None:
+    """Return the tree of an expression in text; None if it is none."""
+    try:
+        return syntax.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def is_bare_call(text: str, name: str) -> bool:
     """Check whether an expression is a call of a function and nothing around it: what it gives is what that returns."""
-    try:
-        node = syntax.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    node = expression(text)
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 

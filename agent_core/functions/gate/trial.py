@@ -167,7 +167,7 @@ async def _imported(
     package = missing_package(reading, problems, draft.snapshot, draft.rules.packages)
     if package and is_typed and draft.policy == "import":
         message = f"importing `{draft.candidate.module}` needs the grant `packages` ({package})"
-        needed = Finding("needs-packages", message, ADVICE["packages"], draft.function.lineno if draft.function else 0)
+        needed = Finding("needs-packages", message, ADVICE["packages"], draft.line)
         return replace(draft, reading=reading).with_findings("capability", [needed]).skip(f"it needs `{package}`")
     problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)

@@ -152,83 +152,61 @@ def _defaults(node: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
 
 def text_prefix(node: ast.expr, held: Held, depth: int = _DEPTH) -> tuple[str, bool]:
     """Return the beginning of the text that an expression gives, and whether that is all of it."""
+    parts, is_path = list[ast.expr](), False
     match node:
         case ast.Constant(value=str(text)):
             return text, True
-        case ast.Name(id=name) if name in held and depth:
-            return text_prefix(held[name], held, depth - 1)
-        case ast.FormattedValue(value=value, conversion=-1, format_spec=None) if depth:
-            return text_prefix(value, held, depth - 1)
-        case ast.JoinedStr() | ast.BinOp() if depth:
-            return _composed(node, held, depth)
-        case ast.Call() if depth:
-            return _called(node, held, depth)
-        case _:
-            return "", False
-
-
-def _composed(node: ast.JoinedStr | ast.BinOp, held: Held, depth: int) -> tuple[str, bool]:
-    match node:
-        case ast.JoinedStr(values=parts):
-            return _one_after_another(parts, held, depth)
-        case ast.BinOp(left=left_operand, op=ast.Add(), right=right):
-            return _one_after_another((left_operand, right), held, depth)
-        case ast.BinOp(left=left_operand, op=ast.Div(), right=right):
-            return _below((left_operand, right), held, depth)
+        case ast.Call(func=func, args=arguments):
+            return _called(func, arguments, held, depth)
         case ast.BinOp(left=left_operand, op=ast.Mod()):
-            return text_prefix(left_operand, held, depth - 1)[0].partition("%")[0], False
-        case _:
-            return "", False
+            return _joined([left_operand], held, depth)[0].partition("%")[0], False
+        case ast.BinOp(left=left_operand, op=ast.Add() | ast.Div() as op, right=right):
+            parts, is_path = [left_operand, right], isinstance(op, ast.Div)
+        case ast.JoinedStr(values=values):
+            parts = values
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+            parts = [value]
+        case ast.Name(id=name) if name in held:
+            parts = [held[name]]
+    return _joined(parts, held, depth, is_path=is_path) if parts else ("", False)
 
 
-def _called(node: ast.Call, held: Held, depth: int) -> tuple[str, bool]:
-    match node.func:
+def _called(func: ast.expr, arguments: list[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
+    """Return the beginning of the text, or of the path, that a call gives."""
+    parts = list[ast.expr]()
+    match func:
         case ast.Attribute(attr="join", value=ast.Attribute(attr="path") | ast.Name(id="path")):
-            return _below(node.args, held, depth)
-        case ast.Attribute(attr="listdir" | "scandir" | "glob" | "iglob" as how, value=ast.Name(id="os" | "glob")):
-            text = text_prefix(node.args[0], held, depth - 1)[0] if node.args else ""
-            return _folder(text if "glob" in how else f"{text}/"), False
-        case ast.Attribute(attr=method, value=value):
-            return _of_method(method, (value, *node.args), held, depth)
-        case ast.Name(id=name) if name in _SAME and node.args:
-            return _below(node.args if name in ("Path", "PurePath") else node.args[:1], held, depth)
-        case _:
-            return "", False
+            parts = arguments
+        case ast.Attribute(attr="listdir" | "scandir" | "glob" | "iglob" as name, value=ast.Name(id="os" | "glob")):
+            parts, end = arguments[:1], "" if "glob" in name else "/"
+            return _folder(_joined(parts, held, depth, is_path=True)[0] + end), False
+        case ast.Attribute(attr="joinpath", value=value):
+            parts = [value, *arguments]
+        case ast.Attribute(attr=name) if name in _SAME and arguments:  # `pathlib.Path(…)`
+            parts = arguments
+        case ast.Attribute(attr="format", value=value):
+            return _joined([value], held, depth)[0].partition("{")[0], False
+        case ast.Attribute(attr=name, value=value) if name in _BELOW:
+            return _folder(_joined([value], held, depth)[0] + "/"), False
+        case ast.Attribute(attr=name, value=value) if name in _SIDE:
+            return _joined([value], held, depth)
+        case ast.Name(id=name) if name in _SAME:
+            parts = arguments[: None if name in ("Path", "PurePath") else 1]
+    return _joined(parts, held, depth, is_path=True)
 
 
-def _of_method(method: str, parts: tuple[ast.expr, ...], held: Held, depth: int) -> tuple[str, bool]:
-    if method == "joinpath":
-        return _below(parts, held, depth)
-    if method in _SAME and len(parts) > 1:  # `pathlib.Path(…)`
-        return _below(parts[1:], held, depth)
-    text, is_all = text_prefix(parts[0], held, depth - 1)
-    if method == "format":
-        return text.partition("{")[0], False
-    if method in _BELOW:
-        return _folder(f"{text}/"), False
-    return (text, is_all) if method in _SIDE else ("", False)
-
-
-def _one_after_another(parts: Iterable[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
+def _joined(parts: list[ast.expr], held: Held, depth: int, *, is_path: bool = False) -> tuple[str, bool]:
+    """Return the beginning of what expressions give one after another, or of the path that they are parts of."""
     text = ""
-    for part in parts:
+    for part in parts if depth else ():
         more, is_all = text_prefix(part, held, depth - 1)
-        text += more
-        if not is_all:
-            return text, False
-    return text, True
-
-
-def _below(parts: Iterable[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
-    text = ""
-    for part in parts:
-        more, is_all = text_prefix(part, held, depth - 1)
-        if text and not is_all and not isinstance(part, ast.JoinedStr | ast.BinOp):
+        if is_path and text and not is_all and not isinstance(part, ast.JoinedStr | ast.BinOp):
             return f"{text}/", False
-        text = more if not text or more.startswith("/") else f"{text.rstrip('/')}/{more}"
+        is_next = is_path and text and not more.startswith("/")
+        text = f"{text.rstrip('/')}/{more}" if is_next else more if is_path else text + more
         if not is_all:
             return text, False
-    return text, bool(text)
+    return text, depth > 0 and (bool(text) or not is_path)
 
 
 def _folder(text: str) -> str:
@@ -253,12 +231,12 @@ def hosts_in(nodes: Iterable[ast.AST], held: Held) -> list[str]:
     return sorted(host for host in hosts if host not in (None, UNSAID))
 
 
+_CONNECTIONS = frozenset({"HTTPConnection", "HTTPSConnection"})
+
+
 def _connected(node: ast.AST, held: Held) -> str | None:
     match node:
-        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[first, *others]) if name in (
-            "HTTPConnection",
-            "HTTPSConnection",
-        ):
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[first, *others]) if name in _CONNECTIONS:
             text, is_all = text_prefix(first, held)
             port = f":{ast.unparse(others[0])}" if others and isinstance(others[0], ast.Constant) else ""
             return written("network", f"{text}{port}") if is_all else None
@@ -283,11 +261,6 @@ def local_names(function: ast.AST) -> set[str]:
     """Return every name that a function binds, parameters included."""
     stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return stored | {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
-
-
-def below_scratch(function: ast.AST) -> set[str]:
-    """Return the names with values that come from `self.scratch`, and `self.scratch` itself."""
-    return _derived(function, {"self.scratch"})
 
 
 def paths(function: ast.AST) -> set[str]:
@@ -588,7 +561,7 @@ def _is_suspect(node: ast.Call) -> bool:
 def _calls(text: _Text) -> Iterator[Use]:
     defined = bound_names(text.tree)
     for scope in text.tree.body:
-        names, scratch, path_names = defined | local_names(scope), below_scratch(scope), paths(scope)
+        names, scratch, path_names = defined | local_names(scope), _derived(scope, {"self.scratch"}), paths(scope)
         own = {**text.names, **name_bindings(scope)}
         for node in ast.walk(scope):
             if isinstance(node, ast.Call):

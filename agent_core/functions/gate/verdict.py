@@ -171,27 +171,18 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """Return the published shape of a verdict."""
-        asked = {"challenges": list(self.challenges), "predicted": list(self.predicted)}
+        lists = {"challenges": self.challenges, "predicted": self.predicted}
         return {
-            "name": self.name,
-            "module": self.module,
-            "admitted": self.admitted,
-            "standing": self.standing,
-            "version": self.version,
-            "fixes": to_json(self.fixes),
-            "problems": to_json(self.problems),
-            "stages": to_json(self.stages),
-            "source": self.source,
-            "agreed": self.agreed,
-            "confirmed": list(self.confirmed),
-            "can_be_confirmed": self.can_be_confirmed,
-            "needs": self.needs.to_json(),
-            "reach": list(self.reach),
-            "survivors": to_json(self.survivors),
-            "disagreements": to_json(self.disagreements),
-            **{key: calls for key, calls in asked.items() if calls},
+            **{name: to_json(getattr(self, name)) for name in _PUBLISHED.split()},
+            **{name: list(calls) for name, calls in lists.items() if calls},
             **({"reader": to_json(self.answer)} if self.answer else {}),
         }
+
+
+_PUBLISHED: Final = (
+    "name module admitted standing version fixes problems stages source agreed confirmed can_be_confirmed needs reach"
+    " survivors disagreements"
+)
 
 
 @dataclass(frozen=True, slots=True)

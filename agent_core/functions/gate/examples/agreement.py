@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base import syntax
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.claimed_collections import Members, Pairs, by_text
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from ..candidate import GivenExample
-from ..tree import literal
+from ..tree import expression, literal
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
@@ -53,8 +52,10 @@ def shown_value(returned: Returned) -> str:
     return ours if is_plain and literal_value(returned.shown) is not _MISSING else returned.shown or ours
 
 
-def agrees(example: "Example", outcome: Outcome, *, is_float: bool = False) -> bool:
+def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: bool = False) -> bool:
     """Check whether an outcome meets the example's expectation; with promised floats (`is_float`), 2 is 2.0."""
+    if isinstance(example, GivenExample):
+        return given_agrees(example, outcome)
     options = {name for name, on in example.options if on}
     if isinstance(outcome, Raised):
         return bool(example.raises) and _same_error(example.raises, outcome, options)
@@ -68,15 +69,10 @@ def agrees(example: "Example", outcome: Outcome, *, is_float: bool = False) -> b
     return any(same_text(expectation(example), text, options) for text in texts)
 
 
-def expectation(example: "Example") -> str:
+def expectation(example: "Example | GivenExample") -> str:
     """Return what an example promises; a comparison without a result under it is meant to be true."""
-    if example.expected.strip() or example.raises:
-        return example.expected
-    try:
-        tree = syntax.parse(example.call, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    return "True" if isinstance(tree.body, ast.Compare) else ""
+    is_meant = not (example.expected.strip() or example.raises) and isinstance(expression(example.call), ast.Compare)
+    return "True" if is_meant else example.expected
 
 
 def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
@@ -104,12 +100,9 @@ def error_of(text: str) -> str:
 
 def literal_value(text: str) -> Any:  # any literal
     """Return the value of a Python literal in text; a marker that equals nothing if it is none."""
-    try:
-        tree = syntax.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _MISSING
-    is_literal, value = literal(tree.body)
-    return value if is_literal else _MISSING
+    node = expression(text)
+    is_literal, value = literal(node)
+    return value if node is not None and is_literal else _MISSING
 
 
 def promises_floats(returns: str) -> bool:

@@ -7,19 +7,16 @@ one, so who asks has to know which is which.
 
 import ast
 import re
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.source import ModuleSource
-from agent_core.registry.source import parse as parse_source
-from agent_core.registry.tree import Definition, survey
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..autofix import offset
 from ..candidate import Candidate, GivenExample
-from ..tree import find, parse
+from ..tree import FunctionNode, expression, find, parse
 from ..verdict import Disagreement, Verdict
 from .agreement import literal_value
 
@@ -38,27 +35,30 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
         return Problem(
             "bad-example", wrong, Place(name), f"give a call such as `{name}(…)`, and its result as Python writes it"
         )
-    tree = parse_source(ModuleSource(name, name, code, ""))
-    node = survey(tree).definitions.get(name) if isinstance(tree, ast.Module) else None
+    tree = parse(code)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
     if node is None:
         return Problem(
             "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
         )
-    call = ast.unparse(syntax.parse(call, mode="eval")) if "\n" in call else call
+    call = ast.unparse(expression(call) or node) if "\n" in call else call
     if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
         call, expected = f"{call} is None", "True"
     shown = [f">>> {call}", *_shown(expected)]
     if ast.get_docstring(node, clean=False) is None:
         return _with_docstring(code, node, shown)
-    return _written(code, node, shown)
+    docstring = _Docstring.of(code, node)
+    if docstring is None:
+        message = "its docstring is not one plain text between quotes"
+        return Problem("no-docstring", message, Place(name, node.body[0].lineno), "write it between three quotes")
+    return docstring.rewritten(code, _inserted(docstring.inner, docstring.escaped(shown), docstring.indent))
 
 
 def _wrong_call(name: str, call: str) -> str:
-    try:
-        tree = syntax.parse(call, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    node = expression(call)
+    if node is None:
         return f"the call of an example is an expression, and `{call[:120]}` is none"
-    words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    words = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
     return "" if name in words else f"`{call[:120]}` does not call `{name}`"
 
 
@@ -72,20 +72,37 @@ def _shown(expected: str) -> list[str]:
     return [line.rstrip("\r\n") or "<BLANKLINE>" for line in lines]
 
 
-def _written(code: str, node: Definition, shown: list[str]) -> str | Problem:
-    """Return the text with an example inside the existing docstring."""
-    literal = node.body[0]
-    start = offset(code, literal.lineno, literal.col_offset)
-    end = offset(code, literal.end_lineno or 0, literal.end_col_offset or 0)
-    match = _LITERAL.fullmatch(code[start:end])
-    if match is None or (len(match["quotes"]) == 1 and '"' in match["inner"]):
-        message = "its docstring is not one plain text between quotes"
-        return Problem("no-docstring", message, Place(node.name, node.body[0].lineno), "write it between three quotes")
-    quotes = match["quotes"] if len(match["quotes"]) == 3 else '"""'
-    escaped = [_escaped(line, quotes, is_raw=bool(match["raw"])) for line in shown]
-    before = code[code.rfind("\n", 0, start) + 1 : start]
-    inner = _inserted(match["inner"], escaped, before if not before.strip() else "    ")
-    return f"{code[:start]}{match['raw']}{quotes}{inner}{quotes}{code[end:]}"
+@dataclass(frozen=True, slots=True)
+class _Docstring:
+    """The docstring of a function as it is written: what is between its quotes, from `start` to `end` in the text."""
+
+    start: int
+    end: int
+    raw: str
+    quotes: str
+    inner: str
+    indent: str
+
+    @classmethod
+    def of(cls, text: str, node: FunctionNode) -> "_Docstring | None":
+        """Return it; None if it is not one plain text between quotes."""
+        literal = node.body[0]
+        start = offset(text, literal.lineno, literal.col_offset)
+        end = offset(text, literal.end_lineno or 0, literal.end_col_offset or 0)
+        match = _LITERAL.fullmatch(text[start:end])
+        if match is None or (len(match["quotes"]) == 1 and '"' in match["inner"]):
+            return None
+        quotes = match["quotes"] if len(match["quotes"]) == 3 else _QUOTES
+        margin = text[text.rfind("\n", 0, start) + 1 : start]
+        return cls(start, end, match["raw"], quotes, match["inner"], "    " if margin.strip() else margin)
+
+    def escaped(self, lines: Iterable[str]) -> list[str]:
+        """Return lines as they are written in it."""
+        return [_escaped(line, self.quotes, is_raw=bool(self.raw)) for line in lines]
+
+    def rewritten(self, text: str, inner: str) -> str:
+        """Return the text with something else between the quotes."""
+        return f"{text[: self.start]}{self.raw}{self.quotes}{inner}{self.quotes}{text[self.end :]}"
 
 
 def _inserted(inner: str, shown: list[str], indent: str) -> str:
@@ -100,7 +117,7 @@ def _inserted(inner: str, shown: list[str], indent: str) -> str:
     return "\n".join([*lines[:after], *(pad + line for line in shown), *(lines[after:] or [indent])])
 
 
-def _with_docstring(code: str, node: Definition, shown: list[str]) -> str | Problem:
+def _with_docstring(code: str, node: FunctionNode, shown: list[str]) -> str | Problem:
     """Return the text with a docstring that holds the example alone."""
     start = offset(code, node.body[0].lineno, node.body[0].col_offset)
     line = code.rfind("\n", 0, start) + 1
@@ -119,10 +136,8 @@ def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
 def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
     """Return the candidate with the returned results in place of the written or missing ones."""
     text = verdict.source
-    raw = _is_raw(text, candidate.name)
     for mismatch in sorted(verdict.disagreements, key=lambda disagreement: -disagreement.line):
-        if mismatch.line:
-            text = _rewrite(text, mismatch, raw=raw)
+        text = _rewrite(text, candidate.name, mismatch) if mismatch.line else text
     for missing in verdict.to_confirm[len(verdict.disagreements) :]:
         added = with_example(text, candidate.name, missing.call, missing.returned)
         text = text if isinstance(added, Problem) else added
@@ -136,39 +151,19 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
     return replace(candidate, code=text, examples=examples)
 
 
-def _is_raw(text: str, name: str) -> bool:
+def _rewrite(text: str, name: str, disagreement: Disagreement) -> str:
+    """Return the text with the lines under one prompt replaced."""
     tree = parse(text)
     node = find(tree, name) if isinstance(tree, ast.Module) else None
-    if node is None:
-        return False
-    start = lines_of(text)[node.body[0].lineno - 1][node.body[0].col_offset :]
-    return start[:1] in "rR"
-
-
-def _rewrite(text: str, disagreement: Disagreement, *, raw: bool) -> str:
-    """Return the text with the lines under one prompt replaced."""
-    lines = lines_of(text)
-    if disagreement.line > len(lines):
+    docstring = _Docstring.of(text, node) if node else None
+    lines = docstring.inner.split("\n") if docstring else []
+    at = disagreement.line - node.body[0].lineno if node else 0
+    if docstring is None or not 0 <= at < len(lines):
         return text
-    prompt = lines[disagreement.line - 1]
-    indent = prompt[: len(prompt) - len(prompt.lstrip())]
-    start = disagreement.line
-    while start < len(lines) and lines[start].strip().startswith("..."):
-        start += 1
-    end = start
-    while end < len(lines) and lines[end].strip() and not _ends_example(lines[end]):
-        end += 1
-    new = [
-        f"{indent}{_escaped(line, _QUOTES, is_raw=raw)}\n" if line else f"{indent}<BLANKLINE>\n"
-        for line in bare_lines(disagreement.returned)
-    ]
-    tail = lines[end:]
-    if tail and tail[0].strip() and not tail[0].strip().startswith((">>>", '"""', "'''")):
-        closing = tail[0].rstrip("\n")[-3:]
-        tail = [f"{indent}{closing}\n", *tail[1:]]
-    return "".join([*lines[:start], *([] if disagreement.returned == "None" else new), *tail])
-
-
-def _ends_example(line: str) -> bool:
-    """Check whether a line is the next prompt or closes the docstring."""
-    return line.strip().startswith(">>>") or '"""' in line or "'''" in line
+    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())] if at else docstring.indent
+    start = next((n for n in range(at + 1, len(lines)) if not lines[n].strip().startswith("...")), len(lines))
+    is_end = (n for n in range(start, len(lines)) if not lines[n].strip() or lines[n].lstrip().startswith(">>>"))
+    end = next(is_end, len(lines))
+    shown = [] if disagreement.returned == "None" else bare_lines(disagreement.returned)
+    new = [f"{indent}{line}" for line in docstring.escaped(line or "<BLANKLINE>" for line in shown)]
+    return docstring.rewritten(text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])]))
