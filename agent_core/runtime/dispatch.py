@@ -6,11 +6,12 @@ its watch and its record. Those that are parallel run at the same time, the othe
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent_core.access.grants import Denied, Permit
+from agent_core.access.grants import Denied
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
@@ -36,28 +37,25 @@ if TYPE_CHECKING:
     from agent_core.base.settings import TurnSettings
     from agent_core.functions.debug import Watch
     from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.functions.service.grant_service import GrantService
     from agent_core.memory.blocks import Blocks
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
 
-class ModelFunction(Protocol):
-    """A function that the model can call."""
+@dataclass(frozen=True, slots=True)
+class ModelFunction:
+    """A function that the model can call: `call` takes the arguments and the record of a call, which it closes.
 
-    @property
-    def function(self) -> "Function":
-        """Its name and its schema."""
+    Its calls are recorded with its `version`, if it has any; those that are not parallel run one after another. One of
+    the workspace is in the version of a `snapshot`.
+    """
 
-    @property
-    def version(self) -> str | None:
-        """The version that a call is recorded with, if it has any."""
-
-    @property
-    def is_parallel(self) -> bool:
-        """True if its calls run at the same time as others; otherwise they run one after another."""
-
-    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
-        """Make the call of a record, which knows the turn, and close the record with its answer."""
+    function: "Function"
+    call: Callable[[dict[str, Any], CallRecord], Awaitable[Done]]  # Any: JSON
+    version: str | None
+    is_parallel: bool = True
+    snapshot: "Snapshot | None" = None
 
 
 class FunctionSource(Protocol):
@@ -71,6 +69,7 @@ class FunctionSource(Protocol):
 
     async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a known function cannot be called; empty if there is none of this name."""
+        return ""
 
 
 class HostAlias(Protocol):
@@ -196,7 +195,7 @@ class Dispatcher:
         return await record.close(Refused(""), answers.unknown_name(call.name, suggestions, made_now=made_now))
 
 
-class WorkspaceFunctions:
+class WorkspaceFunctions(FunctionSource):
     """The functions of a snapshot, as far as they are not in quarantine; `parallel` of them run at the same time."""
 
     def __init__(
@@ -208,52 +207,40 @@ class WorkspaceFunctions:
         agent: str = "",
     ) -> None:
         """Create the source; what is told of failures in calls that are not of the `agent` says only their kind."""
-        self.sandbox = sandbox
-        self.agent = agent
-        self.workshop = functions
-        self.blocks = blocks
-        self.slots = asyncio.Semaphore(parallel)
+        self._sandbox = sandbox
+        self._agent = agent
+        self._workshop = functions
+        self._blocks = blocks
+        self._slots = asyncio.Semaphore(parallel)
 
     def names(self, snapshot: "Snapshot") -> Iterable[str]:
         """Return the names in the snapshot."""
         return snapshot.functions
 
-    def find(self, name: str, snapshot: "Snapshot") -> "WorkspaceFunction | None":
+    def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function of this name."""
         function = snapshot.functions.get(name)
-        if function is None or self.workshop.quarantine.holds(function):
+        if function is None or self._workshop.quarantine.holds(function):
             return None
         whole = snapshot.whole or snapshot
         keeps_state = KEEPS_STATE in reach_of_function(function, whole)  # then one call goes on where the other ended
-        return WorkspaceFunction(function, whole, self, is_parallel=not keeps_state)
+        call = partial(self._called, function, whole)
+        return ModelFunction(function, call, function.version, not keeps_state, whole)
 
     async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a function in quarantine cannot be called."""
         function = snapshot.functions.get(name)
-        return await self.workshop.quarantine.refusal(function, (self.agent,)) if function else ""
+        return await self._workshop.quarantine.refusal(function, (self._agent,)) if function else ""
 
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceFunction:
-    """A function of the workspace in the version of one snapshot."""
-
-    function: "Function"
-    snapshot: "Snapshot"
-    room: WorkspaceFunctions
-    is_parallel: bool = True
-
-    @property
-    def version(self) -> str | None:
-        """The version of its source."""
-        return self.function.version
-
-    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
-        """Call the function in a worker, with what it was granted; again if another call changed its state meanwhile
-        and this one has done nothing outside.
+    async def _called(
+        self, function: "Function", snapshot: "Snapshot", arguments: dict[str, Any], record: CallRecord
+    ) -> Done:
+        """Call a function in a worker, with what it was granted; again if another call changed its state meanwhile and
+        this one has done nothing outside.
         """
         for tries_left in reversed(range(TRIES)):
             try:
-                return await self._call(arguments, record)
+                return await self._call(function, snapshot, arguments, record)
             except StateConflict as late:
                 if not tries_left or not record.did.is_inside:
                     done = "" if record.did.is_inside else " What it did outside is done."
@@ -261,19 +248,29 @@ class WorkspaceFunction:
                 record.did = Receipt()
         raise AssertionError("the last try returns")
 
-    async def _call(self, arguments: dict[str, Any], record: CallRecord) -> Done:
-        function, snapshot, turn, workshop = self.function, self.snapshot, record.turn, self.room.workshop
+    async def _call(
+        self, function: "Function", snapshot: "Snapshot", arguments: dict[str, Any], record: CallRecord
+    ) -> Done:
+        turn, workshop = record.turn, self._workshop
         states = workshop.states(turn.id)
+        outcome: CallOutcome
         lacks, was_refused = "", False
-        watch = self.room.sandbox.debugging.watch(seat=turn.questions.seat)
+        watch = self._sandbox.debugging.watch(seat=turn.questions.seat)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.ending.interruption:
                 decision = await workshop.granting.during(record.approvals).permit(function, snapshot)
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)
-                async with self.room.slots:
-                    outcome, lacks, was_refused = await self._run(record, arguments, decision, watch, states)
+                async with self._slots:
+                    await record.begin(function.version, reaches=bool(decision.grants))
+                    granting = workshop.granting.during(record.approvals)
+                    requests = self._requests(snapshot, record, granting, watch, states)
+                    try:
+                        outcome = await requests.run(function, arguments, decision)
+                    finally:
+                        record.stood += granting.stood
+                    lacks, was_refused = requests.lacking(outcome, decision), requests.was_refused(outcome)
         except StopRequested:
             outcome = InterruptedCall()
         finally:
@@ -291,21 +288,24 @@ class WorkspaceFunction:
         seen = workshop.seen_results.note(function, outcome, turn.agent)
         return await record.close(outcome, text, writes=(*writes, *kept, *seen), unproven=unproven)
 
-    async def _run(
-        self, record: CallRecord, arguments: dict[str, Any], permit: Permit, watch: "Watch", states: FunctionStates
-    ) -> tuple[CallOutcome, str, bool]:
-        """Return the outcome of the call, what it may have lacked, and whether it was refused something."""
-        turn, room = record.turn, self.room
-        await record.begin(self.version, reaches=bool(permit.grants))
-        record.memory = FunctionMemoryApi(room.blocks, turn.agent, turn.id) if room.blocks is not None else None
-        granting = room.workshop.granting.during(record.approvals)
-        requests = WorkerApi(
-            room.sandbox,
-            self.snapshot,
+    def _requests(
+        self,
+        snapshot: "Snapshot",
+        record: CallRecord,
+        granting: "GrantService",
+        watch: "Watch",
+        states: FunctionStates,
+    ) -> WorkerApi:
+        """Return what answers the requests of a call's worker."""
+        turn, blocks = record.turn, self._blocks
+        record.memory = FunctionMemoryApi(blocks, turn.agent, turn.id) if blocks is not None else None
+        return WorkerApi(
+            self._sandbox,
+            snapshot,
             record.tell_progress,
             granting,
             paths=granting,
-            broker=room.sandbox.broker,
+            broker=self._sandbox.broker,
             memory=record.memory,
             states=states,
             watch=watch,
@@ -314,8 +314,3 @@ class WorkspaceFunction:
             on_reach=record.note_reach,
             key=record.key,
         )
-        try:
-            outcome = await requests.run(self.function, arguments, permit)
-        finally:
-            record.stood += granting.stood
-        return outcome, requests.lacking(outcome, permit), requests.was_refused(outcome)

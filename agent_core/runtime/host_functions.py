@@ -31,6 +31,7 @@ from sandbox import Refused
 
 from .call_record import CallRecord, Done, PlannedMessage, PlannedProgram
 from .colleagues import FUNCTIONS
+from .dispatch import FunctionSource, ModelFunction
 from .helper_calls import ABOUT_HELPERS
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class RunsPrograms(Protocol):
         """Run a program, and close the record of its call."""
 
 
-class HostFunctions:
+class HostFunctions(FunctionSource):
     """The host functions of one agent, whose plans the workshop carries out."""
 
     def __init__(
@@ -88,38 +89,29 @@ class HostFunctions:
         """Return the names, which are the same in every snapshot."""
         return self._functions.keys() - self._withheld()
 
-    def find(self, name: str, snapshot: "Snapshot") -> "OfferedHostFunction | None":
+    def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function of this name, for an agent that sees this snapshot."""
         host = self._functions.get(name)
         if host is None or name in self._withheld():
             return None
-        return OfferedHostFunction(host.function, host.run, self._service, snapshot, self._programs)
+        return ModelFunction(host.function, partial(self._call, host, snapshot), None, is_parallel=False)
 
-    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
-        """Return nothing: what there is can be called."""
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedHostFunction:
-    """A host function as the model calls it."""
-
-    function: "Function"
-    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
-    workshop: FunctionService
-    seen: "Snapshot"
-    programs: RunsPrograms | None = None
-    is_parallel: bool = False
-    version: str | None = None
-
-    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # noqa: PLR0911 - one a kind of end
-        """Run the function with the agent of the turn, and carry out what it planned."""
+    async def _call(  # noqa: PLR0911 - one a kind of end
+        self,
+        host: HostFunction,
+        seen: "Snapshot",
+        arguments: dict[str, Any],  # Any: JSON
+        record: CallRecord,
+    ) -> Done:
+        """Run a function with the agent of the turn, and carry out what it planned."""
         turn, name = record.turn, record.call.name
-        await record.begin(self.version)
+        await record.begin(None)
+        about = arguments.get(_ABOUT)
+        if about in seen.hidden and name != _MAKES:  # a new one may turn out to be there
+            return await record.close(Refused(str(unknown_function(str(about), seen.functions))))
         try:
-            self._check(arguments)
             async with turn.ending.interruption:
-                plan = await self.run(turn.hand, **arguments)
+                plan = await host.run(turn.hand, **arguments)
         except StopRequested:
             return await record.close(InterruptedCall())
         except KnapperError as error:
@@ -131,8 +123,8 @@ class OfferedHostFunction:
         if isinstance(plan, str):
             return await record.close(None, plan)
         if isinstance(plan, PlannedProgram):
-            assert self.programs is not None, "an agent that is offered `run_program` has what runs it"
-            return await self.programs.run(plan, record, self.seen)
+            assert self._programs is not None, "an agent that is offered `run_program` has what runs it"
+            return await self._programs.run(plan, record, seen)
         if isinstance(plan, PlannedEdit | PlannedMessage):
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 
@@ -142,13 +134,7 @@ class OfferedHostFunction:
                 did.note(*plan.completed_change)
             await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, turn_receipt=did)
 
-        return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
-
-    def _check(self, arguments: Mapping[str, Any]) -> None:  # Any: JSON
-        """Raise where the call is about a function that the agent does not see; a new one may turn out to be there."""
-        about = arguments.get(_ABOUT)
-        if about in self.seen.hidden and self.function.name != _MAKES:
-            raise unknown_function(str(about), self.seen.functions)
+        return record.close_with(await self._service.carry_out(plan, store, Author("agent")))
 
 
 def standard() -> dict[str, HostFunction]:

@@ -166,7 +166,7 @@ class AgentLoop:
             entries += [notice(change) for change in await self._memory.changed_elsewhere(turn.journal.shared)]
         changes, self._changes[:] = list(self._changes), []
         for change in changes:
-            turn.emit(_of_turn(change, turn))
+            turn.tell(change)
         seen = self.sees(self._functions.registry.snapshot(), turn.made)
         hidden = seen.hidden | self.model_session.shown.masked
         if changes and (told := self._functions.tell_changes(changes, hidden, self.model_session.offered(seen))):
@@ -175,7 +175,7 @@ class AgentLoop:
             await turn.append(entries, takes=[event.id for event in waiting])
         for event in waiting:
             if event.kind == "message":
-                turn.emit(events.MessageAdded(turn=turn.id, step=turn.step, message=said_by(event)))
+                turn.tell(events.MessageAdded(message=said_by(event)))
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
@@ -255,17 +255,13 @@ class AgentLoop:
         await turn.append(handed_over(calls))
         turn.ending.handed = True
         for call in calls:
-            turn.emit(
-                events.CallStarted(
-                    turn=turn.id, step=turn.step, call_id=call.id, name=call.name, arguments=call.arguments
-                )
-            )
+            turn.tell(events.CallStarted(call_id=call.id, name=call.name, arguments=call.arguments))
 
     async def _tell_quarantined(self, done: Sequence["Done"], turn: Turn) -> None:
         """Hide functions that kept failing from the model: notify the user at once, and tell the model why."""
         failed = {call.call.name for call in done if call.outcome in FAILURES}
         for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
-            turn.emit(replace(news, turn=turn.id, step=turn.step))
+            turn.tell(news)
             await turn.append([notice(quarantine.told(news))])
 
     async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
@@ -285,7 +281,3 @@ def _without_answer(turn: Turn, reply: "Reply") -> Ended | None:
     if turn.ending.parked:
         return Ended("parked")
     return Ended("handed_off") if turn.ending.handed_to else None
-
-
-def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:
-    return replace(change, turn=turn.id, step=turn.step)

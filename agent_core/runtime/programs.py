@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
 from agent_core.access.grants.content import content_of
@@ -39,9 +39,9 @@ from sandbox.wire.requests import without_handler
 from sandbox.wire.values import decode, read
 
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
-from .dispatch import Dispatcher, WorkspaceFunction
+from .dispatch import Dispatcher
 from .helper_calls import ABOUT_HELPERS
-from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, facts_entry, unwrapped
+from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, unwrapped
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -174,21 +174,20 @@ class InnerRecord(CallRecord):
         writes: Sequence[Write],
         entries: Sequence[Entry] = (),
         turn_receipt: Receipt | None = None,
-    ) -> str:
-        """Store the answer together with the writes that belong to it, and with what the call did."""
+    ) -> Receipt:
+        """Store the answer as any other, and count what the call did as done by its program."""
+        did = await super().record(text, word, detail, writes, entries, turn_receipt)
+        self._run.did.add(did)
+        return did
+
+    async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
         if word != "returned":
             self.answer = {"failed": text}
         else:
             self.answer = {"value": await aside(len(text), read, detail["value"]) if "value" in detail else text}
-        done = Receipt()
-        for receipt in filter(None, (self.did, turn_receipt)):
-            done.add(receipt)
         where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self.number, "name": self.call.name}
         what = {"outcome": word, "text": beginning(text, _TEXT) if "value" in detail else text, "detail": detail}
-        answer = Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)})
-        await self.turn.append([*([facts_entry(done.to_json())] if done else []), answer, *entries], writes=writes)
-        self._run.did.add(done)
-        return text
+        return Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)}), ()
 
     def announce(self) -> None:
         """Show how many calls the program has made."""
@@ -301,7 +300,7 @@ class Programs:
         calls = 0
         for name in run.functions if granting.can_ask else ():
             callee = self._dispatcher.find(name, run.snapshot)
-            question = await granting.question(callee.function, callee.snapshot) if _is_own(callee) else None
+            question = await granting.question(callee.function, callee.snapshot) if callee and callee.snapshot else None
             missing = replace(question.missing, packages=()) if question else NOTHING
             if question is not None and missing:
                 lacking[name, question.version] = missing
@@ -341,7 +340,7 @@ class Programs:
     async def _only_computes(self, run: ProgramRun, name: str) -> bool:
         """Return whether calls of a function change nothing and reach nothing: it needs no grant, and has none."""
         callee, granting = self._dispatcher.find(name, run.snapshot), self._functions.granting
-        if not isinstance(callee, WorkspaceFunction) or name in await granting.guarded(callee.snapshot):
+        if callee is None or callee.snapshot is None or name in await granting.guarded(callee.snapshot):
             return False
         return not await granting.needs(callee.function, callee.snapshot)
 
@@ -595,10 +594,6 @@ def _noted(seen: object) -> dict[str, list[list[str]]]:
                 case [str(), str()]:
                     noted.setdefault(str(name), []).append(call)
     return noted
-
-
-def _is_own(callee: object) -> TypeGuard[WorkspaceFunction]:
-    return isinstance(callee, WorkspaceFunction)
 
 
 def _is_cut(entry: Entry, call: str = "") -> bool:

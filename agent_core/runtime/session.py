@@ -383,8 +383,6 @@ def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:
 def last_event(turn: Turn, ended: "Ended") -> events.TurnEnded:
     """Return the event at the end of a turn."""
     return events.TurnEnded(
-        turn=turn.id,
-        step=turn.step,
         reason=ended.reason,
         reply=ended.reply,
         steps=turn.step,

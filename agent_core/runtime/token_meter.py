@@ -41,10 +41,8 @@ class TokenMeter:
             # Half of the way at a time: odd reports do not throw the estimate off.
             self.correct((1 + usage.prompt / estimated) / 2)
         self.charge(turn, usage, model)
-        turn.emit(
+        turn.tell(
             events.Usage(
-                turn=turn.id,
-                step=turn.step,
                 prompt_tokens=usage.prompt,
                 completion_tokens=usage.completion,
                 cached_tokens=usage.cached,

@@ -165,10 +165,8 @@ class TurnRunner:
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
         await turn.append([*beginning(inbound, self.history.open_calls(), opening), *done])
-        said = said_by(inbound)
-        turn.emit(
-            events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=inbound.kind, trace=turn.origin.trace)
-        )
+        said, trace = said_by(inbound), turn.origin.trace
+        turn.tell(events.TurnStarted(agent=self.name, message=said, event=inbound.kind, trace=trace))
         for problem in self.colleagues.news():
             turn.warn(problem)
 
@@ -258,7 +256,7 @@ class TurnRunner:
         await self._keep_in_sight(turn)
         await self._finish(turn, ended)
         _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, turn.receipt.text)
-        turn.emit(last_event(turn, ended))
+        turn.tell(last_event(turn, ended))
 
     async def _steps(self, turn: Turn) -> Ended:
         try:

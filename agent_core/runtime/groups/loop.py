@@ -132,10 +132,7 @@ class GroupLoop:
             turn.step += 1
             choice = await self._choice(turn, plan, floor)
             await turn.append([_chosen(choice)])
-            told = events.SpeakerChosen(
-                turn=turn.id, step=turn.step, agent=choice.name, rule=choice.rule, reason=choice.reason
-            )
-            turn.emit(told)
+            turn.tell(events.SpeakerChosen(agent=choice.name, rule=choice.rule, reason=choice.reason))
             if choice.name == USER:
                 return Ended("replied", floor.reply)
             said = await self._speak(choice.name, turn, plan, floor)
