@@ -110,7 +110,7 @@ class AgentLoop:
                 reply = await self._ask(turn, snapshot, policy.excluded)
                 if turn.own_name is not None:
                     reply = replace(reply, text=turn.own_name.of(reply.text))
-                by_function = turn.style.by_function(self.model_session.mode)
+                by_function = turn.style.by_function(self.model_session.models.mode)
                 policy = policy.speaking(by_function=by_function)
                 done = await self._act(turn, reply, snapshot)
                 # After a call, only a turn that a function may end has to know what arrived since the last append.
@@ -127,10 +127,10 @@ class AgentLoop:
 
     async def _expect(self, turn: Turn) -> None:
         """Show the model what the client has, and of the workspace what the last message probably needs."""
-        self.model_session.lend(turn.origin.client)
+        self.model_session.functions.lend(turn.origin.client)
         shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
         await self._mask(turn, snapshot)
-        self.model_session.choose(snapshot)
+        self.model_session.functions.choose(snapshot)
         if not shown.is_crowded:
             return
         hidden = snapshot.hidden | shown.masked
@@ -144,10 +144,10 @@ class AgentLoop:
 
         What is needed is asked of all of them, so that it does not depend on what is masked.
         """
-        if not (share := self.model_session.mask_share) or turn.step > 1:
+        if not (share := self.model_session.settings.growth.mask) or turn.step > 1:
             return
         grown = await self._functions.grown(snapshot)
-        masked = self.model_session.shown.mask(grown - self.model_session.own_names, share, self._chance)
+        masked = self.model_session.shown.mask(grown - self.model_session.functions.own_names, share, self._chance)
         needed = await self._functions.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
         rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
         if rows:
@@ -169,7 +169,9 @@ class AgentLoop:
             turn.tell(change)
         seen = self.sees(self._functions.registry.snapshot(), turn.made)
         hidden = seen.hidden | self.model_session.shown.masked
-        if changes and (told := self._functions.tell_changes(changes, hidden, self.model_session.offered(seen))):
+        if changes and (
+            told := self._functions.tell_changes(changes, hidden, self.model_session.functions.offered(seen))
+        ):
             entries.append(notice(told))
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
@@ -209,8 +211,13 @@ class AgentLoop:
         reply, style, fault = await self.model_session.ask(turn, snapshot, excluded), turn.style, ""
         for attempt in range(style.attempts + 1) if turn.origin.verify and turn.step == 1 else ():
             before, fault = fault, ""
-            if style.by_function(self.model_session.mode) and not turn.origin.client.split(reply.calls, 1).handed:
-                names = {function.name for function in self.model_session.functions()} | self.model_session.shown.told
+            if (
+                style.by_function(self.model_session.models.mode)
+                and not turn.origin.client.split(reply.calls, 1).handed
+            ):
+                names = {
+                    function.name for function in self.model_session.functions.all()
+                } | self.model_session.shown.told
                 fault = style.first_fault(reply, names)
             if not fault:
                 return reply

@@ -143,7 +143,7 @@ class _AgentParts:
         """Return what runs the calls of a turn, those of `programs` too."""
         deps, turn = self.deps, self.deps.settings.turn
         sources = (
-            HostFunctions(host, deps.workshop, model.withheld, programs),
+            HostFunctions(host, deps.workshop, model.functions.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(_memory, deps)).run),
             WorkspaceFunctions(deps.sandbox, deps.workshop, turn.parallel, self.memory.blocks, self.name),
             ForeignFunctions(self.foreign(), deps.workshop.seen_results, self.name),
