@@ -195,10 +195,10 @@ class Recall:
     async def rank(self, query: str) -> Ranking:
         """Return every row that may match, by the weighted sum of its signals; among equal rows the newest first."""
         evidence, hits = await self.gather(query)
-        from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
+        from .signals import ordered  # noqa: PLC0415 - numpy is loaded with the first search
 
-        scores = summed(await self.signals(evidence), weights("recall", self.vectors.recipe), len(evidence.rows))
-        order = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
+        signals, rows = await self.signals(evidence), len(evidence.rows)
+        order = ordered(signals, weights("recall", self.vectors.recipe), rows)
         return Ranking(evidence.question, [evidence.rows[place].utterance for place in order], len(hits))
 
     async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays

@@ -132,13 +132,16 @@ def _by_likeness(evidence: RecallEvidence, neighbors: _Beside, likeness: Array, 
     }
 
 
-def summed(signals: Signals, counts: Mapping[str, float], rows: int) -> Array:
-    """Return the score of each row; a missing signal counts nothing."""
+def ordered(signals: Signals, weights: Mapping[str, float], rows: int) -> list[int]:
+    """Return the places of rows by the weighted sum of their signals, best first; among equals, the newest first.
+
+    A missing signal counts nothing.
+    """
     scores = np.zeros(rows)
-    for name, weight in counts.items():
+    for name, weight in weights.items():
         if name in signals:
             scores += weight * signals[name]
-    return scores
+    return sorted(range(rows), key=lambda place: (-scores[place], -place))
 
 
 def measure_passages(
@@ -158,12 +161,6 @@ def measure_passages(
 @lru_cache(maxsize=4096)
 def _stems(words: str) -> Counter[str]:
     return counted_stems(words)
-
-
-def order_passages(rows: Sequence[PassageRow], signals: Signals, weights: Mapping[str, float]) -> list[PassageRow]:
-    """Return the passages by the weighted sum of their signals, best first; among equals, the newest first."""
-    scores = summed(signals, weights, len(rows))
-    return [rows[place] for place in sorted(range(len(rows)), key=lambda place: (-scores[place], -place))]
 
 
 def _neighbor_scores(rows: Sequence[PassageRow], own: Array) -> Array:

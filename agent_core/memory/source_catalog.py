@@ -131,7 +131,7 @@ class Sources:
         name = one_line(f"{place.name} {hash[:8]}" if place.is_unnamed else place.name, _LONGEST_NAME)
         if had is not None and had.complete:
             return SourceReport(had.name, "there", had.total, had.kind, hash)
-        cut = await reader.read(material.guess or place.name, material.data, material.content_type)
+        cut = await reader.cut(material.guess or place.name, material.data, material.content_type)
         old = [row for row in rows if row.name == name and row.hash != hash]
         row = DocumentRow(hash, self._agent, name, cut.kind, self._clock.now(), total=len(cut.chunks))
         begun = had if had is not None and (had.kind, had.total) == (row.kind, row.total) else None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt
     from agent_core.functions.debug import Debugger
     from agent_core.memory.agent_memory import AgentMemory
-    from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
+    from agent_core.memory.blocks import EditAuthor, PlannedEdit
     from agent_core.model.request import Tell
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot

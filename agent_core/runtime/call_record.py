@@ -15,7 +15,7 @@ from agent_core.context import beginning, first_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, Skipped
 from agent_core.memory.block import value_lines
-from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
+from agent_core.memory.blocks import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SavePassages, SendMessage, SetThread, Write
 from sandbox import Refused

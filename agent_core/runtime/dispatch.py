@@ -24,6 +24,7 @@ from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.function_facts import reach_of_function
 from agent_core.functions.state import TRIES, FunctionStates
 from agent_core.functions.worker_api import WorkerApi
+from agent_core.memory.blocks import Alias
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.registry.arguments import renamed
 from agent_core.storage import Entry, StateConflict
@@ -72,18 +73,6 @@ class FunctionSource(Protocol):
         return ""
 
 
-class HostAlias(Protocol):
-    """An older name of a host function, or of arguments of a host function."""
-
-    @property
-    def name(self) -> str:
-        """The current name."""
-
-    @property
-    def arguments(self) -> Mapping[str, str]:
-        """The current names of its arguments, by their older names."""
-
-
 class Dispatcher:
     """Runs the calls of one reply."""
 
@@ -94,7 +83,7 @@ class Dispatcher:
         settings: "TurnSettings",
         clock: "Clock",
         *,
-        aliases: Mapping[str, HostAlias] | None = None,
+        aliases: Mapping[str, Alias] | None = None,
     ) -> None:
         """Create the dispatcher: the first source that has a function gives it; `current` is the newest snapshot."""
         self._sources = sources

@@ -20,10 +20,9 @@ from agent_core.base.receipt import Receipt
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
-from agent_core.memory.blocks import NEAREST, Blocks
+from agent_core.memory.blocks import NEAREST, Blocks, EditAuthor, PlannedEdit
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
-from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import content_hash

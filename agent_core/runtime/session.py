@@ -8,7 +8,7 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base import events
@@ -16,6 +16,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.messages import SEND, Assistant, Call, Message
 from agent_core.base.settings import HeartbeatSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
+from agent_core.memory.blocks import Alias
 from agent_core.storage import (
     BEAT,
     BETWEEN,
@@ -64,15 +65,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
 
-@dataclass(frozen=True, slots=True)
-class Older:
-    """Former names of a function, as the dispatcher understands them."""
-
-    name: str
-    arguments: Mapping[str, str] = field(default_factory=dict)
-
-
-OLD_NAMES: Final[Mapping[str, Older]] = {"message_chatgpt": Older("message_llm")}
+OLD_NAMES: Final[Mapping[str, Alias]] = {"message_chatgpt": Alias("message_llm")}
 TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
 _BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
 GO_ON: Final = "Your last turn was cut off. Go on with what I asked for."

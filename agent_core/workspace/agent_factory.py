@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core.base.errors import SettingsError
 from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
 from agent_core.memory.agent_memory import AgentMemory
-from agent_core.memory.blocks import ALIASES
+from agent_core.memory.blocks import ALIASES, Alias
 from agent_core.memory.classes import KNOWN, Memory, named
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import Colleagues, FunctionSight
-from agent_core.runtime.dispatch import Dispatcher, HostAlias, WorkspaceFunctions
+from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
 from agent_core.runtime.foreign_calls import ForeignFunctions, ForeignSelection
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
 from agent_core.runtime.helper_calls import HelperFunctions, Offers
@@ -50,7 +50,7 @@ _PLAIN: Final = "direct"
 """The preset of a group: its members have each their own."""
 _BEHIND: Final = "behind"
 """Whose idle models those are that agents behind have used: no helper has this name with a version."""
-_ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
+_ALIASES: Final[Mapping[str, Alias]] = {**ALIASES, **OLD_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,4 +256,4 @@ def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_c
 
 def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory | None = None) -> AgentMemory:
     gap = deps.settings.memory.session_gap_minutes
-    return AgentMemory.of(name, deps.store, deps.clock, deps.embedder, gap_minutes=gap, memory=first_memory)
+    return AgentMemory(name, deps.store, deps.clock, deps.embedder, gap_minutes=gap, memory=first_memory)
