@@ -72,10 +72,6 @@ class AgentMemory:
         await self.recall.vectors.embed_all()
         await self.archival.vectors.embed_all()
 
-    def texts(self) -> list[str]:
-        """Return the texts of all blocks."""
-        return [block.text for block in self.blocks.memory.blocks]
-
     async def keep(self, lines: Sequence[str], turn: str) -> tuple[str, ...]:
         """Keep sentences of the user in the block about them, in one edit, and return those that were."""
         if not lines or KEPT_IN not in {row.label for row in self.blocks.rows}:

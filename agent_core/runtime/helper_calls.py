@@ -17,8 +17,7 @@ from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import CallRecord, Done
-from .dispatch import FunctionSource, ModelFunction
-from .foreign_calls import ForeignSelection
+from .dispatch import ForeignSelection, FunctionSource, ModelFunction
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function

@@ -6,11 +6,10 @@ memory class, and come with the agent.
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_core.base.errors import KnapperError
@@ -34,7 +33,7 @@ from .dispatch import FunctionSource, ModelFunction
 from .helper_calls import ABOUT_HELPERS
 
 if TYPE_CHECKING:
-    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
@@ -137,27 +136,13 @@ class HostFunctions(FunctionSource):
 
 
 def standard() -> dict[str, HostFunction]:
-    """Return the host functions that every agent may have, by name."""
-    return {name: host for name, host in _all().items() if name not in FUNCTIONS | ABOUT_HELPERS}
-
-
-def for_teams() -> dict[str, HostFunction]:
-    """Return the host functions of agents that can reach others, by name."""
-    return {name: host for name, host in _all().items() if name in FUNCTIONS}
-
-
-def for_helpers() -> dict[str, HostFunction]:
-    """Return the host functions of agents that may make helpers, by name."""
-    return {name: host for name, host in _all().items() if name in ABOUT_HELPERS}
-
-
-def _all() -> dict[str, HostFunction]:
-    return {name: host for module, reading in _readings() for name, host in _of(module, reading)}
+    """Return the host functions that every agent may have, by name: not those about other agents and helpers."""
+    return {name: host for name, host in meta_functions().items() if name not in FUNCTIONS | ABOUT_HELPERS}
 
 
 def parameters() -> dict[str, tuple[str, ...]]:
     """Return all host functions by name, with the names of their parameters."""
-    functions = [host.function for host in _all().values()]
+    functions = [host.function for host in meta_functions().values()]
     functions += [function for kind in KNOWN.values() for function in methods_of(kind)]
     return {function.name: tuple(function.parameters["properties"]) for function in functions}
 
@@ -200,17 +185,13 @@ def _settled(blocks: Blocks, name: str, edit: PlannedEdit) -> frozenset[str]:
 
 
 @cache
-def _readings() -> tuple[tuple[ModuleType, "ModuleReading"], ...]:
-    package = import_module(META_PACKAGE)
-    modules = [import_module(f"{META_PACKAGE}.{module}") for module in package.MODULES]
-    return tuple((module, _read(module)) for module in modules)
-
-
-def _of(module: ModuleType, reading: "ModuleReading") -> Iterator[tuple[str, HostFunction]]:
-    for function in reading.functions:
-        yield function.name, HostFunction(function, getattr(module, function.name))
-
-
-def _read(module: ModuleType) -> "ModuleReading":
-    text = inspect.getsource(module)
-    return read_module(ModuleSource(module.__name__, module.__file__ or "", text, content_hash(text)))
+def meta_functions() -> Mapping[str, HostFunction]:
+    """Return all host functions but those of a memory, by name."""
+    modules = [import_module(f"{META_PACKAGE}.{module}") for module in import_module(META_PACKAGE).MODULES]
+    functions: dict[str, HostFunction] = {}
+    for module in modules:
+        text = inspect.getsource(module)
+        source = ModuleSource(module.__name__, module.__file__ or "", text, content_hash(text))
+        for function in read_module(source).functions:
+            functions[function.name] = HostFunction(function, getattr(module, function.name))
+    return functions

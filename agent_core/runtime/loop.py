@@ -67,7 +67,6 @@ class AgentLoop:
         sees: Callable[["Snapshot", frozenset[str]], "Snapshot"] = lambda snapshot, _: snapshot,
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
         programs: ResumesPrograms | None = None,
-        chance: Callable[[], float] = random,
     ) -> None:
         """Create the loop; `sees` leaves of a snapshot what the agent may call, and what it has just made.
 
@@ -81,7 +80,6 @@ class AgentLoop:
         self._policy = policy
         self.sees = sees
         self._programs = programs
-        self._chance = chance
         self._changes: list[events.FunctionsChanged] = []
         self._forget = functions.on_change(self._changes.append)
 
@@ -147,7 +145,7 @@ class AgentLoop:
         if not (share := self.model_session.settings.growth.mask) or turn.step > 1:
             return
         grown = await self._functions.grown(snapshot)
-        masked = self.model_session.shown.mask(grown - self.model_session.functions.own_names, share, self._chance)
+        masked = self.model_session.shown.mask(grown - self.model_session.functions.own_names, share, random)
         needed = await self._functions.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
         rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
         if rows:

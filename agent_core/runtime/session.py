@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.messages import SEND, Assistant, Call, Message
 from agent_core.base.settings import HeartbeatSettings
@@ -210,7 +209,7 @@ class AgentSession:
 def _boot(call_id: str) -> list[Entry]:
     """Return an example conversation for a small model, which the user is not shown."""
     call = Call(f"{_BOOT}{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
-    return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned", 0.0, {})]
+    return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned")]
 
 
 def is_reply(message: Message) -> bool:
@@ -224,7 +223,9 @@ def _is_boot(call_id: str) -> bool:
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     """Return an answer for each unanswered call of a turn's last reply; one that was started may have taken effect."""
-    return [_unsettled(call.id, call.name, started=started) for call, started in unanswered(entries)]
+    skipped = Skipped("the turn ended before it was started.")
+    outcomes = [(call, Unknown() if was_started else skipped) for call, was_started in unanswered(entries)]
+    return [result(call, answer(outcome, 1000), word(outcome)) for call, outcome in outcomes]
 
 
 async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_on: bool = False) -> str:
@@ -365,21 +366,3 @@ def _owed(claimed: Claimed, answer: AnswerAsk) -> list[Write]:
     """Return the answer to the ask that a turn was for, if it was for one."""
     owes = str(claimed.event.payload.get("owes") or "")
     return [replace(answer, ask=owes)] if owes else []
-
-
-def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:
-    outcome = Unknown() if started else Skipped("the turn ended before it was started.")
-    payload = {"call_id": call_id, "name": name, "text": answer(outcome, 1000)}
-    return Entry("result", {**payload, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
-
-
-def last_event(turn: Turn, ended: "Ended") -> events.TurnEnded:
-    """Return the event at the end of a turn."""
-    return events.TurnEnded(
-        reason=ended.reason,
-        reply=ended.reply,
-        steps=turn.step,
-        usage=turn.work.tokens,
-        made=turn.receipt.to_json(),
-        receipt=turn.receipt.text,
-    )

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from agent_core.model.request import FunctionShown
     from agent_core.registry.snapshot import Snapshot
 
-    from .account import Account
     from .identity import OwnName
+    from .turn_runner import Account
 
 HEARD: Final = "heard"
 """The kind of an event that is what another agent said."""
@@ -505,10 +505,10 @@ def call_started(call: Call, version: str | None) -> Entry:
     return Entry("call", {"id": call.id, "name": call.name, "version": version})
 
 
-def result(call: Call, text: str, outcome: str, seconds: float, detail: dict[str, Any]) -> Entry:
+def result(call: Call, text: str, outcome: str, seconds: float = 0.0, detail: dict[str, Any] | None = None) -> Entry:
     """Return the entry of a call's answer."""
     payload = {"call_id": call.id, "name": call.name, "text": text}
-    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail})
+    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail or {}})
 
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:

@@ -15,10 +15,9 @@ from agent_core.memory.classes import KNOWN, Memory, named
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import Colleagues, FunctionSight
-from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
-from agent_core.runtime.foreign_calls import ForeignFunctions, ForeignSelection
+from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, ForeignSelection, WorkspaceFunctions
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
-from agent_core.runtime.helper_calls import HelperFunctions, Offers
+from agent_core.runtime.helper_calls import ABOUT_HELPERS, HelperFunctions, Offers
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
@@ -91,10 +90,9 @@ class _AgentParts:
 
     def host(self) -> dict[str, HostFunction]:
         """Return the functions of the program that the preset has."""
-        functions = host_functions.standard() | host_functions.for_teams()
-        functions |= host_functions.of_memory(self.memory.blocks)
-        functions |= host_functions.for_helpers() if self.deps.settings.helpers.create else {}
+        functions = {**host_functions.meta_functions(), **host_functions.of_memory(self.memory.blocks)}
         withheld = frozenset() if self.deps.settings.growth.create else host_functions.GROWING
+        withheld |= frozenset() if self.deps.settings.helpers.create else ABOUT_HELPERS
         return {name: host for name, host in functions.items() if self.preset.has(name) and name not in withheld}
 
     def model_session(self, host: Mapping[str, HostFunction]) -> ModelSession:

@@ -22,7 +22,7 @@ from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.message_protocol import DIRECT
 from agent_core.runtime.model_session import ModelSession
-from agent_core.runtime.requested_result import GIVE, RequestedResult, policy_for
+from agent_core.runtime.requested_result import GIVE, RequestedResult, ResultPolicy
 from agent_core.runtime.session import AgentSession
 from agent_core.storage import SaveAgent, Store, prepare_state_dir
 
@@ -182,7 +182,7 @@ class _RunParts:
             HelperSelection(self.runner.ground.helpers, lambda: helper.helpers, without=helper.name),
         )
         sight = FunctionSight(lambda: helper.functions, grows=helper.grows)
-        steps, policy = int(self.budget.steps or 0) + 1, partial(policy_for, self.request)
+        steps, policy = int(self.budget.steps or 0) + 1, partial(ResultPolicy, request=self.request)
         model_session, dispatcher = self.model_session(host, helpers), self.dispatcher(host, helpers)
         return AgentLoop(model_session, dispatcher, workshop, steps, sees=sight.of, policy=policy)
 
