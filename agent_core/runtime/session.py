@@ -135,7 +135,8 @@ class AgentSession:
         if not self.style.packs or (self._is_here and not is_first):
             return [began]
         self._is_here = True
-        login_entry = login(await self._last_said(), self.style, self.clock.now())
+        said = await self._store.history(self._agent, kinds=("user",))
+        login_entry = login(said[-1].at if said else None, self.style, self.clock.now())
         if inbound.kind == "login":
             return [login_entry]
         # The login first: there are endpoints that want a user's message before an assistant's.
@@ -201,10 +202,6 @@ class AgentSession:
     async def _kept(self) -> dict[str, Any]:  # Any: JSON
         return await self._store.agent_settings(self._agent) or {}
 
-    async def _last_said(self) -> float | None:
-        messages = await self._store.history(self._agent, kinds=("user",))
-        return messages[-1].at if messages else None
-
 
 def _boot(call_id: str) -> list[Entry]:
     """Return an example conversation for a small model, which the user is not shown."""
@@ -214,11 +211,7 @@ def _boot(call_id: str) -> list[Entry]:
 
 def is_reply(message: Message) -> bool:
     """Check whether a message of a conversation is a reply of the model, and not the example at its beginning."""
-    return isinstance(message, Assistant) and not any(_is_boot(call.id) for call in message.calls)
-
-
-def _is_boot(call_id: str) -> bool:
-    return call_id.startswith(_BOOT)
+    return isinstance(message, Assistant) and not any(call.id.startswith(_BOOT) for call in message.calls)
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
@@ -316,7 +309,8 @@ class _Cuts:
     @classmethod
     def of(cls, claimed: Claimed, entries: Sequence[Entry]) -> "_Cuts":
         """Count one more, of a turn with these entries."""
-        answered = any(entry.kind == "result" and _was_run(entry) for entry in entries)
+        answers = [entry.payload for entry in entries if entry.kind == "result"]
+        answered = any(row["outcome"] not in _CLOSED and not row["call_id"].startswith(_BOOT) for row in answers)
         total, in_a_row = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
         return cls(total + 1, 0 if answered else in_a_row + 1)
 
@@ -356,10 +350,6 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
     again = Post(claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now))
     return [again], []
-
-
-def _was_run(entry: Entry) -> bool:
-    return entry.payload["outcome"] not in _CLOSED and not _is_boot(entry.payload["call_id"])
 
 
 def _owed(claimed: Claimed, answer: AnswerAsk) -> list[Write]:
