@@ -250,7 +250,11 @@ async def plan(request: EditRequest, memory: StoredMemory, agent: str, clock: "C
         own = isinstance(error, KnapperError)
         return refused(str(error) if own else f"{type(error).__name__}: {error}", request.author.by)
     if lost_lines := lost(request.seen, memory, after):
-        return refused(_overtaken(lost_lines, request.seen, memory), request.author.by)
+        listing = "; ".join(f"`{label}`: {listed(lines, range(len(lines)))}" for label, lines in lost_lines.items())
+        differs = [row for label in lost_lines for row in changed_since(request.seen.rows[label], memory.rows[label])]
+        texts = [*differs, *(_reads_now(memory.memory[label]) for label in lost_lines)]
+        message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
+        return refused("\n".join([message, *texts]), request.author.by)
     messages = [_spoken(result), *(_reads_now(after[each.after.label], each.before) for each in changed if each.after)]
     writes = tuple(_write(change, request, agent) for change in changed)
     return PlannedEdit(
@@ -311,14 +315,6 @@ def _reads_now(block: Block, before: BlockRow | None = None) -> str:
     if len(block.text) > _SHOWN:
         return f"`{block.label}` has {len(block.lines):,} lines now, {size}."
     return f"`{block.label}` reads now ({size}):\n{block.text}"
-
-
-def _overtaken(lost_lines: Mapping[str, Sequence[str]], memory: StoredMemory, stored_memory: StoredMemory) -> str:
-    listing = "; ".join(f"`{label}`: {listed(lines, range(len(lines)))}" for label, lines in lost_lines.items())
-    differs = [row for label in lost_lines for row in changed_since(memory.rows[label], stored_memory.rows[label])]
-    texts = [*differs, *(_reads_now(stored_memory.memory[label]) for label in lost_lines)]
-    message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
-    return "\n".join([message, *texts])
 
 
 def changed_since(seen_row: BlockRow, row: BlockRow) -> list[str]:

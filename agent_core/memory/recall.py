@@ -9,7 +9,7 @@ out: they are the program's words, repeat what files and functions hold, and out
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -228,24 +228,20 @@ class Recall:
         hits = {hit.seq for hit in [*worded, *neighbors]}
         await self._load(read, hits)
         ranked = [hit.seq for hit in [*worded[: limits["beside"]], *neighbors[: limits["beside"]]]]
-        rows = await self._with_neighbours(read, hits, ranked, limits["around"])
-        cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
-        total = (await self._store.memory_counts(self._agent)).messages
-        evidence = RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
-        return evidence, hits
-
-    async def _with_neighbours(
-        self, read: ReadMessages, hits: Collection[int], best: Iterable[int], around: int
-    ) -> list[CountedMessage]:
-        """Return the rows found and those around the best; one that was deleted since it was found is left out."""
+        around = limits["around"]
         numbers = {read.rows[seq].utterance.n for seq in hits if seq in read.rows}
-        for seq in best:
+        for seq in ranked:
             if seq in read.rows:
                 n = read.rows[seq].utterance.n
                 numbers.update(range(max(0, n - around), n + around + 1))
         missing = [n for n in numbers if n not in read.places]
         await self._keep(read, await self._store.messages_beside(self._agent, missing) if missing else [])
-        return [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
+        # One that was deleted since it was found is left out.
+        rows = [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
+        cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
+        total = (await self._store.memory_counts(self._agent)).messages
+        evidence = RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
+        return evidence, hits
 
     async def _load(self, read: ReadMessages, seqs: Iterable[int]) -> None:
         """Load rows that are not cached. Messages never change, so the cache stays valid."""

@@ -152,7 +152,9 @@ def measure_passages(
     counts = counted(stems, query.terms, query.forms)
     rare = rarity(counts, np.array([row.seq in worded for row in rows], bool), total)
     own = top(bm25(counts, np.array([len(row.words.split()) for row in rows], "f4"), rare))
-    signals = {"own": own, "beside": _neighbor_scores(rows, own)}
+    at = {(row.document, row.n): score for row, score in zip(rows, own.tolist(), strict=True) if row.document}
+    scores = [max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0)) for row in rows]
+    signals = {"own": own, "beside": np.array(scores)}
     if cosines:
         signals["meaning"] = np.array([cosines.get(row.seq, 0.0) for row in rows])
     return signals
@@ -161,10 +163,3 @@ def measure_passages(
 @lru_cache(maxsize=4096)
 def _stems(words: str) -> Counter[str]:
     return counted_stems(words)
-
-
-def _neighbor_scores(rows: Sequence[PassageRow], own: Array) -> Array:
-    """Return the better score of the two passages next to each one in its source, if they were found."""
-    at = {(row.document, row.n): score for row, score in zip(rows, own.tolist(), strict=True) if row.document}
-    scores = [max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0)) for row in rows]
-    return np.array(scores)

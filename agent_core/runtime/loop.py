@@ -117,7 +117,11 @@ class AgentLoop:
                 if ended := _without_answer(turn, reply):
                     return ended
                 follows = policy.after(StepResult(reply, done, more_waits))
-                await self._tell(follows, turn)
+                entries = [notice(follows.advice)] if follows.advice else []
+                if isinstance(follows, GoOn) and follows.heartbeat:
+                    entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
+                if entries:
+                    await turn.append(entries)
                 if isinstance(follows, Ended):
                     return follows
         except (Interrupted, ModelError) as error:
@@ -245,7 +249,11 @@ class AgentLoop:
         if not reply.calls:
             return ()
         done = await self._dispatcher.run(split.ours, snapshot, turn)
-        await self._tell_quarantined(done, turn)
+        # Hide functions that kept failing from the model: notify the user at once, and tell the model why.
+        failed = {call.call.name for call in done if call.outcome in FAILURES}
+        for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
+            turn.tell(news)
+            await turn.append([notice(quarantine.told(news))])
         for call in done:
             self.model_session.shown.use(call.call.name)
         if turn.ending.interruption.requested:
@@ -261,20 +269,6 @@ class AgentLoop:
         turn.ending.handed = True
         for call in calls:
             turn.tell(events.CallStarted(call_id=call.id, name=call.name, arguments=call.arguments))
-
-    async def _tell_quarantined(self, done: Sequence["Done"], turn: Turn) -> None:
-        """Hide functions that kept failing from the model: notify the user at once, and tell the model why."""
-        failed = {call.call.name for call in done if call.outcome in FAILURES}
-        for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
-            turn.tell(news)
-            await turn.append([notice(quarantine.told(news))])
-
-    async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
-        entries = [notice(follows.advice)] if follows.advice else []
-        if isinstance(follows, GoOn) and follows.heartbeat:
-            entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
-        if entries:
-            await turn.append(entries)
 
 
 def _without_answer(turn: Turn, reply: "Reply") -> Ended | None:

@@ -1,7 +1,8 @@
 """One request to the model: the prompt, the pieces of the reply as events, the tokens counted.
 
 Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how far
-the token estimate is off for this model.
+the token estimate is off for this model. Below it stand what counts the tokens, what keeps a reply that is still
+coming in case the program is killed, and what asks which of the user's sentences are to be kept.
 """
 
 import asyncio

@@ -267,8 +267,17 @@ class TurnRunner:
             self.session.touch()
         if ended.warning:
             turn.warn(ended.warning, ended.fix)
-        await self._keep_in_sight(turn)
-        await self._finish(turn, ended)
+        # Show an agent that sees only some functions those that it made, from now on.
+        if "*" not in self.colleagues.profile.functions:
+            for name in turn.made & self.workshop.registry.snapshot().functions.keys():
+                await self.session.own_set.add(name)
+        state = "done" if ended.reason == "replied" else ended.reason
+        posts, writes = closing(turn, ended)
+        writes = [*writes, *self.session.beat()]
+        why = [Entry(ENDED, {"text": ended.why})] if ended.why and ended.reason != "replied" else []
+        await turn.append_receipt(*why)
+        self.receipt = turn.receipt
+        await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
         _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, turn.receipt.text)
         made, usage, receipt = turn.receipt.to_json(), turn.work.tokens, turn.receipt.text
         reason, reply, steps = ended.reason, ended.reply, turn.step
@@ -290,21 +299,6 @@ class TurnRunner:
         if ended.reason == "interrupted":
             await self._settle_calls(turn, STOPPED if turn.is_handed_back else "The user ended the turn here.")
         return ended
-
-    async def _keep_in_sight(self, turn: Turn) -> None:
-        """Show an agent that sees only some functions those that it made, from now on."""
-        if "*" not in self.colleagues.profile.functions:
-            for name in turn.made & self.workshop.registry.snapshot().functions.keys():
-                await self.session.own_set.add(name)
-
-    async def _finish(self, turn: Turn, ended: Ended) -> None:
-        state = "done" if ended.reason == "replied" else ended.reason
-        posts, writes = closing(turn, ended)
-        writes = [*writes, *self.session.beat()]
-        why = [Entry(ENDED, {"text": ended.why})] if ended.why and ended.reason != "replied" else []
-        await turn.append_receipt(*why)
-        self.receipt = turn.receipt
-        await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
 
     async def _settle_calls(self, turn: Turn, why: str, *more: Entry) -> None:
         """Answer the calls of a turn that ended early, so that its history is valid."""
