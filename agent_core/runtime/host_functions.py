@@ -97,7 +97,7 @@ class HostFunctions(FunctionSource):
     async def _call(  # noqa: PLR0911 - one a kind of end
         self,
         host: HostFunction,
-        seen: "Snapshot",
+        snapshot: "Snapshot",
         arguments: dict[str, Any],  # Any: JSON
         record: CallRecord,
     ) -> Done:
@@ -105,8 +105,8 @@ class HostFunctions(FunctionSource):
         turn, name = record.turn, record.call.name
         await record.begin(None)
         about = arguments.get(_ABOUT)
-        if about in seen.hidden and name != _MAKES:  # a new one may turn out to be there
-            return await record.close(Refused(str(unknown_function(str(about), seen.functions))))
+        if about in snapshot.hidden and name != _MAKES:  # a new one may turn out to be there
+            return await record.close(Refused(str(unknown_function(str(about), snapshot.functions))))
         try:
             async with turn.ending.interruption:
                 plan = await host.run(turn.hand, **arguments)
@@ -122,7 +122,7 @@ class HostFunctions(FunctionSource):
             return await record.close(None, plan)
         if isinstance(plan, PlannedProgram):
             assert self._programs is not None, "an agent that is offered `run_program` has what runs it"
-            return await self._programs.run(plan, record, seen)
+            return await self._programs.run(plan, record, snapshot)
         if isinstance(plan, PlannedEdit | PlannedMessage):
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 
