@@ -78,29 +78,24 @@ def derive(
 ) -> list[RecallMessage]:
     """Return the rows for these messages, which follow `last`. A silence longer than the gap begins a session."""
     rows = []
-    for line in messages:
-        row = _row(agent, line, last, gap_minutes * _MINUTE)
-        rows.append(row)
-        last = row
+    for message in messages:
+        begins = last is not None and message.at - last.at > gap_minutes * _MINUTE
+        last = RecallMessage(
+            seq=message.seq,
+            agent=agent,
+            n=last.n + 1 if last else 0,
+            text=message.text,
+            words=words.indexed(message.text, message.at),
+            at=message.at,
+            speaker=message.speaker,
+            session=last.session + begins if last else 0,
+            length=len(words.content(message.text)),
+            asks=words.asks(message.text),
+            timed=words.timed(message.text),
+            turn=message.turn,
+        )
+        rows.append(last)
     return rows
-
-
-def _row(agent: str, message: JournalMessage, last: RecallMessage | None, gap_s: float) -> RecallMessage:
-    begins = last is not None and message.at - last.at > gap_s
-    return RecallMessage(
-        seq=message.seq,
-        agent=agent,
-        n=last.n + 1 if last else 0,
-        text=message.text,
-        words=words.indexed(message.text, message.at),
-        at=message.at,
-        speaker=message.speaker,
-        session=last.session + begins if last else 0,
-        length=len(words.content(message.text)),
-        asks=words.asks(message.text),
-        timed=words.timed(message.text),
-        turn=message.turn,
-    )
 
 
 PAGE: Final = 10

@@ -4,7 +4,6 @@ Messages come in the order of the conversation. What belongs to neighbors counts
 not gathered counts nothing. Scores of words are shares of the best row's. A passage has words, meaning and neighbors.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -69,6 +68,7 @@ def measure(evidence: RecallEvidence, likeness: Array | None = None) -> Signals:
     signals = _by_words(evidence, neighbors, counts, rare) | _by_form(evidence, neighbors)
     if evidence.cosines:
         signals |= _by_meaning(evidence, neighbors)
+        signals["answers"] = signals["asked_before"] * signals["meaning_before"]
     if likeness is not None and likeness.size:
         signals |= _by_likeness(evidence, neighbors, likeness, rare)
     return signals
@@ -108,14 +108,12 @@ def _by_form(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
 
 def _by_meaning(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
     cosines = np.array([evidence.cosines.get(row.utterance.seq, 0.0) for row in evidence.rows])
-    asked_before = neighbors.at(np.array([float(row.utterance.asks) for row in evidence.rows]), -1)
     return {
         "meaning": cosines,
         "meaning_before": neighbors.at(cosines, -1),
         "meaning_before_2": neighbors.at(cosines, -2),
         "meaning_after": neighbors.at(cosines, 1),
         "meaning_session": neighbors.best_of_session(cosines),
-        "answers": asked_before * neighbors.at(cosines, -1),
     }
 
 
@@ -160,6 +158,4 @@ def measure_passages(
     return signals
 
 
-@lru_cache(maxsize=4096)
-def _stems(words: str) -> Counter[str]:
-    return counted_stems(words)
+_stems: Final = lru_cache(maxsize=4096)(counted_stems)
