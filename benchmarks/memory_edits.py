@@ -27,10 +27,9 @@ from agent_core.base.events import CallAnswered, TurnEnded
 from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.memory import words
 from agent_core.memory.archival import Piece
-from agent_core.memory.blocks import Blocks
+from agent_core.memory.blocks import BlockDifference, Blocks
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.edits import normalized
-from agent_core.memory.planned_edit import BlockDifference
 from agent_core.model.local.server import open_local
 from tests.kit import scripted
 from tests.kit.steps import Repeat

@@ -16,10 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from agent_core.base.clock import Clock
-from agent_core.memory.blocks import Blocks
+from agent_core.memory.blocks import Blocks, NamedAuthor
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.embedding import Embedder
-from agent_core.memory.planned_edit import NamedAuthor
 from agent_core.storage import open_store
 
 from .measure import ran_with

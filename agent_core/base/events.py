@@ -15,7 +15,7 @@ from .receipt import Made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
     type: ClassVar[str]
-    turn: str
+    turn: str = ""
     step: int = 0
     agent: str = ""
 

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from agent_core.base.errors import UsageError
 from agent_core.functions.service import Author
 from agent_core.memory.block import Block, Sections, reasons
-from agent_core.memory.blocks import Blocks
-from agent_core.memory.planned_edit import PlannedEdit
+from agent_core.memory.blocks import Blocks, PlannedEdit
 
 from .editor import open_editor
 

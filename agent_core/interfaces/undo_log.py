@@ -10,7 +10,7 @@ from agent_core.base.events import Event, FunctionsChanged
 from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
-from agent_core.memory.planned_edit import undo_of
+from agent_core.memory.blocks import undo_of
 from agent_core.storage import BlockChange
 
 from .attachments import headline

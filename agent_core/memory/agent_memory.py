@@ -1,14 +1,13 @@
 """Everything that one agent remembers: its blocks, sections, recall, archival and sources."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from .archival import Archival
 from .block import Sections
-from .blocks import Blocks
+from .blocks import Blocks, EditAuthor, NamedAuthor, PlannedEdit, refused
 from .classes import named
-from .planned_edit import EditAuthor, NamedAuthor, PlannedEdit, refused
 from .recall import KINDS, Recall, read_messages
 from .source_catalog import Sources
 from .tidying import NEARLY_FULL, AsksModel, ask_for_plan
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from .classes import Memory
     from .embedding import Embedder
 
-_MANY: Final = 100  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
+_MANY: Final = 50  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
 
 
 KEPT_IN: Final = "human"
@@ -29,47 +28,21 @@ KEPT_IN: Final = "human"
 
 async def counts_of(store: "Store", agent: str) -> "Counts":
     """Count what an agent remembers, including messages that are not indexed yet."""
+    return (await _counted(store, agent))[0]
+
+
+async def _counted(store: "Store", agent: str) -> tuple["Counts", int]:
+    """Return the counts of an agent, and how many of its messages are not indexed yet."""
     indexed = await store.memory_counts(agent)
-    return replace(indexed, messages=indexed.messages + await _Unindexed().count(store, agent, indexed.indexed))
+    waiting = len(await read_messages(await store.history(agent, since=indexed.indexed, kinds=KINDS)))
+    return replace(indexed, messages=indexed.messages + waiting), waiting
 
 
-@dataclass(slots=True)
-class _Unindexed:
-    """The messages that are not indexed yet, counted on from the last time: they become more with each turn."""
-
-    since: int = 0
-    upto: int = 0
-    messages: int = 0
-
-    async def count(self, store: "Store", agent: str, since: int) -> int:
-        """Return how many messages come after an entry."""
-        if since != self.since:
-            self.since = self.upto = since
-            self.messages = 0
-        entries = await store.history(agent, since=self.upto, kinds=KINDS)
-        if entries:
-            self.upto = entries[-1].seq
-            self.messages += len(await read_messages(entries))
-        return self.messages
-
-
-@dataclass(frozen=True, slots=True)
 class AgentMemory:
     """The memory of an agent; call `load` first."""
 
-    agent: str
-    store: "Store"
-    blocks: Blocks
-    sections: Sections
-    recall: Recall
-    archival: Archival
-    sources: Sources
-    _unindexed: _Unindexed = field(default_factory=_Unindexed)
-    _versions: dict[str, int] = field(default_factory=dict)  # of the blocks, as they were when it was last tidied
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         name: str,
         store: "Store",
         clock: "Clock",
@@ -77,18 +50,16 @@ class AgentMemory:
         *,
         gap_minutes: float,
         memory: "Memory | None" = None,
-    ) -> "AgentMemory":
-        """Return the memory of an agent, open or not; a new one begins with the blocks of `memory`."""
-        archival = Archival(store, name, embedder, clock)
-        return cls(
-            name,
-            store,
-            Blocks(store, name, memory or named("chat")(), clock, embedder),
-            Sections(store, name, clock),
-            Recall(store, name, embedder, clock, gap_minutes=gap_minutes),
-            archival,
-            Sources(store, archival, name, clock),
-        )
+    ) -> None:
+        """Create the memory of an agent, open or not; a new one begins with the blocks of `memory`."""
+        self.agent = name
+        self.store = store
+        self.blocks = Blocks(store, name, memory or named("chat")(), clock, embedder)
+        self.sections = Sections(store, name, clock)
+        self.recall = Recall(store, name, embedder, clock, gap_minutes=gap_minutes)
+        self.archival = Archival(store, name, embedder, clock)
+        self.sources = Sources(store, self.archival, name, clock)
+        self._versions: dict[str, int] = {}  # of the blocks, as they were when it was last tidied
 
     async def load(self) -> None:
         """Read what is always in the context."""
@@ -100,10 +71,6 @@ class AgentMemory:
         await self.recall.catch_up()
         await self.recall.vectors.embed_all()
         await self.archival.vectors.embed_all()
-
-    def texts(self) -> list[str]:
-        """Return the texts of all blocks."""
-        return [block.text for block in self.blocks.memory.blocks]
 
     async def keep(self, lines: Sequence[str], turn: str) -> tuple[str, ...]:
         """Keep sentences of the user in the block about them, in one edit, and return those that were."""
@@ -146,11 +113,10 @@ class AgentMemory:
 
     async def counts(self) -> "Counts":
         """Return the counts of everything besides the blocks."""
-        indexed = await self.store.memory_counts(self.agent)
-        waiting = await self._unindexed.count(self.store, self.agent, indexed.indexed)
+        counts, waiting = await _counted(self.store, self.agent)
         if waiting > _MANY:
             await self.recall.catch_up()
-        return replace(indexed, messages=indexed.messages + waiting)
+        return counts
 
     async def custom_sections(self) -> Sequence["SectionRow"]:
         """Return the sections that the user or a program added."""

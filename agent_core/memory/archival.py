@@ -11,7 +11,7 @@ from agent_core.base.errors import UsageError
 from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages
 
 from . import search_query, words
-from .planned_edit import PlannedEdit
+from .blocks import PlannedEdit
 from .results import FoundItem, ResultPage, bounded, page_of, remarks
 from .search_query import pool, weights
 from .vectors import ShelfVectors
@@ -110,7 +110,8 @@ class Archival:
         from . import signals  # noqa: PLC0415 - numpy is loaded with the first search
 
         measured = signals.measure_passages(rows, question, {hit.seq for hit in worded}, cosines, total)
-        return signals.order_passages(rows, measured, weights("archival", self.vectors.recipe))
+        order = signals.ordered(measured, weights("archival", self.vectors.recipe), len(rows))
+        return [rows[place] for place in order]
 
     async def _newest(self, tags: Sequence[str], page: int, count: int) -> ResultPage:
         """Return the newest passages first, for a search without a question."""

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import edits
+from .blocks import EditRequest, NamedAuthor, PlannedEdit
 from .classes import Memory, check_given
-from .planned_edit import EditRequest, NamedAuthor, PlannedEdit
 
 if TYPE_CHECKING:
     from .blocks import Blocks

@@ -117,22 +117,20 @@ class Lexicon:
         new: Sequence[bytes],
     ) -> Array:
         if missing:
-            self._learn(missing, np.frombuffer(b"".join(new), "<f4").reshape(len(missing), -1))
+            vectors = np.frombuffer(b"".join(new), "<f4").reshape(len(missing), -1)
+            count = len(self._places)
+            if count + len(missing) > len(self._vectors):
+                grown = np.empty(((count + len(missing)) * 5 // 4, vectors.shape[1]), "f4")
+                if count:
+                    grown[:count] = self._vectors[:count]
+                self._vectors = grown
+            self._vectors[count : count + len(missing)] = vectors
+            self._places.update(zip(missing, range(count, count + len(missing)), strict=True))
         places = self._places.__getitem__
         for number, words in texts.items():
             if number not in self._texts:
                 self._texts[number] = np.fromiter(map(places, words), "i8", len(words))
         return self._nearest([*map(places, query_words)], [self._texts[number] for number in texts])
-
-    def _learn(self, words: Sequence[str], vectors: Array) -> None:
-        count = len(self._places)
-        if count + len(words) > len(self._vectors):
-            grown = np.empty(((count + len(words)) * 5 // 4, vectors.shape[1]), "f4")
-            if count:
-                grown[:count] = self._vectors[:count]
-            self._vectors = grown
-        self._vectors[count : count + len(words)] = vectors
-        self._places.update(zip(words, range(count, count + len(words)), strict=True))
 
     def _nearest(self, word_places: Sequence[int], texts: Sequence[Array]) -> Array:
         similarity = np.zeros((len(texts), len(word_places)), "f4")
@@ -142,19 +140,15 @@ class Lexicon:
                 is_met[places] = True
             met = np.flatnonzero(is_met)
             rows = np.cumsum(is_met) - 1
-            cosines = _products(self._vectors, met, self._vectors[word_places])
+            words = self._vectors[word_places]
+            step = max(1, _ALONE // words.size)  # in small blocks
+            blocks = [self._vectors[met[start : start + step]] @ words.T for start in range(0, len(met), step)]
+            cosines = np.concatenate(blocks) if blocks else np.zeros((0, len(words)), "f4")
             for row, places in enumerate(texts):
                 if len(places):
                     similarity[row] = cosines[rows[places]].max(axis=0)
         similarity[similarity < _NEAR] = 0
         return similarity
-
-
-def _products(vectors: Array, places: Array, words: Array) -> Array:
-    """Return the scalar product of the vector at each place with each of `words`, computed in small blocks."""
-    step = max(1, _ALONE // words.size)
-    blocks = [vectors[places[start : start + step]] @ words.T for start in range(0, len(places), step)]
-    return np.concatenate(blocks) if blocks else np.zeros((0, len(words)), "f4")
 
 
 MOST: Final = 3

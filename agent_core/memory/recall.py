@@ -9,7 +9,7 @@ out: they are the program's words, repeat what files and functions hold, and out
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -78,29 +78,24 @@ def derive(
 ) -> list[RecallMessage]:
     """Return the rows for these messages, which follow `last`. A silence longer than the gap begins a session."""
     rows = []
-    for line in messages:
-        row = _row(agent, line, last, gap_minutes * _MINUTE)
-        rows.append(row)
-        last = row
+    for message in messages:
+        begins = last is not None and message.at - last.at > gap_minutes * _MINUTE
+        last = RecallMessage(
+            seq=message.seq,
+            agent=agent,
+            n=last.n + 1 if last else 0,
+            text=message.text,
+            words=words.indexed(message.text, message.at),
+            at=message.at,
+            speaker=message.speaker,
+            session=last.session + begins if last else 0,
+            length=len(words.content(message.text)),
+            asks=words.asks(message.text),
+            timed=words.timed(message.text),
+            turn=message.turn,
+        )
+        rows.append(last)
     return rows
-
-
-def _row(agent: str, message: JournalMessage, last: RecallMessage | None, gap_s: float) -> RecallMessage:
-    begins = last is not None and message.at - last.at > gap_s
-    return RecallMessage(
-        seq=message.seq,
-        agent=agent,
-        n=last.n + 1 if last else 0,
-        text=message.text,
-        words=words.indexed(message.text, message.at),
-        at=message.at,
-        speaker=message.speaker,
-        session=last.session + begins if last else 0,
-        length=len(words.content(message.text)),
-        asks=words.asks(message.text),
-        timed=words.timed(message.text),
-        turn=message.turn,
-    )
 
 
 PAGE: Final = 10
@@ -195,10 +190,10 @@ class Recall:
     async def rank(self, query: str) -> Ranking:
         """Return every row that may match, by the weighted sum of its signals; among equal rows the newest first."""
         evidence, hits = await self.gather(query)
-        from .signals import summed  # noqa: PLC0415 - numpy is loaded with the first search
+        from .signals import ordered  # noqa: PLC0415 - numpy is loaded with the first search
 
-        scores = summed(await self.signals(evidence), weights("recall", self.vectors.recipe), len(evidence.rows))
-        order = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
+        signals, rows = await self.signals(evidence), len(evidence.rows)
+        order = ordered(signals, weights("recall", self.vectors.recipe), rows)
         return Ranking(evidence.question, [evidence.rows[place].utterance for place in order], len(hits))
 
     async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
@@ -228,24 +223,20 @@ class Recall:
         hits = {hit.seq for hit in [*worded, *neighbors]}
         await self._load(read, hits)
         ranked = [hit.seq for hit in [*worded[: limits["beside"]], *neighbors[: limits["beside"]]]]
-        rows = await self._with_neighbours(read, hits, ranked, limits["around"])
-        cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
-        total = (await self._store.memory_counts(self._agent)).messages
-        evidence = RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
-        return evidence, hits
-
-    async def _with_neighbours(
-        self, read: ReadMessages, hits: Collection[int], best: Iterable[int], around: int
-    ) -> list[CountedMessage]:
-        """Return the rows found and those around the best; one that was deleted since it was found is left out."""
+        around = limits["around"]
         numbers = {read.rows[seq].utterance.n for seq in hits if seq in read.rows}
-        for seq in best:
+        for seq in ranked:
             if seq in read.rows:
                 n = read.rows[seq].utterance.n
                 numbers.update(range(max(0, n - around), n + around + 1))
         missing = [n for n in numbers if n not in read.places]
         await self._keep(read, await self._store.messages_beside(self._agent, missing) if missing else [])
-        return [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
+        # One that was deleted since it was found is left out.
+        rows = [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
+        cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
+        total = (await self._store.memory_counts(self._agent)).messages
+        evidence = RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
+        return evidence, hits
 
     async def _load(self, read: ReadMessages, seqs: Iterable[int]) -> None:
         """Load rows that are not cached. Messages never change, so the cache stays valid."""

@@ -5,7 +5,7 @@ Below them stands what the results do not contain of the question.
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -118,7 +118,9 @@ def remarks(query: "ParsedQuery", texts: Sequence[str], trouble: str) -> tuple[t
 
     The notes go under the results; there are none if these contain everything that was asked for.
     """
-    missing = _lacking(query, texts)
+    result_terms = {term for text in texts for term in stems(split(text[:_READ_FOR_HINTS]))}
+    named = {name.lower() for name in query.named} | {name.lower() for time in query.times for name in split(time.text)}
+    missing = [word for word in query.words if stem(word) not in result_terms and word not in named][:_SHOWN]
     notes = [f"Searched by words alone: {trouble}"] if trouble else []
     if not texts:
         notes.append("Try other words, or fewer.")
@@ -130,9 +132,3 @@ def remarks(query: "ParsedQuery", texts: Sequence[str], trouble: str) -> tuple[t
 def coverage(text: str, terms: Collection[str]) -> int:
     """Return how many of the stems of a question are in a text."""
     return len({*stems(split(text[:_READ_FOR_HINTS]))} & {*terms})
-
-
-def _lacking(query: "ParsedQuery", texts: Iterable[str]) -> list[str]:
-    result_terms = {term for text in texts for term in stems(split(text[:_READ_FOR_HINTS]))}
-    named = {name.lower() for name in query.named} | {name.lower() for time in query.times for name in split(time.text)}
-    return [word for word in query.words if stem(word) not in result_terms and word not in named][:_SHOWN]

@@ -63,7 +63,7 @@ async def read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
 
 def _read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
     spoken = set(split(text))
-    names = {name: _names(name) for name in speakers}
+    names = {name: _ROLES.get(name, frozenset(word for word in split(name) if word not in STOP)) for name in speakers}
     words = {stem(word): word for word in reversed(content(text) or split(text))}
     all_names: frozenset[str] = frozenset().union(*names.values())
     return ParsedQuery(
@@ -77,10 +77,6 @@ def _read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
         tuple(dates.mentions(text, now)),
         _WHEN.match(text) is not None,
     )
-
-
-def _names(speaker: str) -> frozenset[str]:
-    return _ROLES.get(speaker, frozenset(word for word in split(speaker) if word not in STOP))
 
 
 def _without(text: str, names: Collection[str]) -> str:

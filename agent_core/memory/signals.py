@@ -4,7 +4,6 @@ Messages come in the order of the conversation. What belongs to neighbors counts
 not gathered counts nothing. Scores of words are shares of the best row's. A passage has words, meaning and neighbors.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -69,6 +68,7 @@ def measure(evidence: RecallEvidence, likeness: Array | None = None) -> Signals:
     signals = _by_words(evidence, neighbors, counts, rare) | _by_form(evidence, neighbors)
     if evidence.cosines:
         signals |= _by_meaning(evidence, neighbors)
+        signals["answers"] = signals["asked_before"] * signals["meaning_before"]
     if likeness is not None and likeness.size:
         signals |= _by_likeness(evidence, neighbors, likeness, rare)
     return signals
@@ -108,14 +108,12 @@ def _by_form(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
 
 def _by_meaning(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
     cosines = np.array([evidence.cosines.get(row.utterance.seq, 0.0) for row in evidence.rows])
-    asked_before = neighbors.at(np.array([float(row.utterance.asks) for row in evidence.rows]), -1)
     return {
         "meaning": cosines,
         "meaning_before": neighbors.at(cosines, -1),
         "meaning_before_2": neighbors.at(cosines, -2),
         "meaning_after": neighbors.at(cosines, 1),
         "meaning_session": neighbors.best_of_session(cosines),
-        "answers": asked_before * neighbors.at(cosines, -1),
     }
 
 
@@ -132,13 +130,16 @@ def _by_likeness(evidence: RecallEvidence, neighbors: _Beside, likeness: Array, 
     }
 
 
-def summed(signals: Signals, counts: Mapping[str, float], rows: int) -> Array:
-    """Return the score of each row; a missing signal counts nothing."""
+def ordered(signals: Signals, weights: Mapping[str, float], rows: int) -> list[int]:
+    """Return the places of rows by the weighted sum of their signals, best first; among equals, the newest first.
+
+    A missing signal counts nothing.
+    """
     scores = np.zeros(rows)
-    for name, weight in counts.items():
+    for name, weight in weights.items():
         if name in signals:
             scores += weight * signals[name]
-    return scores
+    return sorted(range(rows), key=lambda place: (-scores[place], -place))
 
 
 def measure_passages(
@@ -149,25 +150,12 @@ def measure_passages(
     counts = counted(stems, query.terms, query.forms)
     rare = rarity(counts, np.array([row.seq in worded for row in rows], bool), total)
     own = top(bm25(counts, np.array([len(row.words.split()) for row in rows], "f4"), rare))
-    signals = {"own": own, "beside": _neighbor_scores(rows, own)}
+    at = {(row.document, row.n): score for row, score in zip(rows, own.tolist(), strict=True) if row.document}
+    scores = [max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0)) for row in rows]
+    signals = {"own": own, "beside": np.array(scores)}
     if cosines:
         signals["meaning"] = np.array([cosines.get(row.seq, 0.0) for row in rows])
     return signals
 
 
-@lru_cache(maxsize=4096)
-def _stems(words: str) -> Counter[str]:
-    return counted_stems(words)
-
-
-def order_passages(rows: Sequence[PassageRow], signals: Signals, weights: Mapping[str, float]) -> list[PassageRow]:
-    """Return the passages by the weighted sum of their signals, best first; among equals, the newest first."""
-    scores = summed(signals, weights, len(rows))
-    return [rows[place] for place in sorted(range(len(rows)), key=lambda place: (-scores[place], -place))]
-
-
-def _neighbor_scores(rows: Sequence[PassageRow], own: Array) -> Array:
-    """Return the better score of the two passages next to each one in its source, if they were found."""
-    at = {(row.document, row.n): score for row, score in zip(rows, own.tolist(), strict=True) if row.document}
-    scores = [max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0)) for row in rows]
-    return np.array(scores)
+_stems: Final = lru_cache(maxsize=4096)(counted_stems)

@@ -131,7 +131,7 @@ class Sources:
         name = one_line(f"{place.name} {hash[:8]}" if place.is_unnamed else place.name, _LONGEST_NAME)
         if had is not None and had.complete:
             return SourceReport(had.name, "there", had.total, had.kind, hash)
-        cut = await reader.read(material.guess or place.name, material.data, material.content_type)
+        cut = await reader.cut(material.guess or place.name, material.data, material.content_type)
         old = [row for row in rows if row.name == name and row.hash != hash]
         row = DocumentRow(hash, self._agent, name, cut.kind, self._clock.now(), total=len(cut.chunks))
         begun = had if had is not None and (had.kind, had.total) == (row.kind, row.total) else None
@@ -140,7 +140,8 @@ class Sources:
             await self._store.apply([DropDocument(self._agent, hash)])
         await self._keep(replace(row, done=begun.done if begun else 0), cut, old, on_progress)
         outcome: Literal["resumed", "replaced", "added"] = "resumed" if begun else "replaced" if old else "added"
-        notes = (*material.notes, *cut.notes, *self._trouble())
+        trouble = self._archival.vectors.trouble
+        notes = (*material.notes, *cut.notes, *((f"For now, it is found only by words: {trouble}",) if trouble else ()))
         return SourceReport(name, outcome, row.total, row.kind, hash, notes)
 
     async def _keep(self, row: DocumentRow, cut: Cut, old: Sequence[DocumentRow], on_progress: OnProgress) -> None:
@@ -176,10 +177,6 @@ class Sources:
         return SavePassages(
             tuple(replace(passage, id=_id(passage.document, passage.n, passage.text)) for passage in passages)
         )
-
-    def _trouble(self) -> tuple[str, ...]:
-        trouble = self._archival.vectors.trouble
-        return (f"For now, it is found only by words: {trouble}",) if trouble else ()
 
 
 def _id(document: str, n: int, text: str) -> str:

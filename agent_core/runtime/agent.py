@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt
     from agent_core.functions.debug import Debugger
     from agent_core.memory.agent_memory import AgentMemory
-    from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
+    from agent_core.memory.blocks import EditAuthor, PlannedEdit
     from agent_core.model.request import Tell
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
@@ -116,7 +116,7 @@ class Agent:
 
     def __repr__(self) -> str:
         """Return its name, its model once there is one, and how long its conversation is."""
-        facts = [self._loop.model_session.model_name, f"{len([*self._history])} messages in the context"]
+        facts = [self._loop.model_session.models.name, f"{len([*self._history])} messages in the context"]
         return f"<Agent {self.name}: {one_line(', '.join(filter(None, facts)), 200)}>"
 
     @property
@@ -130,7 +130,7 @@ class Agent:
     @property
     def author(self) -> Author:
         """The author of a change that this agent makes now."""
-        turn, model = self._turns.turn, self._loop.model_session.model_name
+        turn, model = self._turns.turn, self._loop.model_session.models.name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
         about = self._unread, turn.approvals, turn.questions.seat, turn.spend, self._history.last_request
@@ -312,19 +312,21 @@ class Agent:
             NoModel: nothing is configured and nothing was found.
         """
         await self._loop.model_session.model()
-        return self._loop.model_session.line
+        return self._loop.model_session.models.line
 
     def window_warning(self, *, only_news: bool = False) -> str:
         """Return that the window of the open model is assumed, and how to set it; empty if it is not.
 
         `only_news`: also empty if this workspace assumed it before.
         """
-        model_session = self._loop.model_session
-        return model_session.window_warning if model_session.is_window_news or not only_news else ""
+        models = self._loop.model_session.models
+        is_news = models.usual is not None and models.usual.window.is_news
+        return models.window_warning if is_news or not only_news else ""
 
     async def endpoint_models(self) -> list[str] | None:
         """Return the names of the models that the endpoint lists, none if it does not say; None without an endpoint."""
-        return await self._loop.model_session.endpoint_names()
+        ask = self._loop.model_session.models.endpoint_names
+        return None if ask is None else await ask()
 
     async def measure(self) -> None:
         """Estimate how much of the window a resumed conversation takes, before its first reply."""
@@ -341,7 +343,7 @@ class Agent:
     async def set_model(self, name: str) -> str:
         """Switch to another model from the next step on, and return the line that describes it."""
         await self._loop.model_session.change(name)
-        return self._loop.model_session.line
+        return self._loop.model_session.models.line
 
     async def pop(self) -> RemovedTurn | None:
         """Remove the last turn from the context (not from the record), and return what began it."""
@@ -446,12 +448,12 @@ class Agent:
 
     def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as this agent's model gets it."""
-        return self._loop.model_session.schema_of(function)
+        return self._loop.model_session.functions.schema_of(function)
 
     def taken_names(self) -> frozenset[str]:
         """Return the names that a function of a client cannot have: those of functions that can be called here."""
         snapshot = self._snapshot()
-        return snapshot.reserved | self._loop.model_session.offered(snapshot).keys()
+        return snapshot.reserved | self._loop.model_session.functions.offered(snapshot).keys()
 
     @property
     def hidden(self) -> frozenset[str]:
@@ -479,13 +481,11 @@ class Agent:
 
     def status(self) -> AgentStatus:
         """Return the figures for a status bar; this is cheap."""
-        model_session = self._loop.model_session
-        total, own = self.workshop.count(), model_session.shown.pinned_count
-        shown = len(model_session.shown.told) or min(max(len(model_session.functions()) - own, 0), total)
-        meter = model_session.meter
-        return AgentStatus(
-            self.name, model_session.model_name, meter.context_tokens, model_session.context_limit, shown, total, own
-        )
+        session, total = self._loop.model_session, self.workshop.count()
+        own, models = session.shown.pinned_count, session.models
+        shown = len(session.shown.told) or min(max(len(session.functions.all()) - own, 0), total)
+        tokens = session.meter.context_tokens
+        return AgentStatus(self.name, models.name, tokens, models.context_limit, shown, total, own)
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Notify a listener of functions that someone else changes; the returned callable ends it."""

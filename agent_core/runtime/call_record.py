@@ -15,7 +15,7 @@ from agent_core.context import beginning, first_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, Skipped
 from agent_core.memory.block import value_lines
-from agent_core.memory.planned_edit import NO_EDIT, PlannedEdit, commit
+from agent_core.memory.blocks import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SavePassages, SendMessage, SetThread, Write
 from sandbox import Refused
@@ -84,7 +84,6 @@ class CallRecord:
         self._answer_chars = answer_chars
         self.call = call
         self.turn = turn
-        self.step = turn.step
         self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
         self.heartbeat = False
         self.repairs: list[str] = []
@@ -130,11 +129,7 @@ class CallRecord:
         """Announce the start of the call."""
         self._announced = True
         call = self.call
-        self.turn.emit(
-            events.CallStarted(
-                turn=self.turn.id, step=self.step, call_id=call.id, name=call.name, arguments=call.arguments
-            )
-        )
+        self.turn.tell(events.CallStarted(call_id=call.id, name=call.name, arguments=call.arguments))
 
     async def close(
         self,
@@ -161,37 +156,40 @@ class CallRecord:
         if self.repairs:
             full = self.noted(full, f"(Your arguments were repaired. {'. '.join(self.repairs)}.)")
 
-        def told(edit: PlannedEdit) -> str:
-            return self.noted(full, edit.text) if edit.text else full
-
-        async def store(edit: PlannedEdit) -> None:
-            await self.record(told(edit), word, detail, (*writes, *edit.writes), entries, _remembered(edit))
-
-        edit = await commit(self.memory.held if self.memory else NO_EDIT, store, self._clock)
-        shown = beginning(told(edit), self._answer_chars)
-        self.tell(shown, word, detail)
-        self._tell_remembered(edit.writes)
-        return Done(self.call, shown, word, heartbeat=self.heartbeat)
+        return await self.commit(self.memory.held if self.memory else NO_EDIT, full, word, detail, writes, entries)
 
     def close_with(self, plan: "PlannedChange") -> Done:
         """Report a change that was carried out, whose answer is stored already."""
-        text = beginning(plan.text, self._answer_chars)
-        self._note_plan(replace(plan, text=text))
-        self.tell(text, plan.outcome, to_json(plan.detail) or {})
-        self._tell_remembered(plan.writes)
-        return Done(self.call, text, plan.outcome, plan.excluded, self.heartbeat)
+        rejected = self.turn.work.refused  # for the turn's end
+        if plan.completed_change is not None:
+            rejected.pop(plan.completed_change[1], None)
+        if plan.refused is not None:
+            rejected[plan.refused] = beginning(plan.text, self._answer_chars)
+        return self._done(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, plan.excluded)
 
-    async def commit(self, edit: PlannedEdit) -> Done:
-        """Commit an edit of memory together with the answer, and report it."""
+    async def commit(
+        self,
+        edit: PlannedEdit,
+        text: str = "",
+        outcome: str = "",
+        detail: dict[str, Any] | None = None,
+        writes: Sequence[Write] = (),
+        entries: Sequence[Entry] = (),
+    ) -> Done:
+        """Commit an edit of memory together with the answer, and report it: what the edit says, after a text if there
+        is one.
+        """
+        detail = detail or {}
+
+        def answer(edit: PlannedEdit) -> str:
+            return self.noted(text, edit.text) if text and edit.text else text or edit.text
 
         async def store(edit: PlannedEdit) -> None:
-            await self.record(edit.text, edit.outcome, {}, edit.writes, turn_receipt=_remembered(edit))
+            word = outcome or edit.outcome
+            await self.record(answer(edit), word, detail, (*writes, *edit.writes), entries, _remembered(edit))
 
         edit = await commit(edit, store, self._clock)
-        text = beginning(edit.text, self._answer_chars)
-        self.tell(text, edit.outcome, {})
-        self._tell_remembered(edit.writes)
-        return Done(self.call, text, edit.outcome, edit.excluded, self.heartbeat)
+        return self._done(answer(edit), outcome or edit.outcome, detail, edit.writes, edit.excluded)
 
     async def send(self, plan: PlannedMessage) -> Done:
         """Send messages to other agents together with the answer, all of them or, if one is refused, none."""
@@ -211,8 +209,7 @@ class CallRecord:
             return await self.close(Refused(str(error)))
         turn.ending.parked += names if plan.parks else []
         turn.ending.handed_to = names[0] if plan.brief else turn.ending.handed_to
-        self.tell(plan.text, "returned", detail)
-        return Done(self.call, plan.text, "returned", heartbeat=self.heartbeat)
+        return self._done(plan.text, "returned", detail)
 
     def noted(self, text: str, note: str) -> str:
         """Return an answer with a note, placed where it is seen if only the beginning is shown."""
@@ -226,24 +223,26 @@ class CallRecord:
         writes: Sequence[Write],
         entries: Sequence[Entry] = (),
         turn_receipt: Receipt | None = None,
-    ) -> str:
+    ) -> Receipt:
         """Store the answer together with the writes that belong to it, and with what the call did, to which these
-        writes add what is `turn_receipt`; return the text that is shown at once.
-
-        For a longer one, the whole text is stored in addition to its beginning, for `read_on`.
+        writes add what is `turn_receipt`; return what it did in all.
         """
-        payload, whole = first_page(text, self._answer_chars)
-        entry = result(self.call, text, word, self.seconds(), detail)
-        answer = replace(entry, payload={**entry.payload, **payload})
-        done = Receipt()
+        did = Receipt()
         for receipt in filter(None, (self.did, turn_receipt)):
-            done.add(receipt)
+            did.add(receipt)
         for write in writes:
             if isinstance(write, SaveBlock | SavePassages):
-                done.note("remembered", write.block.label if isinstance(write, SaveBlock) else ARCHIVE)
-        before = [facts_entry(done.to_json())] if done else []
-        await self.turn.append([*before, answer, *entries], writes=(*writes, *whole))
-        return beginning(text, self._answer_chars)
+                did.note("remembered", write.block.label if isinstance(write, SaveBlock) else ARCHIVE)
+        answer, texts = await self._answer_entry(text, word, detail)
+        before = [facts_entry(did.to_json())] if did else []
+        await self.turn.append([*before, answer, *entries], writes=(*writes, *texts))
+        return did
+
+    async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
+        """Return the entry of an answer; of a long one it has the beginning, and the whole is kept for `read_on`."""
+        payload, whole = first_page(text, self._answer_chars)
+        entry = result(self.call, text, word, self.seconds(), detail)
+        return replace(entry, payload={**entry.payload, **payload}), whole
 
     async def note_reach(self, place: str) -> None:
         """Write that the call is about to reach an address, in case that its end is never seen."""
@@ -251,46 +250,36 @@ class CallRecord:
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report the progress."""
-        self.turn.emit(
-            events.Progress(
-                turn=self.turn.id,
-                step=self.step,
-                call_id=self.call.id,
-                name=self.call.name,
-                done=done,
-                total=total,
-                note=note,
-            )
-        )
+        call = self.call
+        self.turn.tell(events.Progress(call_id=call.id, name=call.name, done=done, total=total, note=note))
 
     def tell_printed(self, text: str) -> None:
         """Report a piece of the printed output."""
         call = self.call
-        self.turn.emit(events.Printed(turn=self.turn.id, step=self.step, call_id=call.id, name=call.name, text=text))
+        self.turn.tell(events.Printed(call_id=call.id, name=call.name, text=text))
 
-    def _note_plan(self, plan: "PlannedChange") -> None:
-        """Keep which candidates are rejected for the turn's end."""
-        if plan.completed_change is not None:
-            self.turn.work.refused.pop(plan.completed_change[1], None)
-        if plan.refused is not None:
-            self.turn.work.refused[plan.refused] = plan.text
-
-    def _tell_remembered(self, writes: Sequence[Write]) -> None:
-        """Report which memory blocks have changed."""
+    def _done(
+        self,
+        text: str,
+        word: str,
+        detail: dict[str, Any],
+        writes: Sequence[Write] = (),
+        excluded: frozenset[str] = frozenset(),
+    ) -> Done:
+        """Report an answer that is stored, and which memory blocks have changed."""
+        shown = beginning(text, self._answer_chars)
+        self.tell(shown, word, detail)
         for write in writes:
             if isinstance(write, SaveBlock):
-                self.turn.emit(
-                    events.MemoryChanged(turn=self.turn.id, step=self.step, block=write.block.label, what=write.action)
-                )
+                self.turn.tell(events.MemoryChanged(block=write.block.label, what=write.action))
+        return Done(self.call, shown, word, excluded, self.heartbeat)
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
         """Report the answer."""
         if not self._announced:
             self.announce()
-        self.turn.emit(
+        self.turn.tell(
             events.CallAnswered(
-                turn=self.turn.id,
-                step=self.step,
                 call_id=self.call.id,
                 name=self.call.name,
                 text=text,

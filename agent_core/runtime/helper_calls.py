@@ -6,16 +6,18 @@ What a run does stays in its own transcript, which the answer names; only the re
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.untrusted import one_line
-from agent_core.functions.answers import CallOutcome, InterruptedCall
+from agent_core.functions.answers import InterruptedCall
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import CallRecord, Done
+from .dispatch import ForeignSelection, FunctionSource, ModelFunction
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -77,7 +79,7 @@ class MakesHelpers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HelperFunctions:
+class HelperFunctions(FunctionSource):
     """The helpers of one agent, for its dispatcher."""
 
     helpers: HelperSet
@@ -87,48 +89,37 @@ class HelperFunctions:
         """Return the names of those that can be called."""
         return self.helpers.offered(snapshot)
 
-    def find(self, name: str, snapshot: "Snapshot") -> "HelperFunction | None":
-        """Return the helper of this name."""
+    def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
+        """Return the helper of this name, in one version of its file."""
         helper = self.helpers.offered(snapshot).get(name)
-        return HelperFunction(helper.function, helper, self.run) if helper else None
+        return ModelFunction(helper.function, partial(self._call, helper), helper.function.version) if helper else None
 
     async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a known helper cannot be called."""
         return self.helpers.refusal(name)
 
-
-@dataclass(frozen=True, slots=True)
-class HelperFunction:
-    """A helper as the model calls it, in one version of its file."""
-
-    function: "Function"
-    helper: OfferedHelper
-    run: RunHelper
-    is_parallel: bool = True
-
-    @property
-    def version(self) -> str | None:
-        """The version of its file."""
-        return self.function.version
-
-    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
-        """Run the helper, and close the record with its result alone."""
-        turn = record.turn
-        await record.begin(self.version)
-        run = HelperRun(run_name(self.function.name, turn.id, record.call.id))
-        outcome: CallOutcome
+    async def _call(self, helper: OfferedHelper, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
+        """Run a helper, and close the record with its result alone."""
+        turn, function = record.turn, helper.function
+        await record.begin(function.version)
+        run = HelperRun(run_name(function.name, turn.id, record.call.id))
         try:
             async with turn.ending.interruption:
-                run = await self.run(self.helper, arguments, record)
+                run = await self.run(helper, arguments, record)
         except StopRequested:
             return await record.close(InterruptedCall(), about={"helper": run.to_json()})
         except KnapperError as error:
             return await record.close(Refused(str(error)))
         if not run.failure:
-            outcome = Returned(run.value, "", "", record.seconds())
-            return await record.close(outcome, about={"helper": run.to_json()})
-        outcome = Raised(Failure("HelperFailed", run.failure), "", record.seconds())
-        return await record.close(outcome, _failed(self.function.name, run), about={"helper": run.to_json()})
+            returned = Returned(run.value, "", "", record.seconds())
+            return await record.close(returned, about={"helper": run.to_json()})
+        spent = f"{run.steps} step{'' if run.steps == 1 else 's'} and {run.tokens:,} tokens"
+        text = (
+            f"`{function.name}` gave no result: {one_line(run.failure, 800)} It spent {spent}."
+            " Do not call it again with the same arguments: do it yourself, ask for less, or tell the user."
+        )
+        raised = Raised(Failure("HelperFailed", run.failure), "", record.seconds())
+        return await record.close(raised, text, about={"helper": run.to_json()})
 
 
 def run_name(helper: str, turn: str, call: str) -> str:
@@ -137,33 +128,10 @@ def run_name(helper: str, turn: str, call: str) -> str:
     return f"{HELPER_RUN}{helper[:40]}-{digest[:12]}"
 
 
-def _failed(name: str, run: HelperRun) -> str:
-    spent = f"{run.steps} step{'' if run.steps == 1 else 's'} and {run.tokens:,} tokens"
-    return (
-        f"`{name}` gave no result: {one_line(run.failure, 800)} It spent {spent}."
-        " Do not call it again with the same arguments: do it yourself, ask for less, or tell the user."
-    )
-
-
-class OfferedForeign(Protocol):
-    """A foreign function that can be called."""
-
-    @property
-    def function(self) -> "Function":
-        """Its name and schema, as it was approved."""
-
-
-class ForeignSet(Protocol):
-    """The foreign functions that an agent may call."""
-
-    def functions(self) -> Mapping[str, OfferedForeign]:
-        """Return them by name; the same object as long as nothing changed."""
-
-
 class Offers:
     """The functions that a model may be shown: those of the workspace, helpers, and foreign ones."""
 
-    def __init__(self, helpers: HelperSet, foreign: ForeignSet | None = None) -> None:
+    def __init__(self, helpers: HelperSet, foreign: ForeignSelection | None = None) -> None:
         self._helpers = helpers
         self._foreign = foreign
         self._merged_from: tuple[object, object, object] = (None, None, None)

@@ -6,11 +6,10 @@ memory class, and come with the agent.
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_core.base.errors import KnapperError
@@ -20,10 +19,9 @@ from agent_core.base.receipt import Receipt
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
-from agent_core.memory.blocks import NEAREST, Blocks
+from agent_core.memory.blocks import NEAREST, Blocks, EditAuthor, PlannedEdit
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
-from agent_core.memory.planned_edit import EditAuthor, PlannedEdit
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import content_hash
@@ -31,10 +29,11 @@ from sandbox import Refused
 
 from .call_record import CallRecord, Done, PlannedMessage, PlannedProgram
 from .colleagues import FUNCTIONS
+from .dispatch import FunctionSource, ModelFunction
 from .helper_calls import ABOUT_HELPERS
 
 if TYPE_CHECKING:
-    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
@@ -68,7 +67,7 @@ class RunsPrograms(Protocol):
         """Run a program, and close the record of its call."""
 
 
-class HostFunctions:
+class HostFunctions(FunctionSource):
     """The host functions of one agent, whose plans the workshop carries out."""
 
     def __init__(
@@ -88,38 +87,29 @@ class HostFunctions:
         """Return the names, which are the same in every snapshot."""
         return self._functions.keys() - self._withheld()
 
-    def find(self, name: str, snapshot: "Snapshot") -> "OfferedHostFunction | None":
+    def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function of this name, for an agent that sees this snapshot."""
         host = self._functions.get(name)
         if host is None or name in self._withheld():
             return None
-        return OfferedHostFunction(host.function, host.run, self._service, snapshot, self._programs)
+        return ModelFunction(host.function, partial(self._call, host, snapshot), None, is_parallel=False)
 
-    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
-        """Return nothing: what there is can be called."""
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedHostFunction:
-    """A host function as the model calls it."""
-
-    function: "Function"
-    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
-    workshop: FunctionService
-    seen: "Snapshot"
-    programs: RunsPrograms | None = None
-    is_parallel: bool = False
-    version: str | None = None
-
-    async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:  # noqa: PLR0911 - one a kind of end
-        """Run the function with the agent of the turn, and carry out what it planned."""
+    async def _call(  # noqa: PLR0911 - one a kind of end
+        self,
+        host: HostFunction,
+        snapshot: "Snapshot",
+        arguments: dict[str, Any],  # Any: JSON
+        record: CallRecord,
+    ) -> Done:
+        """Run a function with the agent of the turn, and carry out what it planned."""
         turn, name = record.turn, record.call.name
-        await record.begin(self.version)
+        await record.begin(None)
+        about = arguments.get(_ABOUT)
+        if about in snapshot.hidden and name != _MAKES:  # a new one may turn out to be there
+            return await record.close(Refused(str(unknown_function(str(about), snapshot.functions))))
         try:
-            self._check(arguments)
             async with turn.ending.interruption:
-                plan = await self.run(turn.hand, **arguments)
+                plan = await host.run(turn.hand, **arguments)
         except StopRequested:
             return await record.close(InterruptedCall())
         except KnapperError as error:
@@ -131,8 +121,8 @@ class OfferedHostFunction:
         if isinstance(plan, str):
             return await record.close(None, plan)
         if isinstance(plan, PlannedProgram):
-            assert self.programs is not None, "an agent that is offered `run_program` has what runs it"
-            return await self.programs.run(plan, record, self.seen)
+            assert self._programs is not None, "an agent that is offered `run_program` has what runs it"
+            return await self._programs.run(plan, record, snapshot)
         if isinstance(plan, PlannedEdit | PlannedMessage):
             return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
 
@@ -142,37 +132,17 @@ class OfferedHostFunction:
                 did.note(*plan.completed_change)
             await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, turn_receipt=did)
 
-        return record.close_with(await self.workshop.carry_out(plan, store, Author("agent")))
-
-    def _check(self, arguments: Mapping[str, Any]) -> None:  # Any: JSON
-        """Raise where the call is about a function that the agent does not see; a new one may turn out to be there."""
-        about = arguments.get(_ABOUT)
-        if about in self.seen.hidden and self.function.name != _MAKES:
-            raise unknown_function(str(about), self.seen.functions)
+        return record.close_with(await self._service.carry_out(plan, store, Author("agent")))
 
 
 def standard() -> dict[str, HostFunction]:
-    """Return the host functions that every agent may have, by name."""
-    return {name: host for name, host in _all().items() if name not in FUNCTIONS | ABOUT_HELPERS}
-
-
-def for_teams() -> dict[str, HostFunction]:
-    """Return the host functions of agents that can reach others, by name."""
-    return {name: host for name, host in _all().items() if name in FUNCTIONS}
-
-
-def for_helpers() -> dict[str, HostFunction]:
-    """Return the host functions of agents that may make helpers, by name."""
-    return {name: host for name, host in _all().items() if name in ABOUT_HELPERS}
-
-
-def _all() -> dict[str, HostFunction]:
-    return {name: host for module, reading in _readings() for name, host in _of(module, reading)}
+    """Return the host functions that every agent may have, by name: not those about other agents and helpers."""
+    return {name: host for name, host in meta_functions().items() if name not in FUNCTIONS | ABOUT_HELPERS}
 
 
 def parameters() -> dict[str, tuple[str, ...]]:
     """Return all host functions by name, with the names of their parameters."""
-    functions = [host.function for host in _all().values()]
+    functions = [host.function for host in meta_functions().values()]
     functions += [function for kind in KNOWN.values() for function in methods_of(kind)]
     return {function.name: tuple(function.parameters["properties"]) for function in functions}
 
@@ -215,17 +185,13 @@ def _settled(blocks: Blocks, name: str, edit: PlannedEdit) -> frozenset[str]:
 
 
 @cache
-def _readings() -> tuple[tuple[ModuleType, "ModuleReading"], ...]:
-    package = import_module(META_PACKAGE)
-    modules = [import_module(f"{META_PACKAGE}.{module}") for module in package.MODULES]
-    return tuple((module, _read(module)) for module in modules)
-
-
-def _of(module: ModuleType, reading: "ModuleReading") -> Iterator[tuple[str, HostFunction]]:
-    for function in reading.functions:
-        yield function.name, HostFunction(function, getattr(module, function.name))
-
-
-def _read(module: ModuleType) -> "ModuleReading":
-    text = inspect.getsource(module)
-    return read_module(ModuleSource(module.__name__, module.__file__ or "", text, content_hash(text)))
+def meta_functions() -> Mapping[str, HostFunction]:
+    """Return all host functions but those of a memory, by name."""
+    modules = [import_module(f"{META_PACKAGE}.{module}") for module in import_module(META_PACKAGE).MODULES]
+    functions: dict[str, HostFunction] = {}
+    for module in modules:
+        text = inspect.getsource(module)
+        source = ModuleSource(module.__name__, module.__file__ or "", text, content_hash(text))
+        for function in read_module(source).functions:
+            functions[function.name] = HostFunction(function, getattr(module, function.name))
+    return functions

@@ -88,16 +88,12 @@ class OwnName:
             return text
         self._held += text
         bare = self._held.lstrip().casefold()
-        return "" if any(form.startswith(bare) for form in self._forms) else self._released(None)
+        if any(form.startswith(bare) for form in self._forms):
+            return ""
+        held, self._held = self._held, None
+        return self.of(held)
 
     def rest(self) -> str:
         """Return what is still held back when a reply has ended; the next piece begins another reply."""
-        return self._released("") if self._held else self._begun()
-
-    def _released(self, held: str | None) -> str:
-        text, self._held = self._held or "", held
-        return self.of(text)
-
-    def _begun(self) -> str:
-        self._held = ""
-        return ""
+        held, self._held = self._held, ""
+        return self.of(held or "")

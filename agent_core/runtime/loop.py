@@ -67,7 +67,6 @@ class AgentLoop:
         sees: Callable[["Snapshot", frozenset[str]], "Snapshot"] = lambda snapshot, _: snapshot,
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
         programs: ResumesPrograms | None = None,
-        chance: Callable[[], float] = random,
     ) -> None:
         """Create the loop; `sees` leaves of a snapshot what the agent may call, and what it has just made.
 
@@ -81,7 +80,6 @@ class AgentLoop:
         self._policy = policy
         self.sees = sees
         self._programs = programs
-        self._chance = chance
         self._changes: list[events.FunctionsChanged] = []
         self._forget = functions.on_change(self._changes.append)
 
@@ -110,7 +108,7 @@ class AgentLoop:
                 reply = await self._ask(turn, snapshot, policy.excluded)
                 if turn.own_name is not None:
                     reply = replace(reply, text=turn.own_name.of(reply.text))
-                by_function = turn.style.by_function(self.model_session.mode)
+                by_function = turn.style.by_function(self.model_session.models.mode)
                 policy = policy.speaking(by_function=by_function)
                 done = await self._act(turn, reply, snapshot)
                 # After a call, only a turn that a function may end has to know what arrived since the last append.
@@ -119,7 +117,11 @@ class AgentLoop:
                 if ended := _without_answer(turn, reply):
                     return ended
                 follows = policy.after(StepResult(reply, done, more_waits))
-                await self._tell(follows, turn)
+                entries = [notice(follows.advice)] if follows.advice else []
+                if isinstance(follows, GoOn) and follows.heartbeat:
+                    entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
+                if entries:
+                    await turn.append(entries)
                 if isinstance(follows, Ended):
                     return follows
         except (Interrupted, ModelError) as error:
@@ -127,10 +129,10 @@ class AgentLoop:
 
     async def _expect(self, turn: Turn) -> None:
         """Show the model what the client has, and of the workspace what the last message probably needs."""
-        self.model_session.lend(turn.origin.client)
+        self.model_session.functions.lend(turn.origin.client)
         shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
         await self._mask(turn, snapshot)
-        self.model_session.choose(snapshot)
+        self.model_session.functions.choose(snapshot)
         if not shown.is_crowded:
             return
         hidden = snapshot.hidden | shown.masked
@@ -144,10 +146,10 @@ class AgentLoop:
 
         What is needed is asked of all of them, so that it does not depend on what is masked.
         """
-        if not (share := self.model_session.mask_share) or turn.step > 1:
+        if not (share := self.model_session.settings.growth.mask) or turn.step > 1:
             return
         grown = await self._functions.grown(snapshot)
-        masked = self.model_session.shown.mask(grown - self.model_session.own_names, share, self._chance)
+        masked = self.model_session.shown.mask(grown - self.model_session.functions.own_names, share, random)
         needed = await self._functions.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
         rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
         if rows:
@@ -166,16 +168,18 @@ class AgentLoop:
             entries += [notice(change) for change in await self._memory.changed_elsewhere(turn.journal.shared)]
         changes, self._changes[:] = list(self._changes), []
         for change in changes:
-            turn.emit(_of_turn(change, turn))
+            turn.tell(change)
         seen = self.sees(self._functions.registry.snapshot(), turn.made)
         hidden = seen.hidden | self.model_session.shown.masked
-        if changes and (told := self._functions.tell_changes(changes, hidden, self.model_session.offered(seen))):
+        if changes and (
+            told := self._functions.tell_changes(changes, hidden, self.model_session.functions.offered(seen))
+        ):
             entries.append(notice(told))
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
         for event in waiting:
             if event.kind == "message":
-                turn.emit(events.MessageAdded(turn=turn.id, step=turn.step, message=said_by(event)))
+                turn.tell(events.MessageAdded(message=said_by(event)))
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
@@ -209,8 +213,13 @@ class AgentLoop:
         reply, style, fault = await self.model_session.ask(turn, snapshot, excluded), turn.style, ""
         for attempt in range(style.attempts + 1) if turn.origin.verify and turn.step == 1 else ():
             before, fault = fault, ""
-            if style.by_function(self.model_session.mode) and not turn.origin.client.split(reply.calls, 1).handed:
-                names = {function.name for function in self.model_session.functions()} | self.model_session.shown.told
+            if (
+                style.by_function(self.model_session.models.mode)
+                and not turn.origin.client.split(reply.calls, 1).handed
+            ):
+                names = {
+                    function.name for function in self.model_session.functions.all()
+                } | self.model_session.shown.told
                 fault = style.first_fault(reply, names)
             if not fault:
                 return reply
@@ -240,7 +249,11 @@ class AgentLoop:
         if not reply.calls:
             return ()
         done = await self._dispatcher.run(split.ours, snapshot, turn)
-        await self._tell_quarantined(done, turn)
+        # Hide functions that kept failing from the model: notify the user at once, and tell the model why.
+        failed = {call.call.name for call in done if call.outcome in FAILURES}
+        for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
+            turn.tell(news)
+            await turn.append([notice(quarantine.told(news))])
         for call in done:
             self.model_session.shown.use(call.call.name)
         if turn.ending.interruption.requested:
@@ -255,25 +268,7 @@ class AgentLoop:
         await turn.append(handed_over(calls))
         turn.ending.handed = True
         for call in calls:
-            turn.emit(
-                events.CallStarted(
-                    turn=turn.id, step=turn.step, call_id=call.id, name=call.name, arguments=call.arguments
-                )
-            )
-
-    async def _tell_quarantined(self, done: Sequence["Done"], turn: Turn) -> None:
-        """Hide functions that kept failing from the model: notify the user at once, and tell the model why."""
-        failed = {call.call.name for call in done if call.outcome in FAILURES}
-        for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
-            turn.emit(replace(news, turn=turn.id, step=turn.step))
-            await turn.append([notice(quarantine.told(news))])
-
-    async def _tell(self, follows: GoOn | Ended, turn: Turn) -> None:
-        entries = [notice(follows.advice)] if follows.advice else []
-        if isinstance(follows, GoOn) and follows.heartbeat:
-            entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
-        if entries:
-            await turn.append(entries)
+            turn.tell(events.CallStarted(call_id=call.id, name=call.name, arguments=call.arguments))
 
 
 def _without_answer(turn: Turn, reply: "Reply") -> Ended | None:
@@ -285,7 +280,3 @@ def _without_answer(turn: Turn, reply: "Reply") -> Ended | None:
     if turn.ending.parked:
         return Ended("parked")
     return Ended("handed_off") if turn.ending.handed_to else None
-
-
-def _of_turn(change: events.FunctionsChanged, turn: Turn) -> events.FunctionsChanged:
-    return replace(change, turn=turn.id, step=turn.step)

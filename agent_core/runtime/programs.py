@@ -10,9 +10,9 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
 from agent_core.access.grants.content import content_of
@@ -29,7 +29,18 @@ from agent_core.functions.kept_program import SeenProgram
 from agent_core.functions.program_check import ProgramText, problems
 from agent_core.functions.worker_api import arguments_text
 from agent_core.storage import Entry, TurnStore, Write
-from sandbox import CallEnded, Job, Killed, Outcome, Patient, ProgramJob, Refused, RequestRefused, Returned
+from sandbox import (
+    CallEnded,
+    Job,
+    Killed,
+    Outcome,
+    Patient,
+    ProgramJob,
+    Refused,
+    RequestHandler,
+    RequestRefused,
+    Returned,
+)
 from sandbox.code import Code
 from sandbox.inside.programs import MOST_KEPT_ALL
 from sandbox.processes.debugging import CallHooks
@@ -39,9 +50,9 @@ from sandbox.wire.requests import without_handler
 from sandbox.wire.values import decode, read
 
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
-from .dispatch import Dispatcher, WorkspaceFunction
+from .dispatch import Dispatcher
 from .helper_calls import ABOUT_HELPERS
-from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, facts_entry, unwrapped
+from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, unwrapped
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -67,6 +78,10 @@ _LIKE: Final = (
     "It is much like a program that ran before: create_function(…, from_program=true) keeps it as a function."
 )
 _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
+
+
+AnswersCalls: TypeAlias = Callable[[str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]]  # Any: values
+"""Answers calls of one function, a row of arguments each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,21 +189,20 @@ class InnerRecord(CallRecord):
         writes: Sequence[Write],
         entries: Sequence[Entry] = (),
         turn_receipt: Receipt | None = None,
-    ) -> str:
-        """Store the answer together with the writes that belong to it, and with what the call did."""
+    ) -> Receipt:
+        """Store the answer as any other, and count what the call did as done by its program."""
+        did = await super().record(text, word, detail, writes, entries, turn_receipt)
+        self._run.did.add(did)
+        return did
+
+    async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
         if word != "returned":
             self.answer = {"failed": text}
         else:
             self.answer = {"value": await aside(len(text), read, detail["value"]) if "value" in detail else text}
-        done = Receipt()
-        for receipt in filter(None, (self.did, turn_receipt)):
-            done.add(receipt)
         where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self.number, "name": self.call.name}
         what = {"outcome": word, "text": beginning(text, _TEXT) if "value" in detail else text, "detail": detail}
-        answer = Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)})
-        await self.turn.append([*([facts_entry(done.to_json())] if done else []), answer, *entries], writes=writes)
-        self._run.did.add(done)
-        return text
+        return Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)}), ()
 
     def announce(self) -> None:
         """Show how many calls the program has made."""
@@ -244,8 +258,8 @@ class Programs:
         if found := problems(program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begun(record, snapshot, functions, program)
-        requests = ProgramRequests(functions, lambda name, rows: _whole(self.answers(run, name, rows), run.turn))
-        job = _job(self._sandbox, plan.code, requests, run.key, run.began, kept)
+        inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
+        job = _job(self._sandbox, plan.code, functions, inner, run.key, run.began, kept)
         outcome: CallOutcome
         try:
             async with record.turn.ending.interruption:
@@ -301,7 +315,7 @@ class Programs:
         calls = 0
         for name in run.functions if granting.can_ask else ():
             callee = self._dispatcher.find(name, run.snapshot)
-            question = await granting.question(callee.function, callee.snapshot) if _is_own(callee) else None
+            question = await granting.question(callee.function, callee.snapshot) if callee and callee.snapshot else None
             missing = replace(question.missing, packages=()) if question else NOTHING
             if question is not None and missing:
                 lacking[name, question.version] = missing
@@ -341,7 +355,7 @@ class Programs:
     async def _only_computes(self, run: ProgramRun, name: str) -> bool:
         """Return whether calls of a function change nothing and reach nothing: it needs no grant, and has none."""
         callee, granting = self._dispatcher.find(name, run.snapshot), self._functions.granting
-        if not isinstance(callee, WorkspaceFunction) or name in await granting.guarded(callee.snapshot):
+        if callee is None or callee.snapshot is None or name in await granting.guarded(callee.snapshot):
             return False
         return not await granting.needs(callee.function, callee.snapshot)
 
@@ -400,20 +414,10 @@ class Programs:
         return [*_listed(run.told), changed]
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramRequests:
-    """The handler of a program's requests: it calls these functions, and gets nothing else."""
+def _handler(functions: Collection[str], answers: AnswersCalls) -> RequestHandler:
+    """Return the handler of a program's requests: it calls these functions, and gets nothing else."""
 
-    functions: Mapping[str, "Function"]
-    answers: Callable[[str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]]
-    """Answers calls of one function, a row of arguments each."""
-
-    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
-        """Answer a request.
-
-        Raises:
-            RequestRefused: it is none that a program makes.
-        """
+    async def handle(name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
         if name != "inner":
             return await without_handler(name, arguments)
         function, rows = arguments.get("function"), arguments.get("rows")
@@ -421,9 +425,11 @@ class ProgramRequests:
             raise RequestRefused("the arguments of a call are given by their names")
         if len(rows) > MOST_CALLS:
             raise RequestRefused(f"a program may make {MOST_CALLS:,} calls, and these are {len(rows):,}")
-        if not isinstance(function, str) or function not in self.functions:
+        if not isinstance(function, str) or function not in functions:
             raise RequestRefused("the program does not name this function")
-        return Patient(self.answers(function, rows))
+        return Patient(answers(function, rows))
+
+    return handle
 
 
 async def run_apart(
@@ -456,9 +462,7 @@ async def run_apart(
         return [await answer(name, row) for row in rows]
 
     key = secrets.token_hex(16)
-    outcome = _sound(
-        await sandbox.run(_job(sandbox, code, ProgramRequests(functions, answers_of), key, time.time(), {}))
-    )
+    outcome = _sound(await sandbox.run(_job(sandbox, code, functions, answers_of, key, time.time(), {})))
     if isinstance(outcome, Returned):
         return await aside(1, _value_text, outcome), True
     text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
@@ -466,14 +470,19 @@ async def run_apart(
 
 
 def _job(
-    sandbox: "SandboxClient", code: str, requests: ProgramRequests, key: str, began: float, kept: Mapping[str, str]
+    sandbox: "SandboxClient",
+    code: str,
+    functions: Mapping[str, "Function"],
+    answers: AnswersCalls,
+    key: str,
+    began: float,
+    kept: Mapping[str, str],
 ) -> Job[ProgramJob]:
-    """Return the job of a program, whose randomness is that of its key."""
-    parameters = {name: [*function.parameters.get("properties", {})] for name, function in requests.functions.items()}
+    """Return the job of a program that has these functions, and whose randomness is that of its key."""
+    parameters = {name: [*function.parameters.get("properties", {})] for name, function in functions.items()}
     limits = replace(sandbox.limits, result=sandbox.limits.result + _ROOM)
-    work = ProgramJob(code, parameters, kept, began)
-    around = CallHooks(int(key[:12], 16))
-    return Job({"program": _MODULE}, "program", work, limits, handler=requests, around=around)
+    work, around = ProgramJob(code, parameters, kept, began), CallHooks(int(key[:12], 16))
+    return Job({"program": _MODULE}, "program", work, limits, handler=_handler(functions, answers), around=around)
 
 
 def _sound(outcome: Outcome) -> Outcome:
@@ -595,10 +604,6 @@ def _noted(seen: object) -> dict[str, list[list[str]]]:
                 case [str(), str()]:
                     noted.setdefault(str(name), []).append(call)
     return noted
-
-
-def _is_own(callee: object) -> TypeGuard[WorkspaceFunction]:
-    return isinstance(callee, WorkspaceFunction)
 
 
 def _is_cut(entry: Entry, call: str = "") -> bool:

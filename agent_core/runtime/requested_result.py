@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from agent_core.base.problem import Problem
     from agent_core.registry.function import Function
 
-    from .turn import Turn
-
 GIVE: Final = "give_result"
 _MOST_FAULTS: Final = 2
 _FENCED: Final = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
@@ -104,8 +102,3 @@ class ResultPolicy(DirectReplyPolicy):
             advice = f"Your result has to be of the type `{request.type_name}`: {request.faults[-1]}."
             return GoOn(f"{advice} Call {GIVE} with it. This is your last chance.")
         return DirectReplyPolicy.after(self, step)
-
-
-def policy_for(requested: RequestedResult, turn: "Turn", max_steps: int) -> ResultPolicy:
-    """Return the policy of a turn that ends with this result."""
-    return ResultPolicy(turn, max_steps, request=requested)

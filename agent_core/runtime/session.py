@@ -8,14 +8,14 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.messages import SEND, Assistant, Call, Message
 from agent_core.base.settings import HeartbeatSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
+from agent_core.memory.blocks import Alias
 from agent_core.storage import (
     BEAT,
     BETWEEN,
@@ -64,15 +64,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
 
-@dataclass(frozen=True, slots=True)
-class Older:
-    """Former names of a function, as the dispatcher understands them."""
-
-    name: str
-    arguments: Mapping[str, str] = field(default_factory=dict)
-
-
-OLD_NAMES: Final[Mapping[str, Older]] = {"message_chatgpt": Older("message_llm")}
+OLD_NAMES: Final[Mapping[str, Alias]] = {"message_chatgpt": Alias("message_llm")}
 TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
 _BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
 GO_ON: Final = "Your last turn was cut off. Go on with what I asked for."
@@ -143,7 +135,8 @@ class AgentSession:
         if not self.style.packs or (self._is_here and not is_first):
             return [began]
         self._is_here = True
-        login_entry = login(await self._last_said(), self.style, self.clock.now())
+        said = await self._store.history(self._agent, kinds=("user",))
+        login_entry = login(said[-1].at if said else None, self.style, self.clock.now())
         if inbound.kind == "login":
             return [login_entry]
         # The login first: there are endpoints that want a user's message before an assistant's.
@@ -209,29 +202,23 @@ class AgentSession:
     async def _kept(self) -> dict[str, Any]:  # Any: JSON
         return await self._store.agent_settings(self._agent) or {}
 
-    async def _last_said(self) -> float | None:
-        messages = await self._store.history(self._agent, kinds=("user",))
-        return messages[-1].at if messages else None
-
 
 def _boot(call_id: str) -> list[Entry]:
     """Return an example conversation for a small model, which the user is not shown."""
     call = Call(f"{_BOOT}{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
-    return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned", 0.0, {})]
+    return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned")]
 
 
 def is_reply(message: Message) -> bool:
     """Check whether a message of a conversation is a reply of the model, and not the example at its beginning."""
-    return isinstance(message, Assistant) and not any(_is_boot(call.id) for call in message.calls)
-
-
-def _is_boot(call_id: str) -> bool:
-    return call_id.startswith(_BOOT)
+    return isinstance(message, Assistant) and not any(call.id.startswith(_BOOT) for call in message.calls)
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     """Return an answer for each unanswered call of a turn's last reply; one that was started may have taken effect."""
-    return [_unsettled(call.id, call.name, started=started) for call, started in unanswered(entries)]
+    skipped = Skipped("the turn ended before it was started.")
+    outcomes = [(call, Unknown() if was_started else skipped) for call, was_started in unanswered(entries)]
+    return [result(call, answer(outcome, 1000), word(outcome)) for call, outcome in outcomes]
 
 
 async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_on: bool = False) -> str:
@@ -322,7 +309,8 @@ class _Cuts:
     @classmethod
     def of(cls, claimed: Claimed, entries: Sequence[Entry]) -> "_Cuts":
         """Count one more, of a turn with these entries."""
-        answered = any(entry.kind == "result" and _was_run(entry) for entry in entries)
+        answers = [entry.payload for entry in entries if entry.kind == "result"]
+        answered = any(row["outcome"] not in _CLOSED and not row["call_id"].startswith(_BOOT) for row in answers)
         total, in_a_row = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
         return cls(total + 1, 0 if answered else in_a_row + 1)
 
@@ -364,31 +352,7 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     return [again], []
 
 
-def _was_run(entry: Entry) -> bool:
-    return entry.payload["outcome"] not in _CLOSED and not _is_boot(entry.payload["call_id"])
-
-
 def _owed(claimed: Claimed, answer: AnswerAsk) -> list[Write]:
     """Return the answer to the ask that a turn was for, if it was for one."""
     owes = str(claimed.event.payload.get("owes") or "")
     return [replace(answer, ask=owes)] if owes else []
-
-
-def _unsettled(call_id: str, name: str, *, started: bool) -> Entry:
-    outcome = Unknown() if started else Skipped("the turn ended before it was started.")
-    payload = {"call_id": call_id, "name": name, "text": answer(outcome, 1000)}
-    return Entry("result", {**payload, "outcome": word(outcome), "seconds": 0.0, "detail": {}})
-
-
-def last_event(turn: Turn, ended: "Ended") -> events.TurnEnded:
-    """Return the event at the end of a turn."""
-    return events.TurnEnded(
-        turn=turn.id,
-        step=turn.step,
-        reason=ended.reason,
-        reply=ended.reply,
-        steps=turn.step,
-        usage=turn.work.tokens,
-        made=turn.receipt.to_json(),
-        receipt=turn.receipt.text,
-    )

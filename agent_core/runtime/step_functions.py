@@ -45,8 +45,6 @@ class StepFunctions:
         self._offers = offers
         self._lent: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
-        self._sized: tuple[object, int] = (None, 0)
-        self._room: tuple[object, int] = (None, 0)
 
     @property
     def own_names(self) -> frozenset[str]:
@@ -125,13 +123,8 @@ class StepFunctions:
         room = self._whole_room() - size_of(self._lent)
         line = self._protocol.shown(self.shown.line, mode)
         shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
-        if self._sized[0] is not shown:
-            self._sized = shown, size_of(shown)
         # Where not even those fit that always stay, the model hears of all, and changes to the mode that needs few.
-        return line if self._settings.model.mode == "auto" and self._sized[1] > room else shown
+        return line if self._settings.model.mode == "auto" and size_of(shown) > room else shown
 
     def _whole_room(self) -> int:
-        now = self._models.context_limit, self._models.mode
-        if self._room[0] != now:
-            self._room = now, function_room(now[0], self.reply_tokens(), self.instructions(now[1]))
-        return self._room[1]
+        return function_room(self._models.context_limit, self.reply_tokens(), self.instructions(self._models.mode))

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from agent_core.model.request import FunctionShown
     from agent_core.registry.snapshot import Snapshot
 
-    from .account import Account
     from .identity import OwnName
+    from .turn_runner import Account
 
 HEARD: Final = "heard"
 """The kind of an event that is what another agent said."""
@@ -286,11 +286,13 @@ class Turn:
         whole = ReceiptReader.of([facts_entry(self.receipt.to_json()), *self.journal.unwritten, *entries])
         await self.append([*entries, receipt_entry(whole)])
 
+    def tell(self, event: events.Event) -> None:
+        """Notify the listeners of an event of this step."""
+        self.emit(replace(event, turn=self.id, step=self.step))
+
     def say(self, text: str) -> None:
         """Show the user something that is on disk."""
-        self.emit(
-            events.Text(turn=self.id, step=self.step, text=f"\n\n{text}" if self.work.function_messages else text)
-        )
+        self.tell(events.Text(text=f"\n\n{text}" if self.work.function_messages else text))
         self.work.function_messages.append(text)
 
     def _packed(self, entry: Entry) -> Entry:
@@ -308,16 +310,16 @@ class Turn:
 
     def warn(self, message: str, fix: str = "") -> None:
         """Show the user a warning, and what to do about it. The turn goes on."""
-        self.emit(events.Warned(turn=self.id, step=self.step, message=message, fix=fix))
+        self.tell(events.Warned(message=message, fix=fix))
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
         """Show the user what is waited for while the block runs."""
-        self.emit(events.Waiting(turn=self.id, step=self.step, what=what))
+        self.tell(events.Waiting(what=what))
         try:
             yield
         finally:
-            self.emit(events.Waiting(turn=self.id, step=self.step, what=""))
+            self.tell(events.Waiting(what=""))
 
     def tell_piece(self, piece: Piece, kind: type[events.Text | events.Thought]) -> None:
         """Show the user a piece of the reply; `kind` is what its text is."""
@@ -325,13 +327,9 @@ class Turn:
             case TextPiece():
                 self._tell_text(self.own_name.piece(piece.text) if self.own_name else piece.text, kind)
             case ThoughtPiece():
-                self.emit(events.Thought(turn=self.id, step=self.step, text=piece.text))
+                self.tell(events.Thought(text=piece.text))
             case CallPiece() if piece.name != SEND:  # whose text is a message, shown when it is sent
-                self.emit(
-                    events.Writing(
-                        turn=self.id, step=self.step, place=piece.place, name=piece.name, arguments=piece.arguments
-                    )
-                )
+                self.tell(events.Writing(place=piece.place, name=piece.name, arguments=piece.arguments))
             case RetryPiece():
                 self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
             case ReadingPiece(done, total, left_s):
@@ -345,11 +343,11 @@ class Turn:
     def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
         """Show a piece of text."""
         if text:
-            self.emit(kind(turn=self.id, step=self.step, text=text))
+            self.tell(kind(text=text))
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
         """Show the user that the model's server reads the prompt, and how far it is, if it tells."""
-        self.emit(events.Reading(turn=self.id, step=self.step, total=total, done=done, left_s=left_s))
+        self.tell(events.Reading(total=total, done=done, left_s=left_s))
 
     def count(self, usage: TokenUsage, model: str) -> None:
         """Add one request's tokens to the turn's."""
@@ -371,16 +369,13 @@ class Turn:
 
     def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
         """Count the tokens of a model that was asked about a function for this turn, and report them."""
-        usage = events.Usage(
-            turn=self.id, step=self.step, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
-        )
-        self.note_usage(usage, model)
+        self.note_usage(events.Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens), model)
 
     def note_usage(self, usage: events.Usage, model: str) -> None:
         """Count what another model used for this turn, and report it as of this step."""
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         self._count(TokenUsage(*tokens, estimated=usage.estimated), model)
-        self.emit(replace(usage, turn=self.id, step=self.step, context_tokens=0, context_limit=0, model=model))
+        self.tell(replace(usage, context_tokens=0, context_limit=0, model=model))
 
     @property
     def receipt(self) -> Receipt:
@@ -510,10 +505,10 @@ def call_started(call: Call, version: str | None) -> Entry:
     return Entry("call", {"id": call.id, "name": call.name, "version": version})
 
 
-def result(call: Call, text: str, outcome: str, seconds: float, detail: dict[str, Any]) -> Entry:
+def result(call: Call, text: str, outcome: str, seconds: float = 0.0, detail: dict[str, Any] | None = None) -> Entry:
     """Return the entry of a call's answer."""
     payload = {"call_id": call.id, "name": call.name, "text": text}
-    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail})
+    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail or {}})
 
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:

@@ -107,12 +107,14 @@ class DirectReplyPolicy:
     def after(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step. Here, and in `broken_off`, it is decided when a turn ends."""
         follows = self._after_calls(step) if step.done else self._after_reply(step)
-        if step.done and step.more_waits and isinstance(follows, Ended) and follows.reason == "replied":
-            follows = GoOn()
-        if self.turn.origin.client.required and isinstance(follows, Ended) and follows.reason == "replied":
-            follows = self._after_no_call()
-        elif self.turn.origin.client.shape and isinstance(follows, Ended) and follows.reason == "replied":
-            follows = self._shaped(follows.reply)
+        if isinstance(follows, Ended) and follows.reason == "replied":
+            client = self.turn.origin.client
+            if step.done and step.more_waits:
+                follows = GoOn()
+            elif client.required:
+                follows = self._after_no_call()
+            elif client.shape:
+                follows = self._shaped(follows.reply)
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._let_out()
             warning = f"The turn was ended after {self.max_steps} steps."

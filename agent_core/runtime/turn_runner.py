@@ -5,23 +5,36 @@ However a turn ends, its history is valid and on disk.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base import events
+from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError
-from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
+from agent_core.base.limits import NAMES, OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.receipt import Receipt
 from agent_core.context import History, resume
 from agent_core.functions.debug import Debugger, DebuggerSeat
-from agent_core.storage import BETWEEN, ENDED, LIMITS_FROM, ClaimedTurn, Entry, Inbound, Post, Store
+from agent_core.storage import (
+    BETWEEN,
+    ENDED,
+    LIMITS_FROM,
+    Amounts,
+    ClaimedTurn,
+    Entry,
+    Inbound,
+    Post,
+    SpendInThread,
+    Store,
+    ThreadRow,
+    Write,
+)
 
-from .account import Account
 from .client_calls import ClientFunctions, beginning
 from .identity import OwnName
-from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, last_event, settle
+from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, settle
 from .turn import (
     AFTER,
     HEARD,
@@ -48,6 +61,7 @@ if TYPE_CHECKING:
     from .colleagues import Colleagues
     from .model_session import ModelSession
 
+_COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # these are no sums
 _log = logging.getLogger("knapper.turns")
 
 
@@ -165,10 +179,8 @@ class TurnRunner:
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
         await turn.append([*beginning(inbound, self.history.open_calls(), opening), *done])
-        said = said_by(inbound)
-        turn.emit(
-            events.TurnStarted(turn=turn.id, agent=self.name, message=said, event=inbound.kind, trace=turn.origin.trace)
-        )
+        said, trace = said_by(inbound), turn.origin.trace
+        turn.tell(events.TurnStarted(agent=self.name, message=said, event=inbound.kind, trace=trace))
         for problem in self.colleagues.news():
             turn.warn(problem)
 
@@ -216,7 +228,7 @@ class TurnRunner:
             own_name=OwnName(self.name),
         )
 
-    def _account(self, thread: str, spends_for: Allowance | None) -> Account:
+    def _account(self, thread: str, spends_for: Allowance | None) -> "Account":
         parent = spends_for or SpendingLimits(**self.colleagues.limits(), where=LIMITS_FROM)
         own = lambda: self.colleagues.profile.limits  # noqa: E731 - as the file says then
         return Account(self.name, thread, self.store, own, self.session.clock, parent)
@@ -255,10 +267,21 @@ class TurnRunner:
             self.session.touch()
         if ended.warning:
             turn.warn(ended.warning, ended.fix)
-        await self._keep_in_sight(turn)
-        await self._finish(turn, ended)
+        # Show an agent that sees only some functions those that it made, from now on.
+        if "*" not in self.colleagues.profile.functions:
+            for name in turn.made & self.workshop.registry.snapshot().functions.keys():
+                await self.session.own_set.add(name)
+        state = "done" if ended.reason == "replied" else ended.reason
+        posts, writes = closing(turn, ended)
+        writes = [*writes, *self.session.beat()]
+        why = [Entry(ENDED, {"text": ended.why})] if ended.why and ended.reason != "replied" else []
+        await turn.append_receipt(*why)
+        self.receipt = turn.receipt
+        await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
         _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, turn.receipt.text)
-        turn.emit(last_event(turn, ended))
+        made, usage, receipt = turn.receipt.to_json(), turn.work.tokens, turn.receipt.text
+        reason, reply, steps = ended.reason, ended.reply, turn.step
+        turn.tell(events.TurnEnded(reason=reason, reply=reply, steps=steps, usage=usage, made=made, receipt=receipt))
 
     async def _steps(self, turn: Turn) -> Ended:
         try:
@@ -277,21 +300,79 @@ class TurnRunner:
             await self._settle_calls(turn, STOPPED if turn.is_handed_back else "The user ended the turn here.")
         return ended
 
-    async def _keep_in_sight(self, turn: Turn) -> None:
-        """Show an agent that sees only some functions those that it made, from now on."""
-        if "*" not in self.colleagues.profile.functions:
-            for name in turn.made & self.workshop.registry.snapshot().functions.keys():
-                await self.session.own_set.add(name)
-
-    async def _finish(self, turn: Turn, ended: Ended) -> None:
-        state = "done" if ended.reason == "replied" else ended.reason
-        posts, writes = closing(turn, ended)
-        writes = [*writes, *self.session.beat()]
-        why = [Entry(ENDED, {"text": ended.why})] if ended.why and ended.reason != "replied" else []
-        await turn.append_receipt(*why)
-        self.receipt = turn.receipt
-        await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
-
     async def _settle_calls(self, turn: Turn, why: str, *more: Entry) -> None:
         """Answer the calls of a turn that ended early, so that its history is valid."""
         await turn.append([*closing_answers(await self.store.load(turn.id)), notice(why), *more])
+
+
+class Account:
+    """What a turn may spend: the limits of its agent within what is left of its thread, which others spend, too."""
+
+    def __init__(
+        self,
+        agent: str,
+        thread: str,
+        store: Store,
+        own: Callable[[], SpendingLimits],
+        clock: Clock,
+        parent: Allowance | SpendingLimits,
+    ) -> None:
+        """Open the account; `own` are the limits in the agent's file now.
+
+        `parent` is what pays, too: the caller's allowance, or the limits of a thread, which are this turn's alone until
+        a message makes it a thread of several.
+        """
+        self._alone = None if isinstance(parent, Allowance) else Allowance(parent)
+        self.allowance = Allowance(own(), parent if isinstance(parent, Allowance) else self._alone)
+        self._own = own
+        self.thread = thread
+        self._agent = agent
+        self._store = store
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._saved: Amounts = {}
+        self._before: Amounts | None = None
+
+    async def broken(self) -> str | None:
+        """Return why the next request must not be sent, or None; asked before each."""
+        row = await self._store.thread(self.thread)
+        if row is not None and row.state != "open":
+            return f"The thread was stopped: {row.why}" if row.why else "The thread was stopped."
+        self._refresh(row)
+        self.allowance.limits = self._own()
+        return self.allowance.broken()
+
+    def spend(self, **amounts: int | float) -> None:
+        """Add to what was spent."""
+        self.allowance.spend(**amounts)
+
+    def writes(self, *, is_last: bool = False) -> list[Write]:
+        """Return the write that keeps what was spent since the last time; until there is a thread, it is kept here."""
+        if self._before is None and not is_last:
+            return []
+        spent, saved = self._own_spent(), self._saved
+        amounts = {name: fresh for name, amount in spent.items() if (fresh := amount - saved.get(name, 0)) > 0}
+        self._saved = spent
+        return [SpendInThread(self.thread, self._agent, amounts)] if amounts else []
+
+    def _own_spent(self) -> Amounts:
+        before = self._before or {}
+        return {name: self.allowance.spent[name] - before.get(name, 0) for name in _COUNTED}
+
+    def _refresh(self, row: ThreadRow | None) -> None:
+        """Take over what others spent in the thread meanwhile, and what this agent spent in it before this turn."""
+        if row is not None:
+            own = self._own_spent()
+            if self._before is None:
+                mine = row.spent.get(self._agent, {})
+                self._before = {name: mine.get(name, 0) - self._saved.get(name, 0) for name in _COUNTED}
+                for name in _COUNTED:
+                    self.allowance.spent[name] += self._before[name]
+            total = row.total()
+            for name in _COUNTED:
+                total[name] = total.get(name, 0) + own[name] - self._saved.get(name, 0)
+            total["seconds"] = max(self._clock.now() - row.started, 0)
+            self.allowance.parent = row.allowance(**total)
+        self.allowance.spent["seconds"] = self._clock.monotonic() - self._began
+        if self._alone is not None:
+            self._alone.spent["seconds"] = self.allowance.spent["seconds"]

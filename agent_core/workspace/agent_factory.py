@@ -14,21 +14,20 @@ from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.limits import Allowance, SpendingLimits
 from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
 from agent_core.memory.agent_memory import AgentMemory
-from agent_core.memory.blocks import ALIASES
+from agent_core.memory.blocks import ALIASES, Alias
 from agent_core.memory.classes import KNOWN, Memory, named
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import AgentProfile, Alone, Colleagues, FunctionSight
-from agent_core.runtime.dispatch import Dispatcher, HostAlias, WorkspaceFunctions
-from agent_core.runtime.foreign_calls import ForeignFunctions, ForeignSelection
+from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, ForeignSelection, WorkspaceFunctions
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
-from agent_core.runtime.helper_calls import HelperFunctions, HelperRun, Offers, run_name
+from agent_core.runtime.helper_calls import ABOUT_HELPERS, HelperFunctions, HelperRun, Offers, run_name
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.message_protocol import DIRECT
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.programs import Programs
-from agent_core.runtime.requested_result import GIVE, RequestedResult, policy_for
+from agent_core.runtime.requested_result import GIVE, RequestedResult, ResultPolicy
 from agent_core.runtime.session import OLD_NAMES, AgentSession
 from agent_core.storage import SaveAgent, Store, prepare_state_dir
 
@@ -57,7 +56,7 @@ _PLAIN: Final = "direct"
 """The preset of a group: its members have each their own."""
 _BEHIND: Final = "behind"
 """Whose idle models those are that agents behind have used: no helper has this name with a version."""
-_ALIASES: Final[Mapping[str, HostAlias]] = {**ALIASES, **OLD_NAMES}
+_ALIASES: Final[Mapping[str, Alias]] = {**ALIASES, **OLD_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +97,9 @@ class _AgentParts:
 
     def host(self) -> dict[str, HostFunction]:
         """Return the functions of the program that the preset has."""
-        functions = host_functions.standard() | host_functions.for_teams()
-        functions |= host_functions.of_memory(self.memory.blocks)
-        functions |= host_functions.for_helpers() if self.deps.settings.helpers.create else {}
+        functions = {**host_functions.meta_functions(), **host_functions.of_memory(self.memory.blocks)}
         withheld = frozenset() if self.deps.settings.growth.create else host_functions.GROWING
+        withheld |= frozenset() if self.deps.settings.helpers.create else ABOUT_HELPERS
         return {name: host for name, host in functions.items() if self.preset.has(name) and name not in withheld}
 
     def model_session(self, host: Mapping[str, HostFunction]) -> ModelSession:
@@ -150,7 +148,7 @@ class _AgentParts:
         """Return what runs the calls of a turn, those of `programs` too."""
         deps, turn = self.deps, self.deps.settings.turn
         sources = (
-            HostFunctions(host, deps.workshop, model.withheld, programs),
+            HostFunctions(host, deps.workshop, model.functions.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(_memory, deps)).run),
             WorkspaceFunctions(deps.sandbox, deps.workshop, turn.parallel, self.memory.blocks, self.name),
             ForeignFunctions(self.foreign(), deps.workshop.seen_results, self.name),
@@ -263,7 +261,7 @@ def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_c
 
 def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory | None = None) -> AgentMemory:
     gap = deps.settings.memory.session_gap_minutes
-    return AgentMemory.of(name, deps.store, deps.clock, deps.embedder, gap_minutes=gap, memory=first_memory)
+    return AgentMemory(name, deps.store, deps.clock, deps.embedder, gap_minutes=gap, memory=first_memory)
 
 
 # One run of a helper: a fresh agent with its own functions, model and budget, which ends with a result of its type.
@@ -409,7 +407,7 @@ class _RunParts:
             HelperSelection(self.runner.ground.helpers, lambda: helper.helpers, without=helper.name),
         )
         sight = FunctionSight(lambda: helper.functions, grows=helper.grows)
-        steps, policy = int(self.budget.steps or 0) + 1, partial(policy_for, self.request)
+        steps, policy = int(self.budget.steps or 0) + 1, partial(ResultPolicy, request=self.request)
         model_session, dispatcher = self.model_session(host, helpers), self.dispatcher(host, helpers)
         return AgentLoop(model_session, dispatcher, workshop, steps, sees=sight.of, policy=policy)
 

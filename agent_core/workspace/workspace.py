@@ -523,7 +523,7 @@ class Workspace:
     def memory(self, name: str) -> "AgentMemory":
         """Return the memory of an agent to search it, without the agent, which may be running in another process."""
         gap, embedder = self.settings.memory.session_gap_minutes, self._models.embedder
-        return agent_memory.AgentMemory.of(name, self._store, self._clock, embedder, gap_minutes=gap)
+        return agent_memory.AgentMemory(name, self._store, self._clock, embedder, gap_minutes=gap)
 
     async def model_trouble(self) -> str:
         """Return why there is no model to ask, in one sentence; "" if there is one, or its endpoint is slow to say."""

@@ -7,8 +7,8 @@ import pytest
 from agent_core.base.messages import User
 from agent_core.context.compaction import _material_line, _message_sentences
 from agent_core.context.history import USER
-from agent_core.runtime.fact_keeping import unkept
 from agent_core.runtime.identity import OwnName, entry_of
+from agent_core.runtime.model_session import unkept
 from agent_core.storage import Inbound
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import answers

@@ -32,7 +32,7 @@ async def test_a_small_model_is_told_of_three_functions_of_memory_in_its_fixed_t
     told = str(desk.model.requests[0].messages[0]["content"])
     assert all(f"{name}(" in told for name in ("core_memory_append", "core_memory_replace", "conversation_search"))
     assert "archival_memory_insert(" not in told
-    shown = [each.name for each in desk.agent._loop.model_session.functions()]
+    shown = [each.name for each in desk.agent._loop.model_session.functions.all()]
     assert "read_on" in shown
     assert not {"archival_memory_insert", "core_memory_rewrite", "conversation_search_date"} & {*shown}
 

@@ -103,7 +103,7 @@ async def test_a_need_that_is_no_part_of_a_name_is_searched_by_meaning(at_desk: 
 
 def chosen(desk: Desk) -> list[str]:
     """The functions that a model under a schema may call, in their order."""
-    return [function.name for function in desk.agent._loop.model_session.functions()]
+    return [function.name for function in desk.agent._loop.model_session.functions.all()]
 
 
 async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appended(at_desk: OpenDesk) -> None:

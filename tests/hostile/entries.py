@@ -13,7 +13,7 @@ from agent_core.base.offload import aside
 from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.host_functions import for_helpers, for_teams, of_memory, standard
+from agent_core.runtime.host_functions import meta_functions, of_memory
 from sandbox.wire import values
 from tests.hostile.texts import SIZE
 
@@ -28,7 +28,7 @@ _GOOD: Final[Mapping[str, object]] = {
 
 def host_functions(agent: Agent) -> dict[str, Any]:
     """Every function that a model can call in the host, those for other agents, helpers and its memory included."""
-    return standard() | for_teams() | for_helpers() | of_memory(agent.memory.blocks)
+    return {**meta_functions(), **of_memory(agent.memory.blocks)}
 
 
 def hostile_arguments(parameters: Mapping[str, Any], text: str) -> Iterator[tuple[str, dict[str, object]]]:

@@ -64,29 +64,29 @@ ATTACKS = [
 async def test_a_hostile_source_is_read_or_refused_and_the_next_one_is_read(name: str, data: bytes) -> None:
     async with SourceReader(within_s=10.0) as reading:
         with suppress(Unreadable):
-            found = await reading.read(name, data)
+            found = await reading.cut(name, data)
             assert max(len(chunk.text) for chunk in found.chunks) <= LONGEST
-        assert (await reading.read("a.txt", b"Herons.")).chunks[0].text == "Herons."
+        assert (await reading.cut("a.txt", b"Herons.")).chunks[0].text == "Herons."
 
 
 async def test_a_source_that_takes_too_long_is_given_up() -> None:
     async with SourceReader(within_s=0.001) as reading:
         with pytest.raises(Unreadable, match="not read within"):
-            await reading.read("a.pdf", pdf(["x"], packed=BOMB))
+            await reading.cut("a.pdf", pdf(["x"], packed=BOMB))
 
 
 async def test_nothing_of_python_is_run_when_it_is_read(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     text = f"open({str(mark)!r}, 'w')\n\nclass A:\n    open({str(mark)!r}, 'w')\n"
     async with SourceReader() as reading:
-        await reading.read("a.py", text.encode())
+        await reading.cut("a.py", text.encode())
     assert not mark.exists()
 
 
 async def test_the_process_that_reads_has_no_secret_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not to be seen")
     async with SourceReader() as reading:
-        await reading.read("a.txt", b"Herons.")
+        await reading.cut("a.txt", b"Herons.")
         assert reading.pid is not None
         assert b"not to be seen" not in environment_of(reading.pid)
 
@@ -97,7 +97,7 @@ def environment_of(pid: int) -> bytes:
 
 async def test_the_process_that_reads_ends_with_the_block() -> None:
     async with SourceReader() as reading:
-        await reading.read("a.txt", b"Herons.")
+        await reading.cut("a.txt", b"Herons.")
         assert reading.pid is not None
         pid = reading.pid
     with pytest.raises(ProcessLookupError):
@@ -108,10 +108,10 @@ async def test_the_process_that_reads_ends_with_the_block() -> None:
 async def test_what_no_eye_sees_in_a_source_is_not_kept(first: int) -> None:
     hidden = "".join(chr(first + ord(letter)) for letter in "Obey")
     async with SourceReader() as reading:
-        (chunk,) = (await reading.read("a.txt", f"Her\xadons{hidden} \u3164fish\u202e.".encode())).chunks
+        (chunk,) = (await reading.cut("a.txt", f"Her\xadons{hidden} \u3164fish\u202e.".encode())).chunks
         assert chunk.text == "Herons fish."
         with pytest.raises(Unreadable, match="no text"):
-            await reading.read("a.txt", hidden.encode())
+            await reading.cut("a.txt", hidden.encode())
 
 
 async def test_a_source_cannot_write_a_line_of_its_own_into_what_a_search_shows(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from agent_core.base.clock import Clock
 from agent_core.base.events import CallAnswered, Event, MemoryChanged
 from agent_core.context import Shown
-from agent_core.memory.planned_edit import PlannedEdit
+from agent_core.memory.blocks import Alias, PlannedEdit
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
@@ -13,7 +13,7 @@ from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop, Remembering
 from agent_core.runtime.model_session import ModelSession
-from agent_core.runtime.session import AgentSession, Older
+from agent_core.runtime.session import AgentSession
 from agent_core.storage import BlockRow, SaveBlock
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains
@@ -31,7 +31,7 @@ async def note(self, label: str, text: str) -> str:
 CALL = Ask(Wanted("note", {"label": "human", "text": "Ada"}))
 
 
-def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, **aliases: Older) -> Agent:
+def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, **aliases: Alias) -> Agent:
     """An agent with one function of the host, which stands for all of memory."""
     workspace, functions = desk.workspace, {host.function.name: host}
     sandbox, store = workspace._sandbox, workspace._store
@@ -103,7 +103,7 @@ async def test_a_block_that_another_hand_wrote_first_is_planned_again(at_desk: O
 async def test_older_names_of_a_function_and_its_arguments_are_understood(at_desk: OpenDesk) -> None:
     old = Ask(Wanted("jot", {"field": "human", "text": "Ada"}))
     desk = await at_desk([old, Say("Noted.")])
-    agent = agent_of(desk, noting("other", [], {}), jot=Older("note", {"field": "label"}))
+    agent = agent_of(desk, noting("other", [], {}), jot=Alias("note", {"field": "label"}))
     assert of(MemoryChanged, await events_of(agent))[0].block == "human"
     await agent.aclose()
 

@@ -12,7 +12,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.call_record import CallRecord, Done
-from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
+from agent_core.runtime.dispatch import Dispatcher, ModelFunction, WorkspaceFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.session import AgentSession
@@ -32,11 +32,9 @@ async def look_up(self, word: str) -> str:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A function of a server, and the source of all of that server's functions."""
+    """The source of all of a server's functions, of which there is one."""
 
     function: Function
-    version: str | None = None
-    is_parallel: bool = True
 
     async def call(self, arguments: dict[str, Any], record: CallRecord) -> Done:
         record.announce()
@@ -45,8 +43,8 @@ class Foreign:
     def names(self, _: Snapshot) -> Iterable[str]:
         return [self.function.name]
 
-    def find(self, name: str, _: Snapshot) -> "Foreign | None":
-        return self if name == self.function.name else None
+    def find(self, name: str, _: Snapshot) -> ModelFunction | None:
+        return ModelFunction(self.function, self.call, None) if name == self.function.name else None
 
     async def refusal(self, name: str, snapshot: Snapshot) -> str:
         return "The server is not there." if name == "gone" else ""

@@ -22,7 +22,7 @@ from ..spans import Line, indented, line
 from .agent_view import day, text_of
 
 if TYPE_CHECKING:
-    from agent_core.memory.planned_edit import PlannedEdit
+    from agent_core.memory.blocks import PlannedEdit
     from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 
 Json = dict[str, Any]  # Any: JSON

@@ -142,7 +142,10 @@ def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: 
     for node in body:
         if isinstance(node, _KINDS):
             name = f"{within}{node.name}"
-            yield _above(node, lines, after), name
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
+            while first > after and lines[first - 1].lstrip().startswith("#"):
+                first -= 1
+            yield first, name
             end = node.end_lineno or node.lineno
             if isinstance(node, ast.ClassDef) and _length(lines, node.lineno - 1, end) > LONGEST:
                 methods = [member for member in node.body if isinstance(member, _KINDS)]
@@ -151,14 +154,6 @@ def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: 
         elif isinstance(before, _KINDS):
             yield after, ""
         before = node
-
-
-def _above(node: _Definition, lines: Sequence[str], after: int) -> int:
-    """Return the first line of a definition, from 0, with its decorators and the comments right above."""
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
-    while first > after and lines[first - 1].lstrip().startswith("#"):
-        first -= 1
-    return first
 
 
 def _length(lines: Sequence[str], start: int, end: int) -> int:

@@ -3,8 +3,7 @@
 What comes back is a claim: text and places of limited length, and nothing else.
 """
 
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from agent_core.base.reader_process import NotRead, ReaderProcess, pieces
 
@@ -15,59 +14,34 @@ _MOST_BYTES: Final = 4 << 30
 _DIVIDE: Final = "Divide it, or convert it to plain text first."
 
 
-class SourceReader:
+class SourceReader(ReaderProcess):
     """A process that reads sources; it is started by the first source and ends with the block."""
 
     def __init__(self, within_s: float = 60.0) -> None:
-        self._process = ReaderProcess(f"{__package__}.kinds", within_s)
+        super().__init__(f"{__package__}.kinds", within_s)
 
-    @property
-    def pid(self) -> int | None:
-        """The process that reads; None if none does."""
-        return self._process.pid
-
-    async def __aenter__(self) -> Self:
-        await self._process.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._process.__aexit__(kind, error, trace)
-
-    async def read(self, name: str, data: bytes, content_type: str = "") -> Cut:
+    async def cut(self, name: str, data: bytes, content_type: str = "") -> Cut:
         """Return a source as chunks.
 
         Raises:
             Unreadable: it is no text, or not what it says it is, or takes too long or too much to read.
         """
-        order, chunks = {"name": name, "content_type": content_type}, _Chunks()
+        chunks: list[Chunk] = []
+        last: dict[str, Any] = {}  # Any: JSON
+
+        def take(item: dict[str, Any]) -> None:  # Any: JSON
+            if "chunk" not in item:
+                last.update(item)
+                return
+            text, place = item["chunk"]
+            if len(chunks) >= _MOST_CHUNKS or len(text) > 2 * LONGEST:
+                raise Unreadable("It contains more than may be kept of one source.", fix="Divide it.")
+            chunks.append(Chunk(str(text), str(place)))
+
         try:
-            await self._process.read(order, pieces(data), chunks.take, _MOST_BYTES)
+            await self.read({"name": name, "content_type": content_type}, pieces(data), take, _MOST_BYTES)
         except NotRead as error:
             raise Unreadable(error.message, fix=_DIVIDE) from error
-        return chunks.cut()
-
-
-class _Chunks:
-    """What comes of one source, item by item."""
-
-    def __init__(self) -> None:
-        self._chunks: list[Chunk] = []
-        self._last: dict[str, Any] = {}  # Any: JSON
-
-    def take(self, item: dict[str, Any]) -> None:  # Any: JSON
-        """Take the next item."""
-        if "chunk" not in item:
-            self._last = item
-            return
-        text, place = item["chunk"]
-        if len(self._chunks) >= _MOST_CHUNKS or len(text) > 2 * LONGEST:
-            raise Unreadable("It contains more than may be kept of one source.", fix="Divide it.")
-        self._chunks.append(Chunk(str(text), str(place)))
-
-    def cut(self) -> Cut:
-        """Return the chunks, or raise what the child said instead."""
-        if "error" in self._last:
-            raise Unreadable(str(self._last["error"]), fix=str(self._last["fix"]))
-        return Cut(str(self._last["kind"]), tuple(self._chunks), tuple(map(str, self._last["notes"])))
+        if "error" in last:
+            raise Unreadable(str(last["error"]), fix=str(last["fix"]))
+        return Cut(str(last["kind"]), tuple(chunks), tuple(map(str, last["notes"])))

@@ -122,7 +122,11 @@ class GroupLoop:
         turn.origin.company, clock = Company(plan.members, Allowance(plan.limits)), turn.clock
         began = clock.monotonic()
         while True:
-            await _take_up(turn, plan)
+            # Add the messages that the user sent meanwhile; those not for all members wait for a turn of their own.
+            waiting = await turn.store.waiting(turn.agent) if turn.journal.waits else []
+            waiting = [event for event in waiting if _is_for(event.payload.get(ONLY) or (), plan)]
+            if waiting:
+                await turn.append([turn.taken_up(event) for event in waiting], takes=[event.id for event in waiting])
             turn.origin.company.allowance.spent["seconds"] = clock.monotonic() - began
             if why := turn.origin.company.allowance.broken("messages", *FOR_A_REQUEST):
                 return Ended("limits", warning=why)
@@ -131,16 +135,19 @@ class GroupLoop:
                 return Ended("repeated" if end.is_stuck else "replied", floor.reply, warning=end.reason)
             turn.step += 1
             choice = await self._choice(turn, plan, floor)
-            await turn.append([_chosen(choice)])
-            told = events.SpeakerChosen(
-                turn=turn.id, step=turn.step, agent=choice.name, rule=choice.rule, reason=choice.reason
-            )
-            turn.emit(told)
+            payload = {"name": choice.name, "rule": choice.rule, "reason": one_line(choice.reason, 200)}
+            passed = {"passed": [*choice.passed]} if choice.passed else {}
+            await turn.append([Entry(SPEAKER, {**payload, **passed, "asked_model": choice.asked_model})])
+            turn.tell(events.SpeakerChosen(agent=choice.name, rule=choice.rule, reason=choice.reason))
             if choice.name == USER:
                 return Ended("replied", floor.reply)
             said = await self._speak(choice.name, turn, plan, floor)
             if said.reason not in ("replied", "handed_off"):
-                return _unanswered(choice.name, said.reason)
+                if said.reason == "parked":
+                    warning = f"{choice.name} waits for the answer of another agent."
+                    return Ended("failed", warning=warning, fix="Go on when it is there: say “go on”.")
+                warning = f"{choice.name} gave no answer: its turn ended with `{said.reason}`."
+                return Ended("failed", warning=warning, fix="Ask again; at the prompt: /retry.")
             turn.origin.company.allowance.spend(messages=1)
             called = said.called
             await turn.append([_speech(choice.name, said.reply or f"I hand over to {said.to}.", said.to)])
@@ -274,25 +281,9 @@ def answered_name(reply: "Reply") -> str:
     return _argument(reply.calls[0].arguments, "name")
 
 
-def _unanswered(name: str, reason: str) -> Ended:
-    if reason == "parked":
-        warning = f"{name} waits for the answer of another agent."
-        return Ended("failed", warning=warning, fix="Go on when it is there: say “go on”.")
-    warning = f"{name} gave no answer: its turn ended with `{reason}`."
-    return Ended("failed", warning=warning, fix="Ask again; at the prompt: /retry.")
-
-
 def _is_for(only: Collection[str], plan: GroupPlan) -> bool:
     """Return whether all members are among the agents that somebody may use."""
     return not only or set(only).issuperset(plan.members)
-
-
-async def _take_up(turn: Turn, plan: GroupPlan) -> None:
-    """Add the messages that the user sent meanwhile; those not for all members wait for a turn of their own."""
-    waiting = await turn.store.waiting(turn.agent) if turn.journal.waits else []
-    waiting = [event for event in waiting if _is_for(event.payload.get(ONLY) or (), plan)]
-    if waiting:
-        await turn.append([turn.taken_up(event) for event in waiting], takes=[event.id for event in waiting])
 
 
 async def _told(name: str, its_turn: AsyncGenerator[events.Event, None], turn: Turn) -> _Told:
@@ -337,12 +328,6 @@ def _heard(name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> list[Post]:
             text = marked(speech.by, speech.text)[:_HEARD_CHARS]
             posts.append(Post(name, HEARD, {"text": text, "speaker": speech.by}, key=key))
     return [*posts, Post(name, "system", {"text": plan.introduction(name)})]
-
-
-def _chosen(choice: SpeakerChoice) -> Entry:
-    payload = {"name": choice.name, "rule": choice.rule, "reason": one_line(choice.reason, 200)}
-    passed = {"passed": [*choice.passed]} if choice.passed else {}
-    return Entry(SPEAKER, {**payload, **passed, "asked_model": choice.asked_model})
 
 
 def _speech(name: str, text: str, to: str) -> Entry:

@@ -100,25 +100,6 @@ async def test_a_block_of_lines_is_edited_line_by_line_and_stays_one(blocks_of: 
     assert (await blocks_of(memory=memory)).memory.tasks.value == ["Wash up", "Buy oat milk", "Call Ann"]
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments"),
-    [
-        pytest.param("edit_memory", {"name": "human", "content": "Name: Bob"}, id="edit"),
-        pytest.param(
-            "edit_memory_replace", {"name": "human", "old_content": "Chad", "new_content": "Bob"}, id="replace"
-        ),
-        pytest.param("core_memory_replace", {"label": "human", "old_str": "Chad", "new_str": "Bob"}, id="letta"),
-    ],
-)
-async def test_older_names_are_understood_and_never_shown(
-    blocks_of: OpenBlocks, function: str, arguments: dict[str, str]
-) -> None:
-    blocks = await blocks_of(memory=ChatMemory(human="Name: Chad"))
-    await edit(blocks, function, **arguments)
-    assert blocks.memory.human.value == "Name: Bob"
-    assert not [each.name for each in blocks.functions() if each.name.startswith("edit_memory")]
-
-
 async def test_a_block_can_be_added_set_up_and_taken_away_with_its_history_kept(blocks_of: OpenBlocks) -> None:
     blocks = await blocks_of()
     await blocks.commit(await blocks.add(Block(label="plans", value="Rome"), HUMAN))

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ValidationError
 from agent_core import Workspace
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.memory.block import Block
-from agent_core.memory.blocks import renamed
 from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock, methods_of, named
 from agent_core.registry.methods import read_methods
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
@@ -165,22 +164,6 @@ def test_a_setting_that_names_no_memory_class_is_refused(name: str, says: str) -
 
 def test_a_setting_names_a_memory_class() -> None:
     assert (named("chat"), named("tests.memory.blocks.own_class:TaskMemory")) == (ChatMemory, TaskMemory)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "own", "now"),
-    [
-        pytest.param({"label": "human", "text": "x"}, ["name", "content"], {"name": "human", "content": "x"}, id="old"),
-        pytest.param(
-            {"label": "human", "text": "x"}, ["label", "text"], {"label": "human", "text": "x"}, id="ones-own"
-        ),
-        pytest.param({"name": "a", "label": "b"}, ["name", "content"], {"name": "a"}, id="todays-name-counts"),
-    ],
-)
-def test_an_old_argument_is_renamed_unless_the_function_has_it(
-    arguments: dict[str, str], own: list[str], now: dict[str, str]
-) -> None:
-    assert renamed("core_memory_append", arguments, own) == now
 
 
 async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_it_too(tmp_path: Path) -> None:

@@ -68,13 +68,54 @@ async def test_what_was_kept_is_before_the_model_in_the_next_turn(at_desk: OpenD
     assert "Name: Chad" in str(desk.model.requests[-1].messages[0]["content"])
 
 
-async def test_a_name_that_memgpt_had_is_understood_and_not_shown(at_desk: OpenDesk) -> None:
-    old = Wanted("edit_memory_append", {"name": "human", "content": "Name: Chad"})
-    desk = await at_desk([Ask(old), Say("Yes.")])
-    agent = await desk.workspace.agent("blank", memory=ChatMemory())
-    (answer,) = await _say(agent, "My name is Chad.")
-    assert (answer.outcome, "edit_memory_append" in desk.model.requests[0].functions) == ("returned", False)
-    assert agent.memory.blocks.memory["human"].value == "Name: Chad"
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        pytest.param("edit_memory_append", {"name": "human", "content": "Name: Bob"}, id="append"),
+        pytest.param("edit_memory", {"name": "human", "content": "Name: Chad\nName: Bob"}, id="edit"),
+        pytest.param(
+            "edit_memory_replace",
+            {"name": "human", "old_content": "Chad", "new_content": "Chad\nName: Bob"},
+            id="replace",
+        ),
+        pytest.param(
+            "core_memory_replace", {"label": "human", "old_str": "Chad", "new_str": "Chad\nName: Bob"}, id="letta"
+        ),
+        pytest.param("core_memory_append", {"label": "human", "text": "Name: Bob"}, id="old-arguments"),
+        pytest.param(
+            "core_memory_append", {"name": "human", "label": "persona", "content": "Name: Bob"}, id="todays-name-counts"
+        ),
+    ],
+)
+async def test_older_names_are_understood_and_never_shown(
+    at_desk: OpenDesk, function: str, arguments: dict[str, str]
+) -> None:
+    desk = await at_desk([Ask(Wanted(function, arguments)), Say("Yes.")])
+    agent = await desk.workspace.agent("blank", memory=ChatMemory(human="Name: Chad"))
+    (answer,) = await _say(agent, "My name is Bob, too.")
+    assert answer.outcome == "returned", answer.text
+    assert not [name for name in desk.model.requests[0].functions if name.startswith("edit_memory")]
+    assert agent.memory.blocks.memory["human"].value == "Name: Chad\nName: Bob"
+
+
+class Labeled(ChatMemory):
+    """A memory whose function has an argument of an older name."""
+
+    def core_memory_append(self, label: str, text: str) -> str:
+        """Add a text to a block.
+
+        Args:
+            label: The block.
+            text: The text.
+        """
+        return super().core_memory_append(label, text)
+
+
+async def test_an_argument_that_a_function_has_itself_keeps_its_name(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("core_memory_append", {"label": "human", "text": "Name: Bob"})), Say("Yes.")])
+    agent = await desk.workspace.agent("blank", memory=Labeled())
+    await _say(agent, "My name is Bob.")
+    assert agent.memory.blocks.memory["human"].value == "Name: Bob"
 
 
 async def test_an_edit_beyond_the_limit_is_refused_by_how_much_in_the_turn(at_desk: OpenDesk) -> None:
