@@ -335,7 +335,7 @@ async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
     for name in ("once", "twice"):
         await neighbors.all.post(f"{API}/agents/{OTHER}/conversations", json={"name": name})
         await neighbors.server.said(f"Say {SECRET}.", agent=f"{OTHER}--{name}")
-        await neighbors.all.post(f"{API}/agents/{OTHER}--{name}/messages", json={"text": f"Say {SECRET}."})
+    await neighbors.all.post(f"{API}/agents/{OTHER}/messages", json={"text": "Go on."})  # waits: its turn is asking
     now = await answers()
     changed = [path for path in now if now[path] != before[path]]
     assert not changed, "\n".join(f"{path}: {json.dumps(before[path])} -> {json.dumps(now[path])}" for path in changed)
