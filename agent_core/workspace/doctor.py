@@ -39,7 +39,8 @@ async def examine(
 ) -> dict[str, Any]:  # Any: JSON
     """Return the `doctor` shape; `choose` is how a turn finds its model, `functions` are those shown to a model.
 
-    Of agents, what is said is of the `owners`, where they are named. `ok` says that functions can be grown here: sandbox and storage are whole.
+    Of agents, what is said is of the `owners`, where they are named. `ok` says that functions can be grown here:
+    sandbox and storage are whole.
     """
     sandbox = _sandbox(await client.ready())
     damage = await store.check()
