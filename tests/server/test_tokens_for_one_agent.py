@@ -483,6 +483,8 @@ async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: 
                 body = {"words": [noun, name, *words], "texts": texts, "agent": talked_to}
                 answer = await neighbors.asks("POST", f"{API}/commands", body=body)
                 codes.add("" if answer.is_success else answer.json()["error"]["code"])
+                if talked_to and noun in _OF_ALL_AGENTS:
+                    assert answer.status_code == 404, answer.text
                 if noun not in _OF_ALL_AGENTS:
                     assert "needs a token for all agents" in answer.text
         if "internal" in codes or (noun in _OF_ALL_AGENTS and codes <= {"usage", "not-found"}):
