@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jsonschema.protocols import Validator
+from referencing.exceptions import Unresolvable
 
 from agent_core.base.problem import Problem
 
@@ -313,6 +314,9 @@ def renamed(raw: str, names: Mapping[str, str]) -> str:
     return json.dumps({**older, **{key: item for key, item in value.items() if key not in names}}, ensure_ascii=False)
 
 
+_UNUSABLE = Problem(
+    "arguments-invalid", "expected a schema that can be followed, got one that refers to nothing or to itself", WHERE
+)
 _TOO_NESTED = Problem(
     "arguments-invalid", "expected a value that can be checked, got one too nested", WHERE, "send a smaller value"
 )
@@ -333,6 +337,8 @@ def misfits(value: dict[str, Any], schema: "Schema", characters: int) -> tuple[P
             return problems_of(value, schema)
     except TooManySteps:
         return (_TOO_NESTED,)
+    except (RecursionError, Unresolvable):
+        return (_UNUSABLE,)
 
 
 def _fitted(value: dict[str, Any], schema: "Schema", characters: int) -> _Read | tuple[Problem, ...]:
@@ -343,6 +349,8 @@ def _fitted(value: dict[str, Any], schema: "Schema", characters: int) -> _Read |
             problems = problems_of(coerced, schema)
     except TooManySteps:
         return (_TOO_NESTED,)
+    except Unresolvable:
+        return (_UNUSABLE,)
     except RecursionError:
         return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", WHERE),)
     return problems or _Read(coerced, coercion.notes)

@@ -142,6 +142,9 @@ WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
     "a-schema-of-itself": lambda number: once(
         listed(number, [{**ECHO, "inputSchema": {**TEXT, "$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}}])
     ),
+    "a-schema-of-nothing": lambda number: once(
+        listed(number, [{**ECHO, "inputSchema": {"type": "object", "properties": {"text": {"$ref": "#/$defs/a"}}}}])
+    ),
     "a-long-number": lambda number: once(
         head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":' + b"9" * 8_000_000 + b"}}"
     ),
