@@ -9,8 +9,10 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import get_args
 
@@ -28,7 +30,7 @@ from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.interfaces.catalogue import ENTRIES  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
 from agent_core.interfaces.server.catalog import OPERATIONS  # noqa: E402
-from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, SentOn  # noqa: E402
+from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Kinds, NotOffered  # noqa: E402
 from agent_core.interfaces.server.openapi import openapi  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
@@ -153,13 +155,27 @@ def parameters() -> Iterator[str]:
     yield "`null` is as if a parameter were left out. What is refused is a 400 that names the parameter, and so is one that is not listed.\n"
     for path, effects in (("/v1/chat/completions", CHAT), ("/v1/responses", RESPONSES)):
         yield f"`POST {path}`\n\n| parameter | what it does |\n|---|---|"
-        yield from (f"| `{name}` | {described(effect)} |" for name, effect in sorted(effects.items()))
+        yield from rows_of(effects, "")
         yield ""
+
+
+def rows_of(parts: Mapping[str, Effect] | Kinds, place: str) -> Iterator[str]:
+    """Yield a row for each parameter, each followed by what is in it; `[user]`: in an object of that kind."""
+    if isinstance(parts, Kinds):
+        kinds = ", ".join(f"`{kind}`" for kind in parts.kinds)
+        yield f"| `{place}.{parts.by}` | {kinds}; refused is another: it {parts.why} |"
+        for inner, alike in groupby(parts.kinds.items(), key=itemgetter(1)):
+            yield from rows_of(inner, f"{place}[{', '.join(kind for kind, _ in alike)}].")
+        return
+    for name, effect in sorted(parts.items()):
+        yield f"| `{place}{name}` | {described(effect)} |"
+        if isinstance(effect, Acts) and effect.parts is not None:
+            yield from rows_of(effect.parts, f"{place}{name}{'' if isinstance(effect.parts, Kinds) else '.'}")
 
 
 def described(effect: Effect) -> str:
     """Return what a parameter does, in a cell of a table."""
-    if isinstance(effect, Acts | SentOn):
+    if not isinstance(effect, NotOffered):
         return effect.does
     usual = ", ".join(f"`{json.dumps(value)}`" for value in effect.usual)
     return f"refused: it {effect.why}" + (f" Taken: {usual}" if usual else "")

@@ -12,7 +12,7 @@ from hypothesis import settings
 from sandbox import Sandbox, SandboxUnavailable
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
-from tests.kit.databases import database, postgres, template
+from tests.kit.databases import database, lasting_database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
 from tests.kit.levels import NEEDS, NO_LEVEL, NOTHING_RUNS, level_here, reason_to_skip, start
@@ -24,7 +24,7 @@ settings.register_profile(STEADY, derandomize=True, database=None, deadline=None
 settings.register_profile(SEARCHING, deadline=None)
 settings.load_profile(STEADY)
 
-__all__ = ["database", "postgres", "template"]  # fixtures
+__all__ = ["database", "lasting_database", "postgres", "template"]  # fixtures
 
 OpenDesk: TypeAlias = Callable[..., Awaitable[Desk]]
 

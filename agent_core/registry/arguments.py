@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
+from referencing.exceptions import Unresolvable
 
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
@@ -467,6 +468,9 @@ def renamed(raw: str, names: Mapping[str, str]) -> str:
     return json.dumps({**older, **{key: item for key, item in value.items() if key not in names}}, ensure_ascii=False)
 
 
+_UNUSABLE = Problem(
+    "arguments-invalid", "expected a schema that can be followed, got one that refers to nothing or to itself", WHERE
+)
 _TOO_NESTED = Problem(
     "arguments-invalid", "expected a value that can be checked, got one too nested", WHERE, "send a smaller value"
 )
@@ -487,6 +491,8 @@ def misfits(value: dict[str, Any], schema: "Schema", characters: int) -> tuple[P
             return problems_of(value, schema)
     except TooManySteps:
         return (_TOO_NESTED,)
+    except (RecursionError, Unresolvable):
+        return (_UNUSABLE,)
 
 
 def _fitted(value: dict[str, Any], schema: "Schema", characters: int) -> _Read | tuple[Problem, ...]:
@@ -497,6 +503,8 @@ def _fitted(value: dict[str, Any], schema: "Schema", characters: int) -> _Read |
             problems = problems_of(coerced, schema)
     except TooManySteps:
         return (_TOO_NESTED,)
+    except Unresolvable:
+        return (_UNUSABLE,)
     except RecursionError:
         return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", WHERE),)
     return problems or _Read(coerced, coercion.notes)

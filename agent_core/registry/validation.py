@@ -7,7 +7,7 @@ itself twice is tried in 2ⁿ ways at depth n. The worker, which has its own clo
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -23,6 +23,7 @@ from sandbox.wire.foreign import Malformed, Strictness, read_json, read_next, wi
 from .typenames import Schema
 
 _MOST_NODES = 5_000
+_POINTER = re.compile("#(/|$)")
 _DEEPEST = 40
 # `$schema` too: within a schema it would bring back the keywords that `_Checker` leaves out.
 _FOREIGN = frozenset(
@@ -68,7 +69,7 @@ def _breaks_the_standard(schema: Schema) -> str | None:
         jsonschema.Draft202012Validator.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
         return f"{error.json_path}: {error.message[:200]}"
-    return "it refers to itself without end" if _has_empty_cycle(schema) else None
+    return "it refers to itself without end" if _has_empty_cycle(schemas_in(schema), schema) else None
 
 
 def _too_much(schema: Any) -> str | None:
@@ -115,24 +116,48 @@ def _is_local(reference: Any, schema: Schema) -> bool:
     return isinstance(definitions, dict) and reference.removeprefix("#/$defs/") in definitions
 
 
-def _has_empty_cycle(schema: Schema) -> bool:
-    """Check whether references lead back to themselves without entering a part of the value."""
-    return any(_reaches(node, schema, set()) for node in schemas_in(schema) if "$ref" in node)
+def leads_astray(schema: Schema) -> bool:
+    """Check whether a reference leads to nothing in the schema, or back to itself within the same part of a value."""
+    nodes = [node for node in schemas_in(schema) if _POINTER.match(str(node.get("$ref", "")))]
+    return any(_target(node["$ref"], schema) is None for node in nodes) or _has_empty_cycle(nodes, schema)
 
 
-def _reaches(node: Any, root: Schema, open_references: set[str]) -> bool:
-    if not isinstance(node, dict):
-        return False
-    reference = node.get("$ref")
-    if isinstance(reference, str):
-        if reference in open_references:
-            return True
-        target = root if reference == "#" else root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
-        if _reaches(target, root, open_references | {reference}):
-            return True
-    inner = [subschema for keyword in ("anyOf", "oneOf", "allOf") for subschema in node.get(keyword, ())]
-    inner += [node[keyword] for keyword in ("not", "if", "then", "else") if keyword in node]
-    return any(_reaches(subschema, root, open_references) for subschema in inner)
+def _target(reference: str, root: Schema) -> Any:  # Any: a schema, or None
+    """Return what a reference points to, if that can be a schema."""
+    found: Any = root  # Any: JSON
+    if not _POINTER.match(reference):
+        return None
+    for step in reference.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict | bool) else None
+
+
+def _has_empty_cycle(nodes: Iterable[Any], root: Schema) -> bool:  # Any: JSON
+    """Check whether references lead back to themselves without entering a part of the value; each node is seen once."""
+    entered, left = set[int](), set[int]()
+    for start in nodes:
+        waiting = [(start, False)]
+        while waiting:
+            node, is_done = waiting.pop()
+            if is_done:
+                left.add(id(node))
+            elif id(node) in entered and id(node) not in left:
+                return True
+            elif id(node) not in entered:
+                entered.add(id(node))
+                waiting.append((node, True))
+                waiting += [(inner, False) for inner in _beside(node, root) if isinstance(inner, dict)]
+    return False
+
+
+def _beside(node: Schema, root: Schema) -> Iterator[Any]:  # Any: JSON
+    """Yield the schemas that the same part of a value has to fit."""
+    if isinstance(reference := node.get("$ref"), str):
+        yield _target(reference, root)
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        yield from inner if isinstance(inner := node.get(keyword), list) else ()
+    yield from (node[keyword] for keyword in ("not", "if", "then", "else") if keyword in node)
 
 
 _KEPT = 4_096

@@ -25,6 +25,7 @@ CLIENT: Final = "client"
 _MOST_CHARS: Final = 1_000
 _ALONE: Final = "the client takes one call at a time. Ask for this one again when it has answered the other."
 _BEYOND: Final = "one reply may ask for {} calls. Ask for this one again in the next step."
+_UNFIT: Final = "its arguments do not fit the schema, and the client takes only those that do. Call it again:"
 _UNANSWERED: Final = (
     "The client that this call was handed to went on without an answer: whether it took effect is unknown."
 )
@@ -39,7 +40,7 @@ class ClientFunctions:
     has to be, as `response_format` says it.
     """
 
-    table: Sequence[Mapping[str, Any]] = ()  # Any: JSON; rows of `name`, `description` and `parameters`
+    table: Sequence[Mapping[str, Any]] = ()  # Any: JSON; rows of `name`, `description`, `parameters`, `strict`
     required: bool = False
     one_at_a_time: bool = False
     is_client: bool = False
@@ -113,11 +114,19 @@ class ClientFunctions:
         if not theirs:
             return SplitCalls(calls)
         beyond = {call.id for call in calls[most:]}
-        taken = [call for call in theirs if call.id not in beyond]
+        unfit = {call.id: why for call in theirs if call.id not in beyond and (why := self._why_unfit(call))}
+        taken = [call for call in theirs if call.id not in beyond and call.id not in unfit]
         handed = taken[:1] if self.one_at_a_time else taken
         refused = [_skipped(call, _ALONE) for call in taken[len(handed) :]]
         refused += [_skipped(call, _BEYOND.format(most)) for call in theirs if call.id in beyond]
+        refused += [_skipped(call, unfit[call.id]) for call in theirs if call.id in unfit]
         return SplitCalls([call for call in calls if call.name not in self.names], tuple(handed), refused)
+
+    def _why_unfit(self, call: "Call") -> str:
+        """Return why a call of a strict function is not handed over, or nothing."""
+        row = next(row for row in self.table if row["name"] == call.name)
+        read = read_exactly(call.arguments, row["parameters"]) if row.get("strict") else {}
+        return "" if isinstance(read, dict) else f"{_UNFIT} {'; '.join(problem.message for problem in read)}"
 
 
 NO_CLIENT: Final = ClientFunctions()

@@ -106,7 +106,8 @@ class DirectReplyPolicy:
 
     def after(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step. Here, and in `broken_off`, it is decided when a turn ends."""
-        follows = self._after_calls(step) if step.done else self._after_reply(step)
+        # Calls that were all sent back are no reply.
+        follows = self._after_calls(step) if step.done else GoOn() if step.reply.calls else self._after_reply(step)
         if isinstance(follows, Ended) and follows.reason == "replied":
             client = self.turn.origin.client
             if step.done and step.more_waits:

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 
+from .call_store import CallOwners
 from .subject import Subject, Write
 from .turn_store import Due
 
@@ -237,8 +238,8 @@ class ThreadStore(Subject, Protocol):
     async def spent_last(self) -> dict[str, dict[str, int]]:
         """Return the steps and tokens of each agent's last turn, of those that asked a model."""
 
-    async def backlog(self) -> Backlog:
-        """Return what waits of all agents but those that are paused."""
+    async def backlog(self, owners: CallOwners = None) -> Backlog:
+        """Return what waits of all agents, or of the `owners`, but those that are paused."""
 
     async def open_work(self) -> list[OpenWork]:
         """Return the open turns, and the due events of agents, the oldest first."""

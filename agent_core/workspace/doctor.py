@@ -3,7 +3,7 @@
 import platform
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core import __version__
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.memory.embedding import Embedder
     from agent_core.registry.function import Function
-    from agent_core.storage import Store
+    from agent_core.storage import CallOwners, Store
     from sandbox import Sandbox
 
 Choose: TypeAlias = Callable[[ModelSettings], Awaitable[DiscoveredModel]]
@@ -35,13 +35,18 @@ async def examine(
     store: "Store",
     choose: Choose,
     functions: Iterable["Function"],
+    owners: "CallOwners" = None,
 ) -> dict[str, Any]:  # Any: JSON
     """Return the `doctor` shape; `choose` is how a turn finds its model, `functions` are those shown to a model.
 
-    `ok` says that functions can be grown here: sandbox and storage are whole.
+    Of agents, what is said is of the `owners`, where they are named. `ok` says that functions can be grown here:
+    sandbox and storage are whole.
     """
     sandbox = _sandbox(await client.ready())
     damage = await store.check()
+    workers = await store.workers()
+    if owners is not None:
+        workers = [replace(row, agents=tuple(name for name in row.agents if name in owners)) for row in workers]
     return {
         "version": __version__,
         "python": sys.version.split()[0],
@@ -55,9 +60,9 @@ async def examine(
             "database": store.place if settings.storage.url else None,
             "recovered": store.recovered,
             "vectors": await store.vector_trouble() or None,
-            "processes": [asdict(row) for row in await store.workers() if row.is_alive or row.agents],
+            "processes": [asdict(row) for row in workers if row.is_alive or row.agents],
             "health": (health := await store.health()) and asdict(health),
-            "backlog": asdict(await store.backlog()),
+            "backlog": asdict(await store.backlog(owners)),
         },
         "ok": sandbox["level"] != "none" and damage is None,
     }

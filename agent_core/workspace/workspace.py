@@ -24,7 +24,7 @@ from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.plan import Author
 from agent_core.registry.loader_names import OF_THE_PROGRAM
-from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, DropAgent, Store, prepare_state_dir
+from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, CallOwners, DropAgent, Store, prepare_state_dir
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 
 from . import scaffold
@@ -591,11 +591,12 @@ class Workspace:
         """Return the author of a change of helpers that the user makes themselves."""
         return helper_changes.Proposal(Author(), reason=reason)
 
-    async def doctor(self) -> dict[str, Any]:  # Any: JSON
-        """Return what this platform can do, in the published shape."""
+    async def doctor(self, owners: CallOwners = None) -> dict[str, Any]:  # Any: JSON
+        """Return what this platform can do, in the published shape; of agents, what is so of the `owners` or all."""
         own = [host_function.function for host_function in host_functions.standard().values()]
         functions = [*own, *self.workshop.registry.snapshot().functions.values()]
-        report = await doctor.examine(self.settings, self._sandbox, self._store, self._models.choose, functions)
+        choose = self._models.choose
+        report = await doctor.examine(self.settings, self._sandbox, self._store, choose, functions, owners)
         report["embedding"] = await doctor.embedding(self.settings.memory.embedding, lambda: self._models.embedder)
         return {**report, "packages": await self.workshop.granting.packages.health()}
 

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import count
 
 import pytest
@@ -48,6 +48,19 @@ async def _prepare(url: str) -> None:
 @pytest.fixture
 def database(postgres: Server, template: str) -> Iterator[str]:
     """The address of an empty database."""
+    with _made(postgres, template) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def lasting_database(postgres: Server, template: str) -> Iterator[str]:
+    """The same, for all tests of a file."""
+    with _made(postgres, template) as url:
+        yield url
+
+
+@contextmanager
+def _made(postgres: Server, template: str) -> Iterator[str]:
     name = f"{template}_{next(_NUMBERS)}"
     postgres.execute(f"create database {name} template {template} strategy file_copy")
     yield postgres.url(name)

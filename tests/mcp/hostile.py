@@ -59,10 +59,16 @@ async def late(*parts: tuple[float, bytes]) -> Parts:
         yield part
 
 
-def bomb() -> bytes:
-    """400 MiB of blanks, packed."""
-    packer = zlib.compressobj(1, wbits=31)
+def bomb(form: int = 31) -> bytes:
+    """400 MiB of blanks, packed: as gzip, or in another form of zlib."""
+    packer = zlib.compressobj(1, wbits=form)
     return b"".join([*(packer.compress(MIB) for _ in range(400)), packer.flush()])
+
+
+async def nested(levels: int) -> Parts:
+    """Send a tool whose schema is so deep."""
+    schema = '{"properties":{"a":' * levels + "{}" + "}}" * levels
+    yield head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","inputSchema":' + schema.encode() + b"}]}}"
 
 
 PAGES: Final = count()
@@ -123,6 +129,50 @@ WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
     ),
     "pages": lambda number: once(
         listed(number, [{**ECHO, "name": f"t{next(PAGES)}", "description": "x" * 7_000_000}], nextCursor="more")
+    ),
+    "cursors": lambda number: once(listed(number, [], nextCursor="x" * 7_900_000)),
+    "one-name": lambda number: once(listed(number, [{**ECHO, "name": "x" * 8_000_000}])),
+    "one-schema": lambda number: once(listed(number, [{**ECHO, "inputSchema": {**TEXT, "title": "x" * 8_000_000}}])),
+    "a-wide-schema": lambda number: once(
+        listed(
+            number, [{**ECHO, "inputSchema": {"type": "object", "properties": {f"a{at}": {} for at in range(40_000)}}}]
+        )
+    ),
+    "a-deep-schema": lambda number: nested(400_000),
+    "a-schema-of-itself": lambda number: once(
+        listed(number, [{**ECHO, "inputSchema": {**TEXT, "$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}}])
+    ),
+    "a-schema-of-nothing": lambda number: once(
+        listed(number, [{**ECHO, "inputSchema": {"type": "object", "properties": {"text": {"$ref": "#/$defs/a"}}}}])
+    ),
+    "a-long-number": lambda number: once(
+        head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":' + b"9" * 8_000_000 + b"}}"
+    ),
+    "halves-of-surrogates": lambda number: once(
+        head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":"' + b"\\ud83d" * 1_300_000 + b'"}}'
+    ),
+    "the-same-key": lambda number: once(
+        head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":{' + b'"a":0,' * 1_300_000 + b'"b":0}}}'
+    ),
+    "a-deflated-bomb": lambda number: once(head(more="Content-Encoding: deflate\r\n") + bomb(15)),
+    "packed-twice": lambda number: once(head(more="Content-Encoding: gzip, gzip\r\n") + bomb()),
+    "packed-by-the-way": lambda number: once(head(more="Transfer-Encoding: gzip, chunked\r\n") + bomb()),
+    "a-line-of-status": lambda number: endless(b"x" * 60_000, first=b"HTTP/1.1 200 "),
+    "extensions-of-a-chunk": lambda number: endless(
+        b"x" * 60_000, first=head(more="Transfer-Encoding: chunked\r\n") + b"1;"
+    ),
+    "empty-parts": lambda number: endless(b"1\r\n \r\n" * 1000, first=head(more="Transfer-Encoding: chunked\r\n")),
+    "trailers": lambda number: endless(
+        b"X-Y: z\r\n" * 1000, first=head(more="Transfer-Encoding: chunked\r\n") + b"2\r\n{}\r\n0\r\n"
+    ),
+    "another-protocol": lambda number: endless(MIB, first=b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
+    "a-promised-length": lambda number: endless(b" " * 1000, first=head(more="Content-Length: 999999999999\r\n")),
+    "news-of-the-list": lambda number: endless(
+        event({"method": "notifications/tools/list_changed"}) * 100, first=head(EVENTS)
+    ),
+    "a-far-pause": lambda number: once(head(EVENTS) + b"id: 1\nretry: 99999999999999999999\ndata:\n\n"),
+    "a-long-session": lambda number: once(
+        head(more=f"Mcp-Session-Id: {'s' * 60_000}\r\n") + result(number, {"tools": [ECHO]})
     ),
     "empty-pages": lambda number: once(listed(number, [], nextCursor="more")),
     "schemas": lambda number: once(

@@ -20,8 +20,26 @@ SERVER = Path(__file__).with_name("hostile.py")
 MOST_MIB = 300
 MOST_S = 30.0
 SLOW = {"slow-headers", "continue", "silence", "slowly", "slow-event", "slow-comments"}
-READ = {"schemas", "descriptions", "empty-pages"}  # within the bounds, so what is right in it is read
-STREAMED = ["blanks-in-events", "comments", "one-event", "garbage", "questions", "progress", "large-log-lines"]
+WHOLE = {"schemas", "a-long-session"}  # within the bounds, so it is read
+READ = {
+    *WHOLE,
+    "descriptions",
+    "empty-pages",
+    "one-name",
+    "one-schema",
+    "a-wide-schema",
+    "a-schema-of-itself",
+    "a-schema-of-nothing",
+}  # what is right in it is read
+STREAMED = [
+    "blanks-in-events",
+    "comments",
+    "one-event",
+    "garbage",
+    "questions",
+    "progress",
+    "large-log-lines",
+]
 
 
 @dataclass(frozen=True)
@@ -94,7 +112,7 @@ def test_what_is_sent_in_place_of_a_list_of_tools_is_bounded(tmp_path: Path, wha
     assert is_bounded(done)
     assert (done.code == 0) == (what in READ), done.said
     if what in READ:
-        assert bool(json.loads(done.said)["problems"]) == (what != "schemas")
+        assert bool(json.loads(done.said)["problems"]) == (what not in WHOLE)
     else:
         assert is_refused(tmp_path, done)
 
@@ -116,7 +134,7 @@ def called(root: Path, what: str) -> Ran:
         return ran(root, "functions", "call", "strange__echo", "--args", '{"text": "a"}')
 
 
-@pytest.mark.parametrize("what", ["blanks", "reconnecting", *STREAMED])
+@pytest.mark.parametrize("what", ["blanks", "reconnecting", "news-of-the-list", *STREAMED])
 def test_what_is_sent_in_place_of_a_result_is_bounded(tmp_path: Path, what: str) -> None:
     assert is_bounded(done := called(tmp_path, what))
     assert "strange" in done.said
@@ -153,7 +171,12 @@ def is_refused(root: Path, done: Ran) -> bool:
     return bool(message.startswith("The MCP server `strange` cannot be used: ")) and not (root / "mcp.toml").exists()
 
 
-@pytest.mark.parametrize("what", [*STREAMED, "reconnecting", "a-bomb-in-events", "redirects"])
+OPEN = pytest.param(
+    "news-of-the-list", marks=[pytest.mark.slow, pytest.mark.xfail(reason="known: `mcp add` never ends")]
+)
+
+
+@pytest.mark.parametrize("what", [*STREAMED, "reconnecting", "a-bomb-in-events", "redirects", OPEN])
 def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(tmp_path: Path, what: str) -> None:
     with hostile(what, "GET") as url:
         assert is_bounded(done := added(tmp_path, url))

@@ -16,7 +16,6 @@ import pytest
 from agent_core import Workspace
 from agent_core.interfaces.server.app import ServeOptions, serve
 from agent_core.interfaces.server.identity import SCOPES, Scope, TokenBook
-from agent_core.interfaces.state import opened_state
 from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
@@ -37,8 +36,7 @@ class Served:
 
     async def token(self, name: str, *scopes: Scope, agents: tuple[str, ...] = (), expires: str = "") -> str:
         """A new token."""
-        async with opened_state(self.workspace.root) as state:
-            return (await TokenBook(state.store, time.time).add(name, scopes, agents, expires)).token
+        return (await TokenBook(self.workspace.store, time.time).add(name, scopes, agents, expires)).token
 
     @property
     def key(self) -> str:
@@ -95,8 +93,7 @@ class Served:
 
     async def last(self, agent: str = "main") -> int:
         """The number of the last end of a turn."""
-        async with opened_state(self.workspace.root) as state:
-            ended = await state.store.ended_turns(agent, 0)
+        ended = await self.workspace.store.ended_turns(agent, 0)
         return ended[-1].seq if ended else 0
 
 

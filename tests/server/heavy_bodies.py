@@ -157,6 +157,18 @@ def tools() -> Iterator[Heavy]:
     yield Heavy("tools: a schema of 100,000 properties", CHAT, keys(begin + properties, "}}}}]}", "{}"))
     yield Heavy("tools: a pattern", CHAT, cut(begin + properties + '"a":{"pattern":"', "(a*)*", '"}}}}}]}'))
     yield Heavy("tools: an enum", CHAT, cut(begin + properties + '"a":{"enum":[', "1,", "]}}}}}]}"))
+    doubled = ",".join(
+        f'"a{n}":{{"anyOf":[{{"$ref":"#/$defs/a{n + 1}"}},{{"$ref":"#/$defs/a{n + 1}"}}]}}' for n in range(30)
+    )
+    doubled = f'"type":"object","properties":{{"a":{{"$ref":"#/$defs/a0"}}}},"$defs":{{{doubled},"a30":{{}}}}'
+    chained = ",".join(f'"a{n}":{{"$ref":"#/$defs/a{n + 1}"}}' for n in range(1_200))
+    chained = f'"type":"object","properties":{{"a":{{"$ref":"#/$defs/a0"}}}},"$defs":{{{chained},"a1200":{{}}}}'
+    for name, schema in (("doubled", doubled), ("in a chain", chained)):
+        described = f'{{"name":"f","strict":true,"parameters":{{{schema}}}}}'
+        ask = '{"model":"main","messages":[{"role":"user","content":"a"}],'
+        yield Heavy(f"tools: references {name}", CHAT, f"{begin}{described}}}]}}".encode())
+        shape = f'"response_format":{{"type":"json_schema","json_schema":{{"name":"f","schema":{{{schema}}}}}}}'
+        yield Heavy(f"a format: references {name}", CHAT, f"{ask}{shape}}}".encode())
     deep = '{"anyOf":[' * 25 + "{}" + "]}" * 25
     yield Heavy("tools: deep schemas", CHAT, cut(begin + properties + '"a":{"anyOf":[', deep + ",", "]}}}}}]}"))
 

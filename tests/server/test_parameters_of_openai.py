@@ -2,17 +2,17 @@
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import httpx2
 import pytest
 from openai.types.chat import completion_create_params as chat_types
 from openai.types.responses import response_create_params as response_types
 
-from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, NotOffered, SentOn
+from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Kinds, NotOffered, SentOn
 from tests.agents.groups import group_file
-from tests.kit import Expect, Fail, Repeat, Say, Seen
+from tests.kit import Ask, Expect, Fail, Repeat, Say, Seen, Wanted
 from tests.kit.drawing import sampled
 from tests.kit.steps import Step
 
@@ -35,6 +35,218 @@ DOORS: Mapping[str, tuple[Mapping[str, Effect], dict[str, Any]]] = {
 )
 def test_the_table_has_every_parameter_of_the_packages_types(ours: Mapping[str, Effect], theirs: type) -> None:
     assert ours.keys() - STREAMING == {*theirs.__annotations__}
+
+
+KEPT = {"messages[tool].name", "messages[assistant].tool_calls[function].index"}
+"""What clients send back within messages, and the types do not have."""
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        pytest.param(CHAT, chat_types.CompletionCreateParamsBase, id="chat"),
+        pytest.param(RESPONSES, response_types.ResponseCreateParamsBase, id="responses"),
+    ],
+)
+def test_the_table_has_all_that_is_within_the_parameters_of_the_packages_types(
+    ours: Mapping[str, Effect], theirs: type
+) -> None:
+    known = {place for name, effect in ours.items() for place in places_in(effect, name)}
+    theirs_in = {place for name, kind in get_type_hints(theirs).items() for place in types_in(ours[name], kind, name)}
+    assert len(theirs_in) > 30
+    # A text may be sent by any of its three names at both doors.
+    assert {place for place in known - theirs_in - KEPT if "content[" not in place and "output[" not in place} == set()
+    assert theirs_in - known == set()
+
+
+def places_in(effect: Effect, place: str) -> Iterator[str]:
+    """The places within a parameter, by the table."""
+    parts = effect.parts if isinstance(effect, Acts) else None
+    tables = parts.kinds.items() if isinstance(parts, Kinds) else [("", parts or {})]
+    for kind, table in tables:
+        for name, inner in table.items():
+            yield (where := f"{place}{f'[{kind}]' if kind else ''}.{name}")
+            yield from places_in(inner, where)
+
+
+def types_in(effect: Effect, kind: Any, place: str) -> Iterator[str]:  # Any: a type
+    """The same, by the package's types, as far as the table takes an object of this kind."""
+    parts = effect.parts if isinstance(effect, Acts) else None
+    if parts is None:
+        return
+    for one in typed_dicts(kind):
+        hints, tables = get_type_hints(one), [("", parts)] if not isinstance(parts, Kinds) else []
+        if isinstance(parts, Kinds):
+            told = get_args(hints.pop(parts.by)) if parts.by in hints else (parts.usual,)
+            tables = [(kind, parts.kinds[kind]) for kind in told if kind in parts.kinds]
+        for name_of_kind, table in tables:
+            for name, inner in hints.items():
+                yield (where := f"{place}{f'[{name_of_kind}]' if name_of_kind else ''}.{name}")
+                if name in table:
+                    yield from types_in(table[name], inner, where)
+
+
+def typed_dicts(kind: Any) -> Iterator[Any]:  # Any: types
+    """The kinds of objects that a type allows."""
+    if hasattr(kind, "__total__"):
+        yield kind
+    elif get_origin(kind) is not Literal:
+        for inner in get_args(kind):
+            yield from typed_dicts(inner)
+
+
+CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+SHAPE = {"name": "a", "schema": {"type": "object"}}
+TEXTS = ("text", "input_text", "output_text")
+OUTPUT = {"type": "function_call_output", "call_id": "c"}
+IN_LISTS: Mapping[str, Callable[[Any], Any]] = {
+    "messages[user].content": lambda it: {"messages": [{"role": "user", "content": [it]}]},
+    "input[message].content": lambda it: {"input": [{"role": "user", "content": [it]}]},
+    "input[function_call_output].output": lambda it: {"input": [{**OUTPUT, "output": [it]}]},
+}
+WITHIN: Mapping[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {  # an object at a place, and what it is put into
+    **{
+        f"messages[{role}].": (lambda it: {"messages": [it, user("a")]}, {"role": role, "content": "a"})
+        for role in ("system", "developer", "user", "assistant", "tool")
+    },
+    "messages[assistant].tool_calls[function].": (
+        lambda it: {"messages": [{"role": "assistant", "tool_calls": [it]}]},
+        CALLED,
+    ),
+    "messages[assistant].tool_calls[function].function.": (
+        lambda it: {"messages": [{"role": "assistant", "tool_calls": [{**CALLED, "function": it}]}]},
+        {"name": "f", "arguments": "{}"},
+    ),
+    **{f"{place}[{kind}].": (put, {"type": kind, "text": "a"}) for place, put in IN_LISTS.items() for kind in TEXTS},
+    "tools[function].": (lambda it: {"tools": [it]}, {"type": "function", "name": "f"}),
+    "tools[function].function.": (lambda it: {"tools": [{"type": "function", "function": it}]}, {"name": "f"}),
+    "tool_choice[function].": (lambda it: {"tool_choice": it}, {"type": "function"}),
+    "tool_choice[allowed_tools].": (lambda it: {"tool_choice": it}, {"type": "allowed_tools"}),
+    "stream_options.": (lambda it: {"stream_options": it}, {}),
+    "response_format[json_schema].": (lambda it: {"response_format": it}, {"type": "json_schema"}),
+    "response_format[json_schema].json_schema.": (
+        lambda it: {"response_format": {"type": "json_schema", "json_schema": it}},
+        SHAPE,
+    ),
+    "input[message].": (lambda it: {"input": [it]}, {"role": "user", "content": "a"}),
+    "input[function_call].": (
+        lambda it: {"input": [it]},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    ),
+    "input[function_call_output].": (
+        lambda it: {"input": [it]},
+        {"type": "function_call_output", "call_id": "c", "output": "a"},
+    ),
+    "text.": (lambda it: {"text": it}, {}),
+    "text.format[json_schema].": (lambda it: {"text": {"format": it}}, {"type": "json_schema", **SHAPE}),
+    "reasoning.": (lambda it: {"reasoning": it}, {}),
+}
+
+
+@pytest.mark.parametrize("path", DOORS)
+async def test_what_cannot_act_within_a_parameter_is_a_400_that_names_it_and_says_why(
+    unchanged: Served, path: str
+) -> None:
+    effects, body = DOORS[path]
+    asked = set[str]()
+    for place, effect in within(effects):
+        before, _, name = place.rpartition(".")
+        if not isinstance(effect, NotOffered):
+            continue
+        if before.startswith("messages[") and "content[" in before:
+            before = f"messages[user].content{before[before.rindex('[') :]}"  # content is the same in all of them
+        put, sample = WITHIN[f"{before}."]
+        for key, why in ((name, effect.why), ("frobnicate", "is not known here.")):
+            answer = await unchanged.client.post(path, json={**body, **put({**sample, key: {"neither": "usual"}})})
+            error = answer.json()["error"]
+            top = place.partition("[")[0].partition(".")[0]
+            assert (answer.status_code, error["param"]) == (400, top), (place, answer.text)
+            assert f".{key}` {why}" in error["message"], (place, error)
+        asked.add(before)
+    assert len(asked) >= 5
+
+
+@pytest.mark.parametrize("path", DOORS)
+async def test_an_object_of_a_kind_that_is_not_known_is_a_400_that_names_it_and_says_why(
+    unchanged: Served, path: str
+) -> None:
+    effects, body = DOORS[path]
+    kinds = {place: effect.parts for place, effect in within(effects) if isinstance(effect, Acts)}
+    found = {place: parts for place, parts in kinds.items() if isinstance(parts, Kinds)}
+    found |= {name: e.parts for name, e in effects.items() if isinstance(e, Acts) and isinstance(e.parts, Kinds)}
+    asked = set[str]()
+    for place, parts in found.items():
+        at = f"{place}[{[*parts.kinds][-1]}]."
+        if at not in WITHIN:  # content, which is the same in all messages
+            continue
+        put, sample = WITHIN[at]
+        answer = await unchanged.client.post(path, json={**body, **put({**sample, parts.by: "unheard_of"})})
+        error = answer.json()["error"]
+        assert answer.status_code == 400, (place, answer.text)
+        assert f"{parts.by}` is `unheard_of`, which {parts.why}" in error["message"], (place, error)
+        asked.add(place)
+    assert len(asked) >= 4
+
+
+def within(parts: Mapping[str, Effect]) -> Iterator[tuple[str, Effect]]:
+    """All that is within the parameters, by its place."""
+    for name, effect in parts.items():
+        for place in places_in(effect, name):
+            yield place, effect_at(place.split("."), parts)
+
+
+def effect_at(steps: Sequence[str], parts: Mapping[str, Effect]) -> Effect:
+    """What the table says of a place."""
+    name, _, kind = steps[0].rstrip("]").partition("[")
+    effect = parts[name]
+    if len(steps) == 1:
+        return effect
+    assert isinstance(effect, Acts)
+    inner = effect.parts.kinds[kind] if isinstance(effect.parts, Kinds) else effect.parts
+    assert inner is not None
+    return effect_at(steps[1:], inner)
+
+
+async def test_who_says_something_stands_before_it_and_nobody_else_is_the_agent(served: Serve) -> None:
+    def has_them(seen: Seen) -> str | None:
+        missing = [text for text in ("ada: hello", "bob: me, too", "\nwhat now?") if text not in seen.text]
+        return f"missing: {missing}" if missing else None
+
+    server = await served([Expect(Say("Hello both."), has_them), Say("On.")])
+    path = "/v1/chat/completions"
+    said = [{**user("hello"), "name": "ada"}, {**user("me, too"), "name": "bob"}, {**user("what now?"), "name": "user"}]
+    answer = await server.client.post(path, json={"model": "main", "messages": said})
+    assert answer.status_code == 200, answer.text
+    for wrong in ({"role": "assistant", "content": "b", "name": "eve"}, {**user("a"), "name": "from: x"}):
+        refused = await server.client.post(path, json={"model": "main", "messages": [wrong, user("c")]})
+        assert (refused.status_code, "name" in refused.json()["error"]["message"]) == (400, True)
+    mine = [*said, {"role": "assistant", "content": "Hello both.", "name": "main"}, user("go on")]
+    assert (await server.client.post(path, json={"model": "main", "messages": mine})).status_code == 200
+    assert len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 1
+
+
+async def test_a_named_answer_is_for_the_function_that_was_called(unchanged: Served) -> None:
+    call = {"role": "assistant", "tool_calls": [CALLED]}
+    answer = {"role": "tool", "tool_call_id": "c", "content": "1", "name": "g"}
+    refused = await unchanged.client.post("/v1/chat/completions", json={"model": "main", "messages": [call, answer]})
+    assert (refused.status_code, "is not `f`" in refused.json()["error"]["message"]) == (400, True)
+    items = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]
+    items.append({"type": "function_call_output", "call_id": "c", "output": "1", "name": "g"})
+    refused = await unchanged.client.post("/v1/responses", json={"model": "main", "input": items})
+    assert (refused.status_code, "is not `f`" in refused.json()["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize("path", DOORS)
+async def test_a_strict_function_gets_arguments_that_fit(served: Serve, path: str) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    described = {"name": "count", "parameters": schema, "strict": True}
+    is_chat = path.endswith("completions")
+    tools = [{"type": "function", "function": described} if is_chat else {"type": "function", **described}]
+    server = await served([Ask(Wanted("count", {"n": "many"})), Ask(Wanted("count", {"n": 3}))])
+    answer = (await server.client.post(path, json={**DOORS[path][1], "tools": tools})).json()
+    called = answer["choices"][0]["message"]["tool_calls"][0]["function"] if is_chat else answer["output"][-1]
+    assert json.loads(called["arguments"]) == {"n": 3}
+    assert "do not fit the schema" in server.model.requests[1].text
 
 
 @pytest.mark.parametrize("path", DOORS)

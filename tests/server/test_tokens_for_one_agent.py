@@ -177,8 +177,12 @@ class Neighbors:
         return httpx2.Response(answer.status_code, headers=answer.headers, content=content)
 
 
-@pytest.fixture(scope="module")
-async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Neighbors]:
+@pytest.fixture(scope="module", params=["file", "database"])
+async def neighbors(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox
+) -> AsyncIterator[Neighbors]:
+    """Two agents whose state is in a file, and in a database, which knows besides which process has which agent."""
+    shared = {"storage__url": request.getfixturevalue("lasting_database")} if request.param == "database" else {}
     root = tmp_path_factory.mktemp("neighbors")
     files = {"functions/kept.py": FUNCTIONS, f"groups/{GROUP}.toml": CREW, "helpers/twice.toml": HELPER}
     files |= {f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, THIRD, NO_TALK)}
@@ -201,7 +205,7 @@ async def neighbors(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandb
         Repeat(Say("Fine.")),
     ]
     with running(script) as model:
-        async with server(root, model, one_sandbox, standing__quarantine_failures=3) as started:
+        async with server(root, model, one_sandbox, standing__quarantine_failures=3, **shared) as started:
             mine = await started.as_("mine", *SCOPES, agents=(MINE, GROUP))
             places = await _planted(started)
             yield Neighbors(started, mine, places, (SECRET, OTHER, THIRD, NO_TALK, *places.pop("turn")))
@@ -289,9 +293,11 @@ async def test_all_of_it_is_there_for_a_token_for_all_agents(neighbors: Neighbor
         for path in _paths(operation, neighbors.places):
             for query in _given(operation.query):
                 answer = await neighbors.all.get(path, params=query)
-                if SECRET in answer.text:
+                if any(word in answer.text for word in neighbors.planted if word not in f"{path} {query}"):
                     hidden.add(operation.path.removeprefix(f"{API}/"))
-    assert hidden >= {
+    shared = {"doctor"} if neighbors.server.workspace.store.is_shared else set()
+    assert hidden >= shared | {
+        "agents",
         "agents/{agent}/export",
         "agents/{agent}/messages",
         "agents/{agent}/memory",
@@ -310,6 +316,29 @@ async def test_all_of_it_is_there_for_a_token_for_all_agents(neighbors: Neighbor
         "growth",
         "tree",
     }
+
+
+async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
+    """Numbers have no words that could be looked for: counts and sums tell of others, too."""
+
+    async def answers() -> dict[str, object]:
+        found = {}
+        for operation in OPERATIONS:
+            if operation.method == "GET" and not operation.streams:
+                for path, query in product(_paths(operation, neighbors.places), _given(operation.query)):
+                    answer = await neighbors.asks("GET", path, query)
+                    found[f"{path} {query}"] = json.loads(answer.content, parse_float=lambda _: 0.0)  # but for clocks
+        return found
+
+    await answers()  # asked for the first time, its own words are indexed
+    before = await answers()
+    for name in ("once", "twice"):
+        await neighbors.all.post(f"{API}/agents/{OTHER}/conversations", json={"name": name})
+        await neighbors.server.said(f"Say {SECRET}.", agent=f"{OTHER}--{name}")
+    await neighbors.all.post(f"{API}/agents/{OTHER}/messages", json={"text": "Go on."})  # waits: its turn is asking
+    now = await answers()
+    changed = [path for path in now if now[path] != before[path]]
+    assert not changed, "\n".join(f"{path}: {json.dumps(before[path])} -> {json.dumps(now[path])}" for path in changed)
 
 
 async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbors: Neighbors) -> None:
@@ -454,6 +483,8 @@ async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: 
                 body = {"words": [noun, name, *words], "texts": texts, "agent": talked_to}
                 answer = await neighbors.asks("POST", f"{API}/commands", body=body)
                 codes.add("" if answer.is_success else answer.json()["error"]["code"])
+                if talked_to and noun in _OF_ALL_AGENTS:
+                    assert answer.status_code == 404, answer.text
                 if noun not in _OF_ALL_AGENTS:
                     assert "needs a token for all agents" in answer.text
         if "internal" in codes or (noun in _OF_ALL_AGENTS and codes <= {"usage", "not-found"}):

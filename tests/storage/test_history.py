@@ -36,7 +36,16 @@ async def test_the_entries_of_an_open_turn_are_part_of_the_history(store: Store)
 async def test_one_agent_does_not_see_what_another_one_said(store: Store) -> None:
     await say(store, "mine")
     await say(store, "theirs", agent="other")
-    assert texts(await store.history("main")) == ["mine"]
+    await say(store, "mine, too")
+    assert texts(await store.history("main")) == ["mine", "mine, too"]
+    whole = await store.read_agent("main")
+    assert whole
+    assert [texts([*turn.entries]) for turn in whole.turns] == [["mine"], ["mine, too"]]
+
+
+async def test_nothing_comes_after_the_highest_numbers(store: Store) -> None:
+    await say(store, "a")
+    assert [await store.history("main", since=(1 << bits) - 1) for bits in (31, 63)] == [[], []]
 
 
 async def test_the_history_since_a_place_starts_right_after_it(store: Store) -> None:

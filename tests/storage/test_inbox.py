@@ -136,6 +136,7 @@ async def test_what_waits_is_counted_with_the_age_of_the_oldest_but_not_of_pause
     await store.apply([PauseAgent("paused", "")])
     found = await store.backlog()
     assert (found.waiting, round(found.oldest_s, -1)) == (2, 90)
+    assert [(await store.backlog(owners)).waiting for owners in (["main"], ["other", "paused"], [])] == [2, 0, 0]
     assert await store.next("main", "here")
     found = await store.backlog()
     assert (found.waiting, round(found.oldest_s, -1)) == (1, 30)

@@ -19,6 +19,7 @@ from jsonschema.exceptions import SchemaError
 
 from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten, visible
 from agent_core.registry.function import Function
+from agent_core.registry.validation import leads_astray
 from sandbox.wire.foreign import LOOSE, read_json, read_toml
 
 MOST_TOOLS: Final = 200
@@ -88,8 +89,8 @@ def _unfit(name: str, description: str, schema: object) -> str:
         return "its schema is no schema"
     if len(text) > _MOST_SCHEMA or _depth(schema) > _DEEPEST:
         return "its schema is too large"
-    if any(not reference.startswith("#") for reference in _references(schema)):
-        return "its schema refers to another document"
+    if any(not reference.startswith("#") for reference in _references(schema)) or leads_astray(schema):
+        return "its schema refers to another document, to nothing, or to itself without end"
     return "its name or schema holds hidden letters" if _HIDDEN.search(name + text) else ""
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
 from starlette.requests import Request
@@ -16,24 +16,25 @@ from agent_core.base.offload import aside
 from agent_core.workspace.group_file import is_group
 
 from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import PER_MESSAGE, ClientMessage
+from .client_history import ClientMessage
 from .client_tools import MOST_TOOLS, Json, Unsupported, offered
 from .failures import status_of
 from .identity import CONVERSATION, Identity
-from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Verbosity, only_known, sent_on
+from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on
 from .parts import InvalidBody, Open, read_part
 from .responses import STREAM, json_response
 from .rooms import Rooms
 
 MOST_MESSAGES: Final = 10_000
 _MOST_PARTS: Final = 1_000  # of a message
+_SPEAKERS: Final = ("system", "developer", "user")
 
 
 class TextPart(Open):
-    """A part of a message; parts that are no text cannot be read."""
+    """A part of a message; parts that are no text are refused by their type."""
 
-    type: Literal["text", "input_text", "output_text"]
-    text: str
+    type: str
+    text: str = ""
 
 
 Parts: TypeAlias = Annotated[list[TextPart], Field(max_length=_MOST_PARTS, fail_fast=True)]
@@ -50,13 +51,22 @@ class ToolCall(Open):
     """A call of a client's function, as the client sends it back."""
 
     id: Annotated[str, Field(min_length=1, max_length=200)]
-    function: CalledFunction
+    type: str = "function"
+    function: CalledFunction | None = None
+
+    @property
+    def call(self) -> Call:
+        """What is called."""
+        if self.function is None:
+            raise Unsupported("messages", "has a call without a `function`.", "Send calls as they came.")
+        return Call(self.id, self.function.name, self.function.arguments)
 
 
 class ChatMessage(Open):
     """A message as clients send it."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
+    role: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
     content: str | Parts | None = None
     tool_calls: Annotated[list[ToolCall], Field(max_length=MOST_TOOLS, fail_fast=True)] | None = None
     tool_call_id: Annotated[str | None, Field(max_length=200)] = None
@@ -67,18 +77,26 @@ class ChatMessage(Open):
         parts = self.content or ""
         return parts if isinstance(parts, str) else "".join(part.text for part in parts)
 
-    def read(self) -> ClientMessage:
-        """Return it as the conversation knows it."""
-        rows = self.tool_calls or () if self.role == "assistant" else ()
-        calls = tuple(Call(row.id, row.function.name, row.function.arguments) for row in rows)
-        return ClientMessage(self.role, self.text, calls, (self.tool_call_id or "") if self.role == "tool" else "")
+    def read(self, agent: str = "") -> ClientMessage:
+        """Return it as a conversation with this agent knows it.
+
+        Raises:
+            Unsupported: it is that of an assistant of another name, or has a call of nothing.
+        """
+        text, name = self.text, self.name or ""
+        if self.role == "assistant" and name not in ("", self.role, agent):
+            fix = "Send what another one said as the words of a user of that name."
+            raise Unsupported("messages", "has a `name` of an assistant that is not the agent's.", fix)
+        if self.role in _SPEAKERS and name not in ("", self.role) and text:
+            text = f"{name}: {text}"
+        calls = tuple(row.call for row in self.tool_calls or ())
+        return ClientMessage(self.role, text, calls, self.tool_call_id or "", name if self.role == "tool" else "")
 
 
 class StreamOptions(Open):
     """What a stream holds besides."""
 
     include_usage: bool = False
-    include_obfuscation: Literal[False] = False
 
 
 class ChatRequest(Shared):
@@ -104,15 +122,14 @@ class ChatRequest(Shared):
             UsageError: a parameter has no effect here.
         """
         parameters = sent_on(self, CHAT)
-        if self.stream_options is not None:
-            only_known(self.stream_options, "stream_options")
         caps = [cap for cap in (self.max_tokens, self.max_completion_tokens) if cap]
         shape = self.response_format.read("response_format") if self.response_format else None
         return {"parameters": parameters, "max_tokens": min(caps, default=None), "shape": shape}
 
     def read(self) -> list[ClientMessage]:
         """Return the messages."""
-        return [message.read() for message in self.messages]
+        agent = self.model.partition("@")[0]
+        return [message.read(agent) for message in self.messages]
 
 
 class ChatDoor:
@@ -133,13 +150,14 @@ class ChatDoor:
     async def complete(self, request: Request) -> Response:
         """Let an agent reply to the last message of a conversation."""
         try:
-            asked = await read_part(ChatRequest, await request.body())
+            body = await request.body()
+            asked = await read_part(ChatRequest, body)
         except InvalidBody as error:
             return misfit(error)
         try:
             if asked.stream:
                 request.scope["open_stream"]()
-            turn = await self._turn(asked, request.scope["identity"])
+            turn = await self._turn(asked, request.scope["identity"], len(body))
             request.scope["body_done"]()
             if asked.stream:
                 return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
@@ -149,11 +167,11 @@ class ChatDoor:
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
-    async def _turn(self, request: ChatRequest, identity: Identity) -> "_Completion":
+    async def _turn(self, request: ChatRequest, identity: Identity, size: int) -> "_Completion":
         identity.needs("chat")
         agent = await model_agent(self._rooms, identity, request.model)
-        client = await client_terms(self._rooms, agent, request)
-        messages = await aside(len(request.messages) * PER_MESSAGE, request.read)
+        client = await client_terms(self._rooms, agent, request, size)
+        messages = await aside(size, request.read)
         request.messages.clear()  # they would be kept as long as the turn takes
         thread = await self._threads.take_up(
             identity, request.model, messages, client, owner=request.owner(identity.name)
@@ -170,19 +188,19 @@ async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
     return await rooms.known(model.partition("@")[0], identity)
 
 
-async def client_terms(rooms: Rooms, agent: str, shared: Shared) -> Json:
-    """Return what the agent's turn is told of a client's functions and of what else it asks for.
+async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> Json:
+    """Return what the agent's turn is told of a client's functions and of what else it asks for, in `size` bytes.
 
     Raises:
         UsageError: it cannot be passed on.
     """
-    terms = {name: value for name, value in shared.terms().items() if value}
+    terms = {name: value for name, value in (await aside(size, shared.terms)).items() if value}
     if (shared.tools or terms) and is_group(rooms.workspace.root, agent):
         what = f"`{agent}` is a group: each of its members has functions and a model of its own."
         raise UsageError(what, fix="Leave out `tools` and all that is meant for one model, or name one agent.")
     taken = (await rooms.host.agent(agent)).taken_names() if shared.tools else ()
-    functions = offered(shared.tools, shared.tool_choice, parallel=shared.parallel_tool_calls, taken=taken)
-    return {**functions, **terms}
+    tools, choice, parallel = shared.tools, shared.tool_choice, shared.parallel_tool_calls
+    return {**await aside(size, offered, tools, choice, parallel=parallel, taken=taken), **terms}
 
 
 class _Completion:

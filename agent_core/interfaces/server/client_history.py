@@ -14,6 +14,7 @@ from typing import Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Assistant, Call
+from agent_core.base.untrusted import one_line
 from agent_core.runtime.client_calls import answered
 from agent_core.runtime.turn import assistant, user
 from agent_core.storage import Entry, WholeEvent, WholeTurn
@@ -25,12 +26,15 @@ _SYSTEM: Final = ("system", "developer")
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """A message of a client's history. `calls` are those of its own functions; `answers` is the call it answers."""
+    """A message of a client's history. `calls` are those of its own functions; `answers` is the call it answers, and
+    `name` the function, if it is named.
+    """
 
     role: str
     text: str
     calls: tuple[Call, ...] = ()
     answers: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,35 +114,39 @@ def _known_by(message: ClientMessage) -> list[str]:
 
 
 def _merged(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
-    """Return the messages, those of the assistant that follow each other as one."""
+    """Return the messages, those of the user that follow each other as one, and those of the assistant."""
     merged: list[ClientMessage] = []
     for role, group in groupby(messages, key=attrgetter("role")):
         rows = [*group]
         if role == "assistant" and len(rows) > 1:
             text = "\n\n".join(row.text.rstrip() for row in rows if row.text.strip())
             rows = [ClientMessage(role, text.strip(), tuple(chain.from_iterable(row.calls for row in rows)))]
+        elif role == "user":
+            rows = [ClientMessage(role, "\n\n".join(row.text for row in rows))]
         merged += rows
     return merged
 
 
 def _check_answers(said: Sequence[ClientMessage]) -> None:
     """Raise where an answer has no call before it that it could be for, or a call has two."""
-    waiting = set[str]()
+    waiting = dict[str, str]()
     for row in said:
         if row.role == "assistant":
             if len(row.calls) > MOST_CALLS:
                 what = f"An answer of the assistant has more than {MOST_CALLS} calls."
                 raise UsageError(what, fix="Send what answers them with them, or leave them out.")
-            waiting = {call.id for call in row.calls}
+            waiting = {call.id: call.name for call in row.calls}
             if len(waiting) < len(row.calls):
                 raise UsageError("Two calls of one message have the same id.", fix="Send them as they came.")
         elif row.role == "user":
-            waiting = set()
+            waiting = {}
         else:
             if row.answers not in waiting:
                 what = f"The answer to `{row.answers[:80]}` is for no call of the message before it."
                 raise UsageError(what, fix="Send the assistant's message with its calls first, and each answer once.")
-            waiting.remove(row.answers)
+            if row.name not in ("", called := waiting.pop(row.answers)):
+                what = f"The `name` of the answer to `{row.answers[:80]}` is not `{one_line(called, 80)}`."
+                raise UsageError(what, fix="Leave it out, or name the function that was called.")
 
 
 def _entries(message: ClientMessage, after: Sequence[ClientMessage], names: Mapping[str, str]) -> list[Entry]:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
+from agent_core.registry.validation import check_schema
 
 from .parts import Open
 
@@ -22,13 +23,13 @@ _NOTHING: Final[Json] = {"type": "object", "properties": {}}
 
 
 class Unsupported(UsageError):
-    """A parameter that cannot have its effect here; `parameter` is its name."""
+    """A parameter that cannot have its effect here, by its place; `parameter` is the one of the request that has it."""
 
     code = "unsupported_parameter"
 
     def __init__(self, parameter: str, why: str, fix: str = "Leave it out.") -> None:
         super().__init__(f"`{parameter}` {why}", fix=fix)
-        self.parameter = parameter
+        self.parameter = parameter.partition(".")[0]
 
 
 class ToolFunction(Open):
@@ -37,6 +38,7 @@ class ToolFunction(Open):
     name: Annotated[str, Field(max_length=200)]
     description: Annotated[str | None, Field(max_length=8_000)] = None
     parameters: Json | None = None
+    strict: bool | None = None
 
 
 class ClientTool(Open):
@@ -47,19 +49,15 @@ class ClientTool(Open):
     name: Annotated[str, Field(max_length=200)] = ""
     description: Annotated[str | None, Field(max_length=8_000)] = None
     parameters: Json | None = None
+    strict: bool | None = None
 
     @property
     def described(self) -> ToolFunction:
-        """The function.
-
-        Raises:
-            Unsupported: it is no function, but something that a service would run for the client.
-        """
-        if self.type != "function":
-            why = f"has a tool of the type `{one_line(self.type, 40)}`, which is not known here."
-            raise Unsupported("tools", why, "Send functions: the agent has the rest itself, or makes it.")
-        flat = ToolFunction(name=self.name, description=self.description, parameters=self.parameters)
-        return self.function or flat
+        """The function."""
+        if self.function is not None:
+            return self.function
+        name, about, schema = self.name, self.description, self.parameters
+        return ToolFunction(name=name, description=about, parameters=schema, strict=self.strict)
 
 
 Tools: TypeAlias = Annotated[list[ClientTool], Field(max_length=MOST_TOOLS, fail_fast=True)]
@@ -95,16 +93,9 @@ class ToolChoice(NamedTool):
 
     @property
     def chosen(self) -> tuple[Sequence[str], bool]:
-        """The names of those that may be called, and whether one must be.
-
-        Raises:
-            Unsupported: it is a choice of another kind.
-        """
+        """The names of those that may be called, and whether one must be."""
         if self.type == "function":
             return [self.named], True
-        if self.type != "allowed_tools":
-            why = f"of the type `{one_line(self.type, 40)}` cannot be kept."
-            raise Unsupported("tool_choice", why, "Choose none, auto, required, or a function that is in `tools`.")
         allowed = self.allowed_tools or AllowedTools(mode=self.mode, tools=self.tools)
         return [tool.named for tool in allowed.tools], allowed.mode == "required"
 
@@ -148,7 +139,12 @@ def _row(function: ToolFunction) -> Json:
     if _depth(schema) > _DEEPEST or _size(schema) > _MOST_BYTES:
         limits = f"at most {_MOST_BYTES >> 10} KiB and {_DEEPEST} levels"
         raise Unsupported("tools", f"has `{name}`, whose schema is too large.", f"Make it smaller: {limits}.")
-    return {"name": name, "description": function.description or "", "parameters": _NOTHING | schema}
+    row = {"name": name, "description": function.description or "", "parameters": _NOTHING | schema}
+    if not function.strict:
+        return row
+    if (problem := check_schema(row["parameters"])) is not None:
+        raise Unsupported("tools", f"has `{name}`, which is strict: {problem.message}.")
+    return {**row, "strict": True}
 
 
 def _chosen(choice: Choice, names: Sequence[str]) -> tuple[Collection[str], bool]:

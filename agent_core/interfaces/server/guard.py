@@ -253,7 +253,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host:
             raise ApiRefusal(403, "wrong-origin", "Pages of other sites cannot use this server.")
-        if _is_from_elsewhere(headers, scope["path"]):
+        if _is_from_elsewhere(headers, scope["method"], scope["path"]):
             raise ApiRefusal(403, "wrong-origin", "Pages of other sites, or of other ports, cannot use this server.")
         if b"token=" in scope.get("query_string", b"").lower():
             fix = "Send it as a header: Authorization: Bearer TOKEN"
@@ -354,11 +354,11 @@ def _too_large(most: int) -> ApiRefusal:
     return ApiRefusal(413, "too-large", f"A request may have {size}.")
 
 
-def _is_from_elsewhere(headers: Headers, path: str) -> bool:
+def _is_from_elsewhere(headers: Headers, method: str, path: str) -> bool:
     """Return whether a browser says that a page of another origin asks; it may only lead a person to our page."""
     is_own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
     is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    return not is_own and not (is_visit and path in ("/", "/login"))
+    return not is_own and not (is_visit and method in _READS and path in ("/", "/login"))
 
 
 def _cookies(headers: Headers, name: str) -> Iterator[str]:

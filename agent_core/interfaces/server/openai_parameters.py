@@ -1,7 +1,7 @@
 """What each parameter of the two OpenAI doors does: it acts, is sent on to the model, or is refused with a reason.
 
-The tables name every parameter of the `openai` package's own types. A test compares the two, and the reference prints
-them.
+The tables name every parameter of the `openai` package's own types, also those within messages, items, tools and
+formats. A test compares the two, and the reference prints them.
 """
 
 import json
@@ -21,10 +21,31 @@ Json: TypeAlias = dict[str, Any]  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True)
+class Kinds:
+    """What may be in objects of several kinds, which are told apart `by` a key; `usual` is the kind without it.
+
+    One of another kind is refused, and `why` says why.
+    """
+
+    by: str
+    kinds: Mapping[str, Mapping[str, "Effect"]]
+    why: str
+    usual: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Acts:
-    """A parameter with an effect here; `does` says which."""
+    """A parameter with an effect here; `does` says which, and `parts` what may be in it, if it is no plain value."""
 
     does: str
+    parts: "Mapping[str, Effect] | Kinds | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What answers of this server have and clients send back with them: it asks for nothing."""
+
+    does: str = "taken as it was returned from here: it asks for nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +63,115 @@ class NotOffered:
     usual: tuple[Any, ...] = ()  # Any: JSON
 
 
-Effect: TypeAlias = Acts | SentOn | NotOffered
+Effect: TypeAlias = Acts | SentOn | Returned | NotOffered
 _NO_SERVICE: Final = "is a service of OpenAI's own, which is not offered here."
 _SEVERAL_STEPS: Final = "is not possible: a reply is the work of several requests to a model."
 _OWNER: Final = "is the choice of who runs this server."
 _CAP: Final = "the most tokens of each of the model's replies; one that is cut off ends the turn as `length`"
 _WHO: Final = "whose conversation it is, next to the token: a history is known again under the same one only"
 _FORMAT: Final = "the shape of the reply, sent on or enforced otherwise, checked here, and mended once"
+_NO_TEXT: Final = "is no text, and nothing else can be read here."
+_OF_OPENAI: Final = "is a mark of OpenAI's own models and programs."
+_AS_TEXT: Final = "is not kept: send what was said as the text."
+_NAMED: Final = "must be the function of the call that is answered"
+_TEXT: Final[Mapping[str, Effect]] = {"text": Acts("the text"), "prompt_cache_breakpoint": NotOffered(_OWNER)}
+_CONTENT: Final = Acts(
+    "a text, or parts of one",
+    Kinds(
+        "type",
+        {
+            "text": _TEXT,
+            "input_text": _TEXT,
+            "output_text": {
+                **_TEXT,
+                "annotations": NotOffered(_AS_TEXT, ([],)),
+                "logprobs": NotOffered(_AS_TEXT, ([],)),
+            },
+        },
+        _NO_TEXT,
+    ),
+)
+_SAID: Final[Mapping[str, Effect]] = {
+    "content": _CONTENT,
+    "name": Acts("who says it, which stands before the text"),
+}
+_MESSAGES: Final = Kinds(
+    "role",
+    {
+        "system": _SAID,
+        "developer": _SAID,
+        "user": _SAID,
+        "assistant": {
+            "content": _CONTENT,
+            "name": Acts("can only be that of the agent: what another one said is said by a user of that name"),
+            "tool_calls": Acts(
+                "calls of the client's functions",
+                Kinds(
+                    "type",
+                    {
+                        "function": {
+                            "id": Acts("by which its answer is known"),
+                            "function": Acts("what is called", {"name": Acts("whom"), "arguments": Acts("with what")}),
+                            "index": Returned(),
+                        }
+                    },
+                    "is no function, and tools of other kinds are not offered here.",
+                    "function",
+                ),
+            ),
+            "refusal": NotOffered(_AS_TEXT),
+            "audio": NotOffered("is not possible: replies are text."),
+            "function_call": NotOffered("is the old form of `tool_calls`."),
+        },
+        "tool": {"content": _CONTENT, "tool_call_id": Acts("the call that is answered"), "name": Acts(_NAMED)},
+    },
+    "is not known here; that of an answer to a call is `tool`.",
+)
+_ITEM: Final[Mapping[str, Effect]] = {"id": Returned(), "status": Returned()}
+_PHASE: Final[Mapping[str, Effect]] = {"phase": NotOffered(_OF_OPENAI)}
+_CALL: Final[Mapping[str, Effect]] = {
+    **_ITEM,
+    "call_id": Acts("by which a call and its answer are known"),
+    "caller": NotOffered(_OF_OPENAI, ({"type": "direct"},)),
+    "namespace": NotOffered(_OF_OPENAI),
+}
+_ITEMS: Final = Kinds(
+    "type",
+    {
+        "message": {**_ITEM, **_PHASE, "role": Acts("system, developer, user or assistant"), "content": _CONTENT},
+        "function_call": {
+            **_CALL,
+            "name": Acts("whom"),
+            "arguments": Acts("with what"),
+            "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
+        },
+        "function_call_output": {**_CALL, "output": _CONTENT, "name": Acts(_NAMED)},
+    },
+    "is the work of a service of OpenAI's own, or of use to its model only.",
+    "message",
+)
+_FUNCTION: Final[Mapping[str, Effect]] = {
+    "name": Acts("of the function"),
+    "description": Acts("what the model reads of it"),
+    "parameters": Acts("the JSON Schema of its arguments"),
+    "strict": Acts("`true`: arguments that do not fit the schema (but for its patterns) go back to the model"),
+}
+_NO_FUNCTION: Final = "is not known here. Send functions: the agent has the rest itself, or makes it."
+_NO_CHOICE: Final = "cannot be kept: choose none, auto, required, or functions that are in `tools`."
+_ALLOWED: Final[Mapping[str, Effect]] = {"mode": Acts("whether one must be called"), "tools": Acts("their names")}
+_SCHEMA: Final[Mapping[str, Effect]] = {
+    "name": Acts("of the shape"),
+    "description": Acts("what the model reads of it"),
+    "schema": Acts("a JSON Schema"),
+    "strict": Acts("sent on; the reply is checked in any case"),
+}
+_NO_FORMAT: Final = "is not known here."
+_NO_THOUGHTS: Final = "is not possible: no response holds the thoughts of a model."
+_TOOLS: Final = "functions of the client, next to those of the agent"
+_CHOICE: Final = "which of the client's functions may, or must, be called"
 _SHARED: Final[Mapping[str, Effect]] = {
     "model": Acts("the agent, or `AGENT@CONVERSATION`"),
     "stream": Acts("sends the reply as it comes; one with a shape comes in one piece"),
-    "tools": Acts("functions of the client, next to those of the agent"),
-    "tool_choice": Acts("which of the client's functions may, or must, be called"),
     "parallel_tool_calls": Acts("`false`: one call of the client's functions at a time"),
     "temperature": SentOn(),
     "top_p": SentOn(),
@@ -68,11 +186,37 @@ _SHARED: Final[Mapping[str, Effect]] = {
 }
 CHAT: Final[Mapping[str, Effect]] = {
     **_SHARED,
-    "messages": Acts("the whole history; what is new is said to the agent"),
-    "stream_options": Acts("`include_usage` adds a last chunk with the tokens"),
+    "messages": Acts("the whole history; what is new is said to the agent", _MESSAGES),
+    "tools": Acts(_TOOLS, Kinds("type", {"function": {"function": Acts("the function", _FUNCTION)}}, _NO_FUNCTION)),
+    "tool_choice": Acts(
+        _CHOICE,
+        Kinds(
+            "type",
+            {
+                "function": {"function": Acts("the one that must be called", {"name": Acts("whom")})},
+                "allowed_tools": {"allowed_tools": Acts("those that may be called", _ALLOWED)},
+            },
+            _NO_CHOICE,
+            "function",
+        ),
+    ),
+    "stream_options": Acts(
+        "what a stream holds besides",
+        {
+            "include_usage": Acts("adds a last chunk with the tokens"),
+            "include_obfuscation": NotOffered("asks for padding, which is not sent.", (False,)),
+        },
+    ),
     "max_tokens": Acts(_CAP),
     "max_completion_tokens": Acts(_CAP),
-    "response_format": Acts(_FORMAT),
+    "response_format": Acts(
+        _FORMAT,
+        Kinds(
+            "type",
+            {"text": {}, "json_object": {}, "json_schema": {"json_schema": Acts("the shape", _SCHEMA)}},
+            _NO_FORMAT,
+        ),
+    ),
     "frequency_penalty": SentOn(),
     "presence_penalty": SentOn(),
     "seed": SentOn(),
@@ -93,12 +237,52 @@ CHAT: Final[Mapping[str, Effect]] = {
 }
 RESPONSES: Final[Mapping[str, Effect]] = {
     **_SHARED,
-    "input": Acts("what is new, or a whole history"),
+    "input": Acts("what is new, or a whole history", _ITEMS),
+    "tools": Acts(
+        _TOOLS,
+        Kinds(
+            "type",
+            {
+                "function": {
+                    **_FUNCTION,
+                    "output_schema": NotOffered("is not checked: an answer is a text."),
+                    "allowed_callers": NotOffered(_OF_OPENAI, (["direct"],)),
+                    "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
+                    "defer_loading": NotOffered("is not possible: a client's functions are all shown.", (False,)),
+                }
+            },
+            _NO_FUNCTION,
+        ),
+    ),
+    "tool_choice": Acts(
+        _CHOICE,
+        Kinds(
+            "type",
+            {"function": {"name": Acts("the one that must be called")}, "allowed_tools": _ALLOWED},
+            _NO_CHOICE,
+            "function",
+        ),
+    ),
     "instructions": Acts("a section of the agent's system message"),
     "previous_response_id": Acts("goes on from the last response of a conversation"),
     "max_output_tokens": Acts(_CAP),
-    "text": Acts(f"`format`: {_FORMAT}; `verbosity`: sent on"),
-    "reasoning": Acts("`effort`: sent on as `reasoning_effort`"),
+    "text": Acts(
+        "how the text is written",
+        {
+            "format": Acts(_FORMAT, Kinds("type", {"text": {}, "json_object": {}, "json_schema": _SCHEMA}, _NO_FORMAT)),
+            "verbosity": Acts("sent on to the model's endpoint"),
+        },
+    ),
+    "reasoning": Acts(
+        "how the model thinks",
+        {
+            "effort": Acts("sent on as `reasoning_effort`"),
+            "summary": NotOffered(_NO_THOUGHTS),
+            "generate_summary": NotOffered(_NO_THOUGHTS),
+            "context": NotOffered(_NO_THOUGHTS),
+            "mode": NotOffered(_OF_OPENAI),
+        },
+    ),
     "metadata": Acts("returned with the response"),
     "store": Acts("`false`: the response cannot be continued by its id"),
     "stream_options": NotOffered("asks for padding, which is not sent.", ({}, {"include_obfuscation": False})),
@@ -151,37 +335,42 @@ def sent_on(open_request: Open, effects: Mapping[str, Effect]) -> Json:
     Raises:
         Unsupported: one has no effect here, or is not known.
     """
-    given = _given(open_request)
+    _check(open_request, effects, "")
+    return {name: value for name, value in _given(open_request).items() if isinstance(effects[name], SentOn)}
+
+
+def _check(open_part: Open, parts: Mapping[str, Effect] | Kinds, place: str) -> None:
+    """Do nothing if all that a part of a request says has an effect, or asks for none."""
+    given = _given(open_part)
+    if isinstance(parts, Kinds):
+        kind = str(given.pop(parts.by, parts.usual))
+        if kind not in parts.kinds:
+            raise Unsupported(f"{place}{parts.by}", f"is `{one_line(kind, 40)}`, which {parts.why}")
+        parts = parts.kinds[kind]
     for name, value in given.items():
-        effect = effects.get(name)
+        where, effect = f"{place}{one_line(name, 80)}", parts.get(name)
         if effect is None:
-            raise Unsupported(one_line(name, 80), "is not known here.")
+            raise Unsupported(where, "is not known here.")
         if isinstance(effect, NotOffered) and not any(
             type(value) is type(usual) and value == usual for usual in effect.usual
         ):
-            raise Unsupported(name, effect.why)
-    return {name: value for name, value in given.items() if isinstance(effects[name], SentOn)}
-
-
-def only_known(open_part: Open, name: str) -> None:
-    """Do nothing if all that is given in a part of a request is known.
-
-    Raises:
-        Unsupported: something is not.
-    """
-    for key in _given(open_part).keys() - type(open_part).model_fields.keys():
-        raise Unsupported(one_line(f"{name}.{key}", 80), "is not known here.")
+            raise Unsupported(where, effect.why)
+        if isinstance(effect, Acts) and effect.parts is not None:
+            if isinstance(value, Open):
+                _check(value, effect.parts, f"{where}.")
+            for number, inner in enumerate(value if isinstance(value, list) else ()):
+                _check(inner, effect.parts, f"{where}.{number}.")
 
 
 def _given(open_part: Open) -> Json:
-    """Return what a part of a request says; null is as if it were left out."""
-    values = {**open_part.__dict__, **(open_part.model_extra or {})}
-    return {name: values[name] for name in open_part.model_fields_set if values[name] is not None}
+    """Return what a part of a request says, by its names there; null is as if it were left out."""
+    values, fields = {**open_part.__dict__, **(open_part.model_extra or {})}, type(open_part).model_fields
+    names = {name: fields[name].alias or name if name in fields else name for name in open_part.model_fields_set}
+    return {names[name]: value for name, value in values.items() if name in names and value is not None}
 
 
 MOST_SCHEMA_BYTES: Final = 64 << 10
 _UNCHECKED: Final = ("pattern", "patternProperties", "uniqueItems", "unevaluatedProperties")
-_PLAIN: Final = frozenset({"text", "json_object", "json_schema"})
 
 
 class FormatSchema(Open):
@@ -205,15 +394,9 @@ class ResponseFormat(FormatSchema):
         Raises:
             Unsupported: it cannot be kept.
         """
-        if self.type not in _PLAIN:
-            raise Unsupported(parameter, f"can be {', '.join(sorted(_PLAIN))}.")
-        only_known(self, parameter)
         if self.type != "json_schema":
-            if self.model_fields_set != {"type"}:
-                raise Unsupported(parameter, f"of the type {self.type} has nothing besides.", "Leave out the rest.")
             return {"type": self.type} if self.type == "json_object" else None
         given = self.json_schema or self
-        only_known(given, f"{parameter}.json_schema")
         schema = {key: value for key, value in (given.schema_ or {}).items() if key != "$schema"}
         if (why := _why_not(schema)) is not None:
             raise Unsupported(parameter, f"has a schema that cannot be kept: {why}.")

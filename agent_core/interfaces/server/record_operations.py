@@ -67,10 +67,7 @@ async def replay(asked: Asked) -> object:
 
 async def doctor(asked: Asked) -> object:
     """Return what this machine can do."""
-    report = await asked.rooms.workspace.doctor()
-    for process in report["storage"]["processes"]:
-        process["agents"] = await asked.rooms.shown(process["agents"], asked.identity)
-    return report
+    return await asked.rooms.workspace.doctor(await asked.rooms.owners(asked.identity))
 
 
 async def _replays(asked: Asked) -> Replays:

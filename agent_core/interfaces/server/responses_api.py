@@ -26,7 +26,7 @@ from .chat_completions import (
     refusal,
 )
 from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import PER_MESSAGE, ClientMessage
+from .client_history import ClientMessage
 from .client_tools import Json
 from .identity import Identity
 from .openai_parameters import (
@@ -36,7 +36,6 @@ from .openai_parameters import (
     Shared,
     Tokens,
     Verbosity,
-    only_known,
     sent_on,
 )
 from .parts import InvalidBody, Open, read_part
@@ -66,33 +65,42 @@ class OutputItem(Open):
 
     type: Literal["function_call_output"]
     call_id: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(max_length=200)] | None = None
     output: str | Parts
 
     def read(self) -> ClientMessage:
         """Return it as the conversation knows it."""
         text = self.output if isinstance(self.output, str) else "".join(part.text for part in self.output)
-        return ClientMessage("tool", text, answers=self.call_id)
+        return ClientMessage("tool", text, answers=self.call_id, name=self.name or "")
 
 
-class ThoughtItem(Open):
-    """A thought that a client sends back; it has no use here."""
+class ItemMessage(ChatMessage):
+    """A message among the items."""
 
-    type: Literal["reasoning"]
+    type: Literal["message"] = "message"
+    role: Literal["system", "developer", "user", "assistant"]
 
-    def read(self) -> None:
-        """Return nothing."""
+
+class OtherItem(Open):
+    """An item of another type, by which it is refused."""
+
+    type: str
+
+    def read(self) -> ClientMessage:
+        """Return nothing that was said."""
+        return ClientMessage("user", "")
 
 
 def _kind(item: object) -> str:
-    given = item.get("type") if isinstance(item, dict) else None
-    return given if given in {"function_call", "function_call_output", "reasoning"} else "message"
+    given = item.get("type", "message") if isinstance(item, dict) else "message"
+    return given if given in ("function_call", "function_call_output", "message") else "other"
 
 
 Item: TypeAlias = Annotated[
-    Annotated[ChatMessage, Tag("message")]
+    Annotated[ItemMessage, Tag("message")]
     | Annotated[CallItem, Tag("function_call")]
     | Annotated[OutputItem, Tag("function_call_output")]
-    | Annotated[ThoughtItem, Tag("reasoning")],
+    | Annotated[OtherItem, Tag("other")],
     Discriminator(_kind),
 ]
 
@@ -135,10 +143,8 @@ class ResponsesRequest(Shared):
         """
         parameters, shape = sent_on(self, RESPONSES), None
         if self.reasoning is not None:
-            only_known(self.reasoning, "reasoning")
             parameters |= {"reasoning_effort": self.reasoning.effort} if self.reasoning.effort else {}
         if self.text is not None:
-            only_known(self.text, "text")
             shape = self.text.format.read("text.format") if self.text.format else None
             parameters |= {"verbosity": self.text.verbosity} if self.text.verbosity else {}
         return {"parameters": parameters, "max_tokens": self.max_output_tokens, "shape": shape}
@@ -148,7 +154,7 @@ class ResponsesRequest(Shared):
         system = [ClientMessage("system", self.instructions)] if self.instructions else []
         if isinstance(self.input, str):
             return [*system, ClientMessage("user", self.input)]
-        return [*system, *filter(None, (item.read() for item in self.input))]
+        return [*system, *(item.read() for item in self.input)]
 
 
 class ResponsesDoor:
@@ -161,7 +167,8 @@ class ResponsesDoor:
     async def create(self, request: Request) -> Response:
         """Let an agent respond."""
         try:
-            asked = await read_part(ResponsesRequest, await request.body())
+            body = await request.body()
+            asked = await read_part(ResponsesRequest, body)
         except InvalidBody as error:
             return misfit(error)
         identity: Identity = request.scope["identity"]
@@ -169,7 +176,7 @@ class ResponsesDoor:
             identity.needs("chat")
             if asked.stream:
                 request.scope["open_stream"]()
-            thread = await self._thread(asked, identity)
+            thread = await self._thread(asked, identity, len(body))
         except KnapperError as error:
             return refusal(error)
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
@@ -180,10 +187,9 @@ class ResponsesDoor:
             return StreamingResponse(response.stream(), media_type="text/event-stream", headers=STREAM)
         return await response.whole()
 
-    async def _thread(self, request: ResponsesRequest, identity: Identity) -> Thread:
+    async def _thread(self, request: ResponsesRequest, identity: Identity, size: int) -> Thread:
         agent = await model_agent(self._rooms, identity, request.model)
-        client = await client_terms(self._rooms, agent, request)
-        size = PER_MESSAGE * (1 if isinstance(request.input, str) else len(request.input))
+        client = await client_terms(self._rooms, agent, request, size)
         messages = await aside(size, request.read)
         request.input = ""  # it would be kept as long as the turn takes
         previous = request.previous_response_id or ""

@@ -205,7 +205,8 @@ def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
 
 def _entries(session: SqlSession, turn: int, counted: list[int]) -> Iterator[Entry]:
     rows = session.all(
-        "select seq, kind, payload, at from entry where seq between ?1 << 20 and (?1 + 1 << 20) - 1 order by seq", turn
+        "select seq, kind, payload, at from entry where seq between ? and ? order by seq",
+        *(turn << 20, (turn + 1 << 20) - 1),
     )
     for n, (seq, kind, payload, at) in enumerate(rows):
         counted.append(seq)

@@ -125,7 +125,7 @@ class CallTables(Tables):
     @query
     def recent_calls(self, session: SqlSession, function: str, owners: CallOwners = None) -> list[CallRow]:
         """Return the kept calls, newest first."""
-        rows = session.all(_RECENT, function, *_owners(owners))
+        rows = session.all(_RECENT, function, *owners_given(owners))
         return [CallRow(*row) for row in rows]
 
     @query
@@ -143,7 +143,7 @@ class CallTables(Tables):
     @query
     def requests_served(self, session: SqlSession, each: int, owners: CallOwners = None) -> list[tuple[str, str]]:
         """Return the text of the message that began the turn of each call, of the newest `each` calls of a function."""
-        rows = session.all(_REQUESTS, each, MOST_REQUESTS, *_owners(owners))
+        rows = session.all(_REQUESTS, each, MOST_REQUESTS, *owners_given(owners))
         return [(function, text) for function, text in reversed(rows) if isinstance(text, str) and text.strip()]
 
     @query
@@ -154,7 +154,7 @@ class CallTables(Tables):
     @query
     def recorded_call(self, session: SqlSession, n: int, owners: CallOwners = None) -> RecordedRow | None:
         """Return one recorded call."""
-        return next(_own(session, session.all(f"{_ROWS} and n = ?1", n, *_owners(owners))), None)
+        return next(_own(session, session.all(f"{_ROWS} and n = ?1", n, *owners_given(owners))), None)
 
     @query
     def recorded_calls(
@@ -163,13 +163,13 @@ class CallTables(Tables):
         """Return recorded calls, newest first."""
         rows = session.all(
             f"{_ROWS} and (?1 = '' or function = ?1) and {_AMONG} order by n desc",
-            *(function, *_owners(owners), json.dumps(outcomes)),
+            *(function, *owners_given(owners), json.dumps(outcomes)),
         )
         return [*_own(session, rows)]
 
 
-def _owners(owners: CallOwners) -> tuple[int, str]:
-    """Return the values of `_IS_THEIRS`: whether all calls are meant, and else the agents."""
+def owners_given(owners: CallOwners) -> tuple[int, str]:
+    """Return the values that a statement has for owners: whether all are meant, and else the agents."""
     return int(owners is None), json.dumps(sorted(owners or ()))
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from agent_core.base.limits import NAMES
 
+from ..call_store import CallOwners
 from ..subject import dump, parse_row
 from ..thread_store import (
     BEAT,
@@ -28,6 +29,7 @@ from ..thread_store import (
     ThreadStopped,
 )
 from ..turn_store import Due, Post, WakeAsker
+from .call_tables import owners_given
 from .session import SqlSession
 from .tables import Tables, change, perform, query
 from .turn_tables import post_event
@@ -45,8 +47,8 @@ _OPEN_WORK: Final = (
     " where e.turn is null and (e.due <= ? or not e.timed) order by 2 desc, 5, 6"
 )
 _BACKLOG: Final = (
-    "select count(*), min(max(due, at)) from event where turn is null and (due <= ? or not timed)"
-    " and agent not in (select agent from paused)"
+    "select count(*), min(max(due, at)) from event where turn is null and (due <= ?1 or not timed)"
+    " and agent not in (select agent from paused) and (?2 = 1 or agent in (select value from json_each(?3)))"
 )
 _USED_LAST: Final = (
     "select t.agent, e.payload from turn t join entry e on e.turn = t.seq"
@@ -144,10 +146,10 @@ class ThreadTables(Tables):
         return spent
 
     @query
-    def backlog(self, session: SqlSession) -> Backlog:
+    def backlog(self, session: SqlSession, owners: CallOwners = None) -> Backlog:
         """Return the number of due events, and the age of the oldest."""
         now = session.clock.now()
-        row = session.all(_BACKLOG, now)[0]
+        row = session.all(_BACKLOG, now, *owners_given(owners))[0]
         return Backlog(row[0], max(now - row[1], 0.0) if row[0] else 0.0)
 
     @query

@@ -187,10 +187,10 @@ class TurnTables(Tables):
         if set(kinds) == {SUMMARY}:
             return _entries(session.all(f"{_SUMMARIES} and not t.hidden order by e.seq", agent, since))
         rows = session.all(
-            f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ? + 1) and (t.seq + 1 << 20) - 1"  # noqa: S608
-            " where t.agent = ? and t.seq >= ? >> 20 and (? or not t.hidden)"
-            " and (? or e.kind in (select value from json_each(?))) order by t.seq, e.seq limit ?",
-            *(since, agent, since, with_removed, most >= 0, dump([*kinds]), most if most >= 0 else EVERY),
+            f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"  # noqa: S608
+            " where e.seq > ?1 and t.agent = ?2 and t.seq >= ?1 >> 20 and (?3 or not t.hidden)"
+            " and (?4 or e.kind in (select value from json_each(?5))) order by t.seq, e.seq limit ?6",
+            *(since, agent, with_removed, most >= 0, dump([*kinds]), most if most >= 0 else EVERY),
         )
         return _entries([row for row in rows if row[0] in kinds])
 
