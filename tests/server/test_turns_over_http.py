@@ -63,6 +63,21 @@ async def test_the_same_key_is_the_same_message(served: Serve) -> None:
     assert [row["kind"] for row in shown] == ["user", "assistant"]
 
 
+async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text_is_refused(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    await server.said("first")
+    message = {"text": "second", "key": "k-2"}
+    heard = asyncio.create_task(server.frames(ends(1), after=await server.last()))
+    first = (await server.client.post(MESSAGES, json=message)).json()
+    await heard
+    again = await server.client.post(MESSAGES, json=message)
+    assert again.json() == first
+    assert end_of(await server.frames(ends(1), after=again.json()["after"]))["reply"] == "Two."
+    other = await server.client.post(MESSAGES, json={**message, "text": "something else"})
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "key")
+    assert other.json()["error"]["problems"][0]["event"] == first["event"]
+
+
 async def test_a_running_turn_is_interrupted_and_its_history_stays_valid(served: Serve) -> None:
     server = await served([Stall(30, "Not yet"), Say("Now.")])
     heard = asyncio.create_task(server.frames(ends(1)))
