@@ -2,7 +2,7 @@
 import { html, useEffect, useReducer, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
 import { Call } from "/page/cards.js";
-import { api, Fault, listen, part, plain, Sentence, useWindow } from "/page/kit.js";
+import { api, Fault, listen, part, plain, Sentence, useDraft, useWindow } from "/page/kit.js";
 import { Prose } from "/page/markdown.js";
 
 const LOADED = 300; // entries at once
@@ -150,12 +150,10 @@ async function commandIn(text) {
 }
 
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
-const draftOf = (agent) => `knapper-draft:${agent}`; // in this tab: rooms and logins come and go
 
 export function Chat({ agent, approvals, reload, say }) {
   const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent);
-  const [text, showText] = useState(() => sessionStorage.getItem(draftOf(agent)) || "");
-  const setText = (change) => showText((now) => { const next = change(now); sessionStorage.setItem(draftOf(agent), next); return next; });
+  const [text, setText] = useDraft(agent);
   const [fault, setFault] = useState("");
   const log = useRef(null), box = useRef(null);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
