@@ -22,6 +22,7 @@ from tests.kit.npm import axe_source
 
 from .conftest import Serve, Served, port_of
 from .conftest import server as running
+from .test_the_api import READS
 from .test_what_the_page_asks import DOUBLE, WRONG, create
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -412,6 +413,11 @@ async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found
         await view.locator(".said.text", has_text="tall").wait_for()
         await view.get_by_text(re.compile(r"\d of [\d,]+ tokens$")).wait_for()
         await view.get_by_role("button", name="New conversation").click()
+        assert await view.evaluate("document.activeElement.innerText") == "Keep this one"
+        await view.keyboard.press("Enter")
+        assert await said_in(view) == ["Tell me of lighthouses.", "Lighthouses are tall."]
+        await view.get_by_role("button", name="New conversation").click()
+        await view.get_by_role("button", name="Begin", exact=True).click()
         await view.get_by_text("Nothing was said yet").wait_for()
         assert await view.get_by_text(re.compile(r"of [\d,]+ tokens$")).count() == 0
         await view.reload()
@@ -420,6 +426,13 @@ async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found
         assert await view.locator(".said").count() == 0
         await send(view, "hello")
         await view.locator(".said.text", has_text="anew").wait_for()
+        await view.get_by_role("button", name="Earlier ones").click()
+        await view.locator(".said.text", has_text="tall").wait_for()
+        await view.locator(".said.text", has_text="anew").wait_for()
+        assert await said_in(view) == ["Tell me of lighthouses.", "Lighthouses are tall.", "hello", "Hello anew."]
+        await view.get_by_role("button", name="Earlier ones").click()
+        await view.locator(".said.text", has_text="tall").wait_for(state="detached")
+        assert await said_in(view) == ["hello", "Hello anew."]
         await go(view, "Memory")
         await view.get_by_label("In what was said").fill("lighthouses")
         await view.get_by_role("button", name="Search").click()
@@ -436,6 +449,7 @@ async def test_a_new_conversation_begins_in_each_tab_and_a_draft_outlives_rooms_
         await other.locator(".said.text", has_text="tall").wait_for()
         await other.fill("form textarea", "not sent yet")
         await view.get_by_role("button", name="New conversation", disabled=False).click()
+        await view.get_by_role("button", name="Begin", exact=True).click()
         for tab in (view, other):
             await tab.get_by_text("Nothing was said yet").wait_for()
         await other.keyboard.press("Alt+3")
@@ -696,6 +710,26 @@ async def test_escape_in_the_field_of_a_question_closes_the_field_and_no_turn(se
         await card.get_by_role("button", name="Once", disabled=False).click()
         await view.locator(".said.text", has_text="Made.").wait_for()
         assert "interrupted" not in await view.inner_text(".log")
+        assert seen == []
+
+
+@in_browser
+async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is_revoked_there(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    async with page(server) as (view, seen):
+        await go(view, "Functions/first_line")
+        await view.locator(".field textarea").fill("notes.txt")
+        await view.get_by_role("button", name="Call", exact=True).click()
+        await view.locator(".asking").get_by_role("button", name="Always", exact=False, disabled=False).first.click()
+        await view.get_by_label("What it returned").wait_for()
+        assert await view.get_by_label("What it returned").inner_text() == "hello\n"
+        await view.get_by_role("button", name="Revoke read").click()
+        await view.get_by_text("read was revoked.").wait_for()
+        await view.get_by_role("button", name="Revoke read").wait_for(state="detached")
+        assert (await server.client.get("/api/v1/grants")).json()["grants"] == []
         assert seen == []
 
 

@@ -65,7 +65,7 @@ function App({ link: given }) {
     <${Fault} text=${fault} /></header>
     <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} approvals=${approvals} reload=${look} say=${say} />`}
       ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
-      ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} />`}
+      ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} approvals=${approvals} reload=${look} />`}
       ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}
       ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${beat} />`}
       ${room === "Steps" && html`<${Steps} key=${agent} agent=${agent} beat=${beat} />`}
