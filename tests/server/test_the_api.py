@@ -146,12 +146,14 @@ async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_
     (server.workspace.root / "functions" / "files.py").write_text(READS)
     await server.workspace.workshop.reload()
     browser, arguments = await server.logged_in(), {"arguments": {"path": "notes.txt"}}
+    browser.headers["Origin"] = server.url
     refused = (await server.client.post(f"{FUNCTIONS}/first_line/call", json=arguments)).json()
     assert "knapper functions grant" in str(refused)
     for answer, outcome in (("no", "raised"), ("once", "returned")):
         calling = asyncio.create_task(browser.post(f"{FUNCTIONS}/first_line/call", json=arguments))
-        while not (asked := (await browser.get("/api/v1/approvals")).json()["approvals"]) and not calling.done():
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            while not (asked := (await browser.get("/api/v1/approvals")).json()["approvals"]):
+                pass
         assert [(row["function"], row["agent"]) for row in asked] == [("first_line", "")]
         assert (await browser.post(f"/api/v1/approvals/{asked[0]['id']}", json={"answer": answer})).status_code == 200
         assert (await calling).json()["outcome"] == outcome

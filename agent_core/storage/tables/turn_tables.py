@@ -11,7 +11,20 @@ from agent_core.base.errors import LostLease, StorageError
 
 from ..subject import ENTRY, InboxFull, Write, dump, parse_row
 from ..thread_store import AGAIN, BEGINNING, BETWEEN, AnswerAsk
-from ..turn_store import SAID, STREAMED, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, Posted, WakeAsker
+from ..turn_store import (
+    SAID,
+    STREAMED,
+    SUMMARY,
+    Appended,
+    ClaimedTurn,
+    Due,
+    EndedTurn,
+    Entry,
+    Inbound,
+    Post,
+    Posted,
+    WakeAsker,
+)
 from .block_tables import shared_versions
 from .session import SqlSession
 from .tables import Tables, apply, change, query
