@@ -175,6 +175,9 @@ async def test_a_function_is_searched_called_compared_and_rolled_back(served: Se
         await go(view, "Functions")
         await view.keyboard.press("/")
         await view.keyboard.type("twice a num")
+        await view.locator("tbody tr", has_text="Return twice a number").wait_for()
+        await view.keyboard.press("ArrowDown")
+        assert await view.evaluate("document.activeElement.innerText") == "double"
         row = view.locator("tbody tr", has_text="Return twice a number")
         await row.wait_for()
         await row.get_by_text("2 examples").wait_for()
@@ -527,6 +530,9 @@ async def test_another_tab_is_logged_in_by_the_first_and_a_used_link_is_told_in_
         assert await view.evaluate("location.href") == f"{server.url}/"
         assert seen == []
         stranger = await (await view.context.browser.new_context()).new_page()
+        beside = await view.context.new_page()
+        await beside.goto(server.login)
+        await beside.wait_for_selector("form textarea")
         await stranger.goto(server.login)
         await stranger.get_by_text("was used already").wait_for()
         assert "knapper login" in await stranger.inner_text("main")

@@ -163,7 +163,7 @@ export function Chat({ agent, approvals, reload, say }) {
   const log = useRef(null), box = useRef(null), keeps = useRef(null);
   useEffect(() => { if (!isSure) keeps.current.focus(); }, [isSure]);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
-  const shown = useWindow(log, entries, earlier, questions.length + unread.length), before = sourcesBefore(entries);
+  const shown = useWindow(log, entries, earlier, questions.length + unread.length + (isSure ? 0 : 1)), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(said); }, [running, said]);
   useEffect(() => { if (asked.length) reload(); }, [asked.join()]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page

@@ -21,8 +21,9 @@ export function Functions({ chosen, go, beat, approvals, reload }) {
     if (!wanted) return;
     api(`/functions/search?count=50&need=${part(filter)}`).then((value) => { setRanked(value.results.map((match) => match.name || match.function)); setTrouble(""); }, (error) => setTrouble(error.message));
   };
+  const down = (event) => { const first = event.key === "ArrowDown" && document.querySelector(".rows tbody button"); if (first) { event.preventDefault(); first.focus(); } };
   const word = (row) => { const verdict = verdicts[row.name]; return verdict ? `${verdict.admitted ? "✓" : "✗"}${verdict.agreed ? ` ${count(verdict.agreed, "example")}` : ""}${verdict.warned ? `, ${verdict.warned} warned` : ""}` : ""; };
-  return html`<form class="row" role="search" onSubmit=${search}><label class="wide">Search ${count(rows.length, "function")} <input type="search" data-find="1" value=${filter} onInput=${(event) => { setFilter(event.target.value); setRanked(null); }} /></label>
+  return html`<form class="row" role="search" onSubmit=${search}><label class="wide">Search ${count(rows.length, "function")} <input type="search" data-find="1" value=${filter} onKeyDown=${down} onInput=${(event) => { setFilter(event.target.value); setRanked(null); }} /></label>
       <button>By what is needed</button><span class="dim" role="status">${ranked ? "the best first" : `${shown.length.toLocaleString()} shown`}</span></form>
     <${Fault} text=${fault || trouble} />
     ${gate && gate.pending.length > 0 && html`<p class="dim">Rejected, and kept to be corrected: ${gate.pending.map(plain).join(", ")}</p>`}
@@ -46,7 +47,7 @@ function OneFunction({ name, close, beat, questions, reload }) {
       <p>${plain(facts.schema.description)}</p><p class="dim">${plain(reaches(facts.reach))}</p><${Source} text=${facts.source} first=${facts.line} />
       ${facts.callers.length > 0 && html`<p class="dim">Called by ${facts.callers.join(", ")}</p>`}${facts.callees.length > 0 && html`<p class="dim">Calls ${facts.callees.join(", ")}</p>`}
       ${facts.quarantine && html`<p class="row"><span class="bad">In quarantine: the model does not see it.</span> <button onClick=${() => act("release", () => "Released.")}>Release it</button></p>`}</section>
-    <${Form} name=${name} parameters=${facts.schema.parameters || {}} reload=${reload} done=${() => setEnded((number) => number + 1)} />
+    <${Form} name=${name} parameters=${facts.schema.parameters || {}} reload=${reload} done=${() => { again(); setEnded((number) => number + 1); }} />
     ${questions.map((row) => html`<${Approval} key=${row.id} row=${row} reload=${reload} />`)}
     <${Granted} name=${name} beat=${`${beat}/${ended}`} />
     <section class="card"><h3>Examples: ${facts.examples.length}</h3><ul>${facts.examples.map((row) => html`<li><code>${plain([...row.setup, row.call].join("; "))}</code> → <code>${plain(row.expected)}</code></li>`)}</ul>
