@@ -530,9 +530,6 @@ async def test_another_tab_is_logged_in_by_the_first_and_a_used_link_is_told_in_
         assert await view.evaluate("location.href") == f"{server.url}/"
         assert seen == []
         stranger = await (await view.context.browser.new_context()).new_page()
-        beside = await view.context.new_page()
-        await beside.goto(server.login)
-        await beside.wait_for_selector("form textarea")
         await stranger.goto(server.login)
         await stranger.get_by_text("was used already").wait_for()
         assert "knapper login" in await stranger.inner_text("main")

@@ -57,8 +57,8 @@ function App({ link: given }) {
   }, []);
   if (!isIn) return html`<${LogIn} link=${link} done=${() => { setLink(""); return look(); }} />`;
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
-  // Conversations of programs come by the hundred: the room Agents has them.
-  const choices = [...(agents.some((row) => row.name === agent) ? [] : [{ name: agent }]), ...agents.filter((row) => row.name === agent || !row.name.includes("--chat-"))];
+  const choices = agents.filter((row) => !row.name.includes("--chat-")); // of programs: in the room Agents
+  if (choices.every((row) => row.name !== agent)) choices.push({ name: agent });
   const beat = status ? `${status.functions}/${status.running.join()}/${approvals.length}` : "";
   return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
     <label>Agent <select value=${agent} onChange=${(event) => choose(event.target.value)}>${choices.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>

@@ -29,7 +29,7 @@ export function Approval({ row, reload, notNow, answered }) {
     api(`/approvals/${row.id}`, "POST", given).then(() => { reload(); answered?.(); }, (error) => { setFault(error.message); setReady(true); reload(); });
   };
   const refuse = (event) => { event.preventDefault(); answer({ answer: "no", word }); };
-  const close = (event) => { if (event.key === "Escape") { event.stopPropagation(); setWithWord(false); opener.current.focus(); } }; // and does not stop the turn
+  const close = (event) => { if (event.key === "Escape") { event.stopPropagation(); setWithWord(false); opener.current.focus(); } };
   const rows = row.diff.split("\n");
   return html`<section class="card asking" aria-label=${`Question of ${row.function}`}><h2>${plain(row.title)}</h2>
     <ul class="asked">${row.says.map((sentence) => html`<li><strong>${plain(sentence)}</strong></li>`)}</ul>

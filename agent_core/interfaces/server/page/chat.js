@@ -103,7 +103,7 @@ function past({ messages, ends = [], receipts = [] }) {
 
 const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
 
-// Of all turns, also of those that left it, the events from the first one on tell.
+// `isAll`: also what left it, as the events from the first one on tell.
 function useConversation(agent, isAll) {
   const [state, dispatch] = useReducer(heard, EMPTY);
   const [fault, setFault] = useState("");
@@ -163,7 +163,7 @@ export function Chat({ agent, approvals, reload, say }) {
   const log = useRef(null), box = useRef(null), keeps = useRef(null);
   useEffect(() => { if (!isSure) keeps.current.focus(); }, [isSure]);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
-  const shown = useWindow(log, entries, earlier, questions.length + unread.length + (isSure ? 0 : 1)), before = sourcesBefore(entries);
+  const shown = useWindow(log, entries, earlier, questions.length + unread.length + !isSure), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(said); }, [running, said]);
   useEffect(() => { if (asked.length) reload(); }, [asked.join()]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
@@ -203,11 +203,11 @@ export function Chat({ agent, approvals, reload, say }) {
     <${Fault} text=${fault || lost} />
     <label><span class="unseen">Message to ${agent}</span>
       <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(() => target.value)} onKeyDown=${typed}></textarea></label>
-    ${!isSure && html`<p class="row" role="group" aria-label="New conversation"><span class="wide">Begin with an empty context, in every tab? The old conversation can still be read here.</span>
+    ${!isSure && html`<p class="row" role="group" aria-label="New conversation"><span class="wide">Begin with an empty context, in every tab? The old one can still be read here.</span>
       <button type="button" ref=${keeps} onClick=${() => { setSure(true); box.current.focus(); }}>Keep this one</button><button type="button" onClick=${begin}>Begin</button></p>`}
     <div class="row"><button class="strong" type="submit">Send</button>
       <button type="button" onClick=${stop} disabled=${!running}>Stop</button>
-      <button type="button" onClick=${() => setSure(false)} disabled=${running || entries.length === 0 || !isSure} title="The old one can still be read here, and searched in Memory">New conversation</button>
-      <button type="button" aria-pressed=${isAll} onClick=${() => setAll(!isAll)} title="With what left the conversation">Earlier ones</button>
+      <button type="button" onClick=${() => setSure(false)} disabled=${running || entries.length === 0 || !isSure}>New conversation</button>
+      <button type="button" aria-pressed=${isAll} onClick=${() => setAll(!isAll)}>Earlier ones</button>
       <span class="dim" title="Of the model's context">${running ? `${plain(questions.length ? "waits for your answer" : waits || "working")}… ` : ""}${used}</span><span id="keys" class="dim keys">Enter sends · Shift+Enter breaks · Esc stops</span></div></form></div>`;
 }

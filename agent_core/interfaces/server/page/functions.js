@@ -1,7 +1,7 @@
 // The functions: all of them, and one with its source, examples, history, verdict, and a form to call it.
 import { html, useEffect, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
-import { api, count, Diff, Fault, part, plain, reaches, Rows, Sentence, Source, Text, useLoaded, when } from "/page/kit.js";
+import { api, count, Diff, Fault, part, plain, reaches, Rows, Source, Text, useLoaded, when } from "/page/kit.js";
 import { Outcome, Verdict } from "/page/verdict.js";
 
 const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far short"], ["By", "far short"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];
@@ -56,16 +56,16 @@ function OneFunction({ name, close, beat, questions, reload }) {
     <${History} name=${name} changed=${again} key=${facts.source} />`;
 }
 
-// What it may reach, each kind as grants.toml has it, to be taken back.
+// Its grants, each kind to be taken back.
 function Granted({ name, beat }) {
   const [listed, fault, again] = useLoaded(`/grants?function=${part(name)}`, beat);
   const [said, setSaid] = useState("");
-  const revoke = (kind, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`\`${kind}\` was revoked.`); again(); }, (error) => setSaid(error.message));
+  const revoke = (kind, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`${kind} was revoked.`); again(); }, (error) => setSaid(error.message));
   const rows = listed ? listed.grants : [];
-  return html`${(rows.length > 0 || said || fault) && html`<section class="card"><h3>Grants</h3><${Fault} text=${fault} />${rows.map((row) => html`
-    <p class="dim">By ${plain(row.by)}, ${row.at ? when(Date.parse(row.at) / 1000) : ""}${row.changed ? html`; not in force: ${plain(row.changed)}` : ""}</p>
-    <ul>${Object.entries(row.grants).map(([kind, value]) => html`<li key=${kind}><code>${kind}</code> ${plain(Array.isArray(value) ? value.join(", ") : JSON.stringify(value))} <button onClick=${() => revoke(kind, value)} aria-label=${`Revoke ${kind}`}>Revoke</button></li>`)}</ul>`)}
-    <p role="status"><${Sentence} text=${said} /></p></section>`}`;
+  return (rows.length > 0 || said || fault) && html`<section class="card"><h3>Grants</h3><${Fault} text=${fault} />${rows.map((row) => html`
+    ${row.changed && html`<p class="dim">Not in force: ${plain(row.changed)}</p>`}
+    <ul>${Object.entries(row.grants).map(([kind, value]) => html`<li key=${kind}><code>${kind}</code> ${plain([value].flat().join(", "))} <button onClick=${() => revoke(kind, value)} aria-label=${`Revoke ${kind}`}>Revoke</button></li>`)}</ul>`)}
+    <p role="status">${said}</p></section>`;
 }
 
 function History({ name, changed }) {
@@ -82,7 +82,6 @@ function History({ name, changed }) {
       ${diffs[row.number] !== undefined && (diffs[row.number] ? html`<${Diff} text=${diffs[row.number]} />` : html`<p class="dim">No difference.</p>`)}</li>`)}</ol></section>`;
 }
 
-const LOOK_MS = 700;
 const NUMBERS = { integer: "1", number: "any" };
 
 // What a parameter may be: the first of several kinds that is not null.
@@ -111,14 +110,14 @@ function Form({ name, parameters, reload, done }) {
       try { values_[key] = given(schema, text); } catch { setFault(`${key}: this is not JSON.`); return; }
     }
     setCalls(true);
-    const looking = setInterval(reload, LOOK_MS); // it may wait for a yes
+    const looking = setInterval(reload, 700); // it may wait for a yes
     try { setResult(await api(`/functions/${part(name)}/${verb}`, "POST", { arguments: values_ })); } catch (error) { setFault(error.message); }
     clearInterval(looking); setCalls(false); reload(); done();
   };
   const outcome = result && (result.lines ? result.outcome : result);
   return html`<section class="card"><h3>Call it</h3><form onSubmit=${(event) => run(event, "call")}>
     ${properties.map(([key, schema]) => html`<${Field} key=${key} name=${key} schema=${schema} isRequired=${required.includes(key)} value=${values[key] ?? ""} set=${(text) => setValues((old) => ({ ...old, [key]: text }))} />`)}
-    <div class="row"><button class="strong" type="submit" disabled=${calls}>Call</button><button type="button" disabled=${calls} onClick=${(event) => run(event, "trace")}>Call, and show the lines that ran</button>${calls && html`<span class="dim">It runs…</span>`}</div></form>
+    <div class="row"><button class="strong" type="submit" disabled=${calls}>Call</button><button type="button" disabled=${calls} onClick=${(event) => run(event, "trace")}>Call, and show the lines that ran</button></div></form>
     <${Fault} text=${fault} />${outcome && html`<${Outcome} outcome=${outcome} />`}
     ${result && result.lines && html`<${Text} label="The lines that ran" text=${(result.text || "").replace(/^```\n|\n```$/g, "") || result.lines.map((row) => `${row.line} ×${row.count} ${JSON.stringify(row.last)}`).join("\n")} />`}</section>`;
 }

@@ -1,6 +1,6 @@
 // Who is not logged in is told how, and can give a link by hand. The link in the address is used at once.
 import { html, useEffect, useState } from "/page/preact.js";
-import { askTabs, Fault, hasKey, logIn } from "/page/kit.js";
+import { Fault, hasKey, logIn } from "/page/kit.js";
 
 const codeIn = (text) => { try { return new URL(text.trim()).searchParams.get("code") || ""; } catch { return text.trim(); } };
 
@@ -11,12 +11,7 @@ export function LogIn({ link, done }) {
   const [fault, setFault] = useState("");
   const [isTrying, setTrying] = useState(Boolean(link));
   const [wasIn] = useState(() => !link && hasKey());
-  const enter = (code) => { setTrying(true); logIn(code).then(done, failed).finally(() => setTrying(false)); };
-  const failed = async (error) => {
-    setFault(error.message);
-    if (link) await askTabs(); // a link that was used before: another tab may be logged in
-    if (link && hasKey()) await done();
-  };
+  const enter = (code) => { setTrying(true); logIn(code).then(done, (error) => setFault(error.message)).finally(() => setTrying(false)); };
   useEffect(() => { document.title = "Log in · Knapper"; if (link) enter(link); }, []);
   const submit = (event) => { event.preventDefault(); enter(codeIn(text)); };
   if (isTrying) return html`<main class="login"><p class="dim">Logging in…</p></main>`;

@@ -11,7 +11,7 @@ export function Memory({ agent, beat }) {
 function Block({ agent, label, beat }) {
   const path = `/agents/${part(agent)}/memory/${part(label)}`;
   const [block, fault, again] = useLoaded(path, beat);
-  const [draft, setDraft] = useDraft(`${agent}:memory:${label}`); // with the version that it is a change of
+  const [draft, setDraft] = useDraft(`${agent}:memory:${label}`); // with its version
   const [said, setSaid] = useState("");
   const box = useRef(null);
   if (!block) return html`<${Fault} text=${fault} />`;
@@ -20,10 +20,10 @@ function Block({ agent, label, beat }) {
   const type = (text) => setDraft((old) => (text === now && !isLate ? "" : JSON.stringify({ version: old ? JSON.parse(old).version : block.version, text })));
   const act = (asked, word) => asked.then((value) => { setSaid(word || value.text); drop(); again(); }, (error) => { setSaid(error.message); if (error.status === 409) { again(); box.current.focus(); } });
   const save = () => act(api(path, "PATCH", { version: block.version, value: typed }), "Saved.");
-  return html`<section class="card"><h2>${label} <span class="dim">version ${block.version}, <span class=${typed.length > block.limit ? "bad" : ""}>${typed.length.toLocaleString()} of ${block.limit.toLocaleString()} characters</span>${block.shared ? ", shared" : ""}</span></h2>
+  return html`<section class="card"><h2>${label} <span class=${typed.length > block.limit ? "bad" : "dim"}>version ${block.version}, ${typed.length.toLocaleString()} of ${block.limit.toLocaleString()} characters${block.shared ? ", shared" : ""}</span></h2>
     <p class="dim">${plain(block.description)}</p>
     <label>Text of ${label}<textarea ref=${box} rows="6" value=${typed} onInput=${(event) => type(event.target.value)} disabled=${block.read_only}></textarea></label>
-    ${isLate && html`<p class="warn">It was changed elsewhere since you began. What you typed is above, and what it is now:</p><${Text} label=${`${label} as it is now`} text=${now} />`}
+    ${isLate && html`<p class="warn">It was changed elsewhere since you began. It is now:</p><${Text} label=${`${label} as it is now`} text=${now} />`}
     <div class="row"><button class="strong" onClick=${save} disabled=${typed === now}>${isLate ? "Save mine instead" : "Save"}</button>${mine && html`<button onClick=${() => { drop(); setSaid(""); box.current.focus(); }}>Drop what I typed</button>`}
       <button onClick=${() => act(api(`${path}/undo`, "POST"))} disabled=${block.read_only || block.version < 2 || Boolean(mine)}>Undo the last change</button><span role="status"><${Sentence} text=${said} /></span></div>
     <details><summary>History: ${count(block.changes.length, "change")}</summary><ol class="plain">${block.changes.slice(-50).reverse().map((change) => html`<li><details><summary>${when(change.at)} · ${plain(change.by)} · ${plain(change.what)}</summary><${Text} label=${`Version ${change.version}`} text=${lines(change.value)} /></details></li>`)}</ol></details></section>`;

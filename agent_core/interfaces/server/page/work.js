@@ -42,7 +42,7 @@ function Cost({ agent, beat }) {
 }
 
 const STATES = { running: "good", stuck: "bad", stopped: "bad", paused: "warn", waiting: "warn" };
-const amounts = (values) => Object.entries(values || {}).map(([name, amount]) => `${(Math.round(amount * 100) / 100).toLocaleString()} ${amount === 1 ? name.replace(/s$/, "") : name}`).join(", ");
+const amounts = (values) => Object.entries(values || {}).map(([name, amount]) => `${(Math.round(amount * 100) / 100).toLocaleString()} ${name}`).join(", ");
 
 export function Agents({ go, choose, beat, isAdmin }) {
   const [tick, setTick] = useState(0);
