@@ -51,10 +51,13 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """An event that is on disk, and the `seq` of the last entry or end of a turn of its agent before it."""
+    """An event that is on disk, the `seq` of an entry or end of a turn of its agent before its turn, and what it says:
+    that of the first one with its key.
+    """
 
     event: str
     after: int
+    payload: dict[str, Any] = field(default_factory=dict)  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True)

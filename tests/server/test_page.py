@@ -15,11 +15,14 @@ import pytest
 
 from agent_core.interfaces.server.app import ServeOptions
 from sandbox import Sandbox
+from tests.interfaces.support import FLAWED
+from tests.interfaces.support import create as create_vowels
 from tests.kit import Ask, Expect, Say, ScriptedModel, Wanted, contains
 from tests.kit.npm import axe_source
 
 from .conftest import Serve, Served, port_of
 from .conftest import server as running
+from .test_the_api import READS
 from .test_what_the_page_asks import DOUBLE, WRONG, create
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -173,6 +176,9 @@ async def test_a_function_is_searched_called_compared_and_rolled_back(served: Se
         await go(view, "Functions")
         await view.keyboard.press("/")
         await view.keyboard.type("twice a num")
+        await view.locator("tbody tr", has_text="Return twice a number").wait_for()
+        await view.keyboard.press("ArrowDown")
+        assert await view.evaluate("document.activeElement.innerText") == "double"
         row = view.locator("tbody tr", has_text="Return twice a number")
         await row.wait_for()
         await row.get_by_text("2 examples").wait_for()
@@ -413,6 +419,11 @@ async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found
         await view.locator(".said.text", has_text="tall").wait_for()
         await view.get_by_text(re.compile(r"\d of [\d,]+ tokens$")).wait_for()
         await view.get_by_role("button", name="New conversation").click()
+        assert await view.evaluate("document.activeElement.innerText") == "Keep this one"
+        await view.keyboard.press("Enter")
+        assert await said_in(view) == ["Tell me of lighthouses.", "Lighthouses are tall."]
+        await view.get_by_role("button", name="New conversation").click()
+        await view.get_by_role("button", name="Begin", exact=True).click()
         await view.get_by_text("Nothing was said yet").wait_for()
         assert await view.get_by_text(re.compile(r"of [\d,]+ tokens$")).count() == 0
         await view.reload()
@@ -421,6 +432,13 @@ async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found
         assert await view.locator(".said").count() == 0
         await send(view, "hello")
         await view.locator(".said.text", has_text="anew").wait_for()
+        await view.get_by_role("button", name="Earlier ones").click()
+        await view.locator(".said.text", has_text="tall").wait_for()
+        await view.locator(".said.text", has_text="anew").wait_for()
+        assert await said_in(view) == ["Tell me of lighthouses.", "Lighthouses are tall.", "hello", "Hello anew."]
+        await view.get_by_role("button", name="Earlier ones").click()
+        await view.locator(".said.text", has_text="tall").wait_for(state="detached")
+        assert await said_in(view) == ["hello", "Hello anew."]
         await go(view, "Memory")
         await view.get_by_label("In what was said").fill("lighthouses")
         await view.get_by_role("button", name="Search").click()
@@ -437,6 +455,7 @@ async def test_a_new_conversation_begins_in_each_tab_and_a_draft_outlives_rooms_
         await other.locator(".said.text", has_text="tall").wait_for()
         await other.fill("form textarea", "not sent yet")
         await view.get_by_role("button", name="New conversation", disabled=False).click()
+        await view.get_by_role("button", name="Begin", exact=True).click()
         for tab in (view, other):
             await tab.get_by_text("Nothing was said yet").wait_for()
         await other.keyboard.press("Alt+3")
@@ -617,6 +636,106 @@ async def test_memory_is_edited_undone_and_given_sources_and_an_agent_is_paused(
         await view.locator("li", has_text="paused").wait_for()
         await view.get_by_role("button", name="Resume").click()
         await view.locator("li", has_text="idle").wait_for()
+        assert seen == []
+
+
+@in_browser
+async def test_what_was_typed_into_a_block_stays_with_a_change_from_elsewhere_beside_it(served: Serve) -> None:
+    server = await served([])
+    blocks = (await server.client.get("/api/v1/agents/main/memory")).json()["blocks"]
+    version = next(row["version"] for row in blocks if row["label"] == "human")
+    async with page(server) as (view, seen):
+        await go(view, "Memory")
+        box = view.get_by_label("Text of human")
+        await box.fill("What I typed.")
+        await go(view, "Agents")
+        await go(view, "Memory")
+        assert await box.input_value() == "What I typed."
+        await view.reload()
+        await box.wait_for()
+        assert await box.input_value() == "What I typed."
+
+        body = {"version": version, "value": "From elsewhere."}
+        assert (await server.client.patch("/api/v1/agents/main/memory/human", json=body)).status_code == 200
+        card = view.locator("section.card", has=box)
+        if await card.get_by_role("button", name="Save", exact=True).count():  # else it was told already
+            await card.get_by_role("button", name="Save", exact=True).click()
+        await card.get_by_label("human as it is now").wait_for()
+        assert await card.get_by_label("human as it is now").inner_text() == "From elsewhere."
+        assert await box.input_value() == "What I typed."
+        assert await view.evaluate("document.activeElement.tagName") == "TEXTAREA"
+        assert await card.get_by_role("button", name="Undo the last change").is_disabled()
+        await card.get_by_role("button", name="Save mine instead").click()
+        await card.get_by_text("Saved.").wait_for()
+        kept = (await server.client.get("/api/v1/agents/main/memory/human")).json()
+        assert (kept["value"], [change["value"] for change in kept["changes"]][-2:]) == (
+            "What I typed.",
+            ["From elsewhere.", "What I typed."],
+        )
+        assert [text for text in seen if "409" not in text] == []
+
+
+@in_browser
+async def test_a_reload_keeps_the_agent_that_was_chosen(served: Serve) -> None:
+    server = await served([])
+    assert (await server.client.post("/api/v1/agents", json={"name": "second"})).is_success
+    async with page(server) as (view, seen):
+        await view.get_by_label("Agent").locator("option", has_text="second").wait_for(state="attached")
+        await view.get_by_label("Agent").select_option("second")
+        await view.get_by_label("Message to second").fill("not sent yet")
+        await view.reload()
+        await view.wait_for_selector("form textarea")
+        assert await view.get_by_label("Agent").input_value() == "second"
+        assert await view.get_by_label("Message to second").input_value() == "not sent yet"
+        assert seen == []
+
+
+@in_browser
+async def test_a_card_counts_the_examples_as_the_verdict_does_also_after_a_confirm(served: Serve) -> None:
+    confirm = Ask(Wanted("confirm_function", {"function_name": "count_vowels"}))
+    server = await served([Ask(create_vowels(FLAWED)), confirm, Say("Made.")])
+    async with page(server) as (view, seen):
+        await send(view, "Make it.")
+        await view.locator(".said", has_text="Made.").wait_for()
+        rejected, made = view.locator("section.made").nth(0), view.locator("section.made").nth(1)
+        assert "1 of 2 examples" in await rejected.inner_text()
+        assert "2 of 2 examples · computes only" in await made.inner_text()
+        assert seen == []
+
+
+@in_browser
+async def test_escape_in_the_field_of_a_question_closes_the_field_and_no_turn(served: Serve) -> None:
+    server = await served([create(FETCHES, "page_title"), Say("Made.")])
+    async with page(server) as (view, seen):
+        await send(view, "Read titles.")
+        card = view.locator(".log .asking")
+        await card.get_by_role("button", name="No, with a word").click()
+        await card.get_by_label("A word for the model").press("Escape")
+        await card.get_by_label("A word for the model").wait_for(state="detached")
+        assert await view.evaluate("document.activeElement.innerText") == "No, with a word"
+        await card.get_by_role("button", name="Once", disabled=False).click()
+        await view.locator(".said.text", has_text="Made.").wait_for()
+        assert "interrupted" not in await view.inner_text(".log")
+        assert seen == []
+
+
+@in_browser
+async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is_revoked_there(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    async with page(server) as (view, seen):
+        await go(view, "Functions/first_line")
+        await view.locator(".field textarea").fill("notes.txt")
+        await view.get_by_role("button", name="Call", exact=True).click()
+        await view.locator(".asking").get_by_role("button", name="Always", exact=False, disabled=False).first.click()
+        await view.get_by_label("What it returned").wait_for()
+        assert await view.get_by_label("What it returned").inner_text() == "hello\n"
+        await view.get_by_role("button", name="Revoke read").click()
+        await view.get_by_text("read was revoked.").wait_for()
+        await view.get_by_role("button", name="Revoke read").wait_for(state="detached")
+        assert (await server.client.get("/api/v1/grants")).json()["grants"] == []
         assert seen == []
 
 

@@ -140,6 +140,26 @@ async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:
     assert end_of(await heard)["reply"] == "It says hello."
 
 
+async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_a_token(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    browser, arguments = await server.logged_in(), {"arguments": {"path": "notes.txt"}}
+    browser.headers["Origin"] = server.url
+    refused = (await server.client.post(f"{FUNCTIONS}/first_line/call", json=arguments)).json()
+    assert "knapper functions grant" in str(refused)
+    for answer, outcome in (("no", "raised"), ("once", "returned")):
+        calling = asyncio.create_task(browser.post(f"{FUNCTIONS}/first_line/call", json=arguments))
+        async with asyncio.timeout(60):
+            while not (asked := (await browser.get("/api/v1/approvals")).json()["approvals"]):
+                pass
+        assert [(row["function"], row["agent"]) for row in asked] == [("first_line", "")]
+        assert (await browser.post(f"/api/v1/approvals/{asked[0]['id']}", json={"answer": answer})).status_code == 200
+        assert (await calling).json()["outcome"] == outcome
+    assert (await browser.get("/api/v1/approvals")).json() == {"approvals": []}
+
+
 async def test_an_agent_that_another_program_runs_is_left_to_it(served: Serve) -> None:
     server = await served([])
     async with Workspace.open(server.workspace.root) as other:

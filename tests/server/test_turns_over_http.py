@@ -1,12 +1,14 @@
 """Messages and events over HTTP: what a client hears, once, in order, also after it was cut off."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from agent_core import Workspace
 from agent_core.base import events
 from agent_core.interfaces.server.agent_host import Listening
+from agent_core.interfaces.server.event_stream import event_stream
 from agent_core.interfaces.server.journal_events import JournalTail
 from agent_core.interfaces.server.rooms import opened_rooms
 from agent_core.interfaces.state import opened_state
@@ -61,6 +63,21 @@ async def test_the_same_key_is_the_same_message(served: Serve) -> None:
     await heard
     shown = (await server.client.get(MESSAGES)).json()["messages"]
     assert [row["kind"] for row in shown] == ["user", "assistant"]
+
+
+async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text_is_refused(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    await server.said("first")
+    message = {"text": "second", "key": "k-2"}
+    heard = asyncio.create_task(server.frames(ends(1), after=await server.last()))
+    first = (await server.client.post(MESSAGES, json=message)).json()
+    await heard
+    again = await server.client.post(MESSAGES, json=message)
+    assert again.json() == first
+    assert end_of(await server.frames(ends(1), after=again.json()["after"]))["reply"] == "Two."
+    other = await server.client.post(MESSAGES, json={**message, "text": "something else"})
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "key")
+    assert other.json()["error"]["problems"][0]["event"] == first["event"]
 
 
 async def test_a_running_turn_is_interrupted_and_its_history_stays_valid(served: Serve) -> None:
@@ -204,6 +221,31 @@ async def test_turns_go_on_after_the_state_file_was_taken_away(
             while not isinstance(event := await listening.next(30), events.TurnEnded):
                 assert event is not None
             assert event.reply == "Hello again."
+
+
+async def test_who_hears_late_hears_a_text_before_the_calls_that_follow_it(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> None:
+    call = Ask(Wanted("list_functions"), text="I look first.")
+    flags = {"model.base_url": scripted([call, call, Say("Nothing.")]).base_url, "model.name": "scripted"}
+    async with (
+        Workspace.open(tmp_path, flags=flags, sandbox=one_sandbox) as workspace,
+        opened_rooms(workspace, 1) as rooms,
+    ):
+        stream = event_stream(rooms.host, rooms.state.store, "main", 0)
+        with rooms.host.listen("main") as listening:
+            first = asyncio.create_task(anext(stream))
+            await rooms.host.post("main", "Hello?")
+            heard = [await first]
+            while not isinstance(await listening.next(30), events.TurnEnded):
+                pass
+        while b'"turn_ended"' not in heard[-1]:
+            heard.append(await anext(stream))
+        await stream.aclose()
+    told = [json.loads(line[6:]) for frame in heard for line in frame.decode().split("\n") if line.startswith("data: ")]
+    kinds = [event["type"] for event in told if event["type"] in ("text", "call", "answer")]
+    kinds = [kind for at, kind in enumerate(kinds) if kinds[at - 1 : at] != [kind]]  # pieces of a text as one
+    assert kinds == ["text", "call", "answer", "text", "call", "answer", "text"]
 
 
 async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(served: Serve) -> None:

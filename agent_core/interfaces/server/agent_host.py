@@ -237,7 +237,8 @@ class AgentHost:
         posted = await self._store.post_after(Post(name, "message", {"text": text, **more, **only}, key=key))
         self._runner.poke(name)
         if await self._store.turn_of(posted.event, name) is None:  # else who listens has heard that it was taken up
-            self._tell(name, events.MessageAdded(turn="", message=text, message_id=posted.event))
+            first = str(posted.payload.get("text", ""))
+            self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
         return posted
 
     def tell_removed(self, name: str) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import to_json
 from agent_core.runtime.turn import RECEIPT, receipt_in
 from agent_core.storage import ENDED, BlockRow
 from agent_core.storage.turn_store import SAID
@@ -148,10 +147,15 @@ async def take_in(asked: Asked) -> object:
 
 
 async def post(asked: Asked) -> object:
-    """Keep a message on disk, and let the agent answer it."""
+    """Keep a message on disk, and let the agent answer it; a `key` that another message has is refused."""
     name = await known(asked)
     trace = {"trace": asked.trace} if asked.trace else {}
-    return await asked.rooms.host.post(name, asked.body.text, asked.body.key, identity=asked.identity, **trace)
+    posted = await asked.rooms.host.post(name, asked.body.text, asked.body.key, identity=asked.identity, **trace)
+    if posted.payload.get("text") != asked.body.text:
+        message = "The key is that of another message, so this one was not sent."
+        problems = [{"where": "body.key", "message": message, "event": posted.event}]
+        raise ApiRefusal(409, "key", message, "Send each message with a key of its own.", problems)
+    return {"event": posted.event, "after": posted.after}
 
 
 async def taken(asked: Asked) -> object:
@@ -176,7 +180,7 @@ async def retry(asked: Asked) -> object:
     if removed is None or not removed.is_message:
         raise UsageError("There is no message to send again.")
     posted = await asked.rooms.host.post(name, removed.text, identity=asked.identity)
-    return {**to_json(posted), "text": removed.text}
+    return {"event": posted.event, "after": posted.after, "text": removed.text}
 
 
 async def new(asked: Asked) -> object:

@@ -6,14 +6,16 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from agent_core.access.grants import Decision, PendingQuestion
+from agent_core.access.grants import Approvals, Decision, PendingQuestion
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.functions.service import CheckRequest
 from agent_core.functions.service.judgment import Judgment
+from agent_core.functions.service.plan import Author
 
 from ..render.grant_question import title_of
 from .failures import ApiRefusal, NotThere
+from .identity import OWNER
 from .operations import API, Asked, Operation
 from .parts import Part
 
@@ -138,7 +140,8 @@ async def delete(asked: Asked) -> object:
 async def call(asked: Asked) -> object:
     """Call a function in a worker, on the record."""
     owners, name = await asked.rooms.owners(asked.identity), known_function(asked)
-    return await asked.rooms.workspace.workshop.call(name, asked.body.arguments, owners=owners)
+    author = by_hand(asked)
+    return await asked.rooms.workspace.workshop.call(name, asked.body.arguments, author=author, owners=owners)
 
 
 async def test(asked: Asked) -> object:
@@ -228,6 +231,14 @@ def known_function(asked: Asked) -> str:
     if name not in asked.rooms.workspace.workshop.names():
         raise NotThere(f"There is no function `{name[:80]}`.", fix="The list of functions has the names.")
     return name
+
+
+def by_hand(asked: Asked) -> Author | None:
+    """Return whoever is logged in to the page, who is asked there for what a call lacks; elsewhere nobody is."""
+    if asked.identity is not OWNER:
+        return None
+    workspace = asked.rooms.workspace
+    return Author(approvals=Approvals(workspace.workshop.granting.queue.asking(workspace.answered_by_id)))
 
 
 def _judged(judgment: Judgment) -> object:

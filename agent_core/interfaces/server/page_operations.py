@@ -16,7 +16,7 @@ from ..catalogue import ENTRIES
 from ..spending import Spending, costs_document, spent_since_ever
 from .agent_operations import known
 from .failures import NotThere
-from .function_operations import Arguments, known_function
+from .function_operations import Arguments, by_hand, known_function
 from .growth_feed import KINDS, growth
 from .operations import API, Asked, Operation
 from .parts import Part
@@ -55,7 +55,7 @@ async def diff(asked: Asked) -> object:
 
 async def trace(asked: Asked) -> object:
     """Call a function, and return the lines that ran."""
-    return await asked.rooms.workspace.workshop.trace(known_function(asked), asked.body.arguments)
+    return await asked.rooms.workspace.workshop.trace(known_function(asked), asked.body.arguments, by_hand(asked))
 
 
 async def verdicts(asked: Asked) -> object:

@@ -11,7 +11,7 @@ from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
 from ..tables.store_tables import StoreTables
 from ..tables.tables import change, query
-from ..tables.turn_tables import INBOX_LIMIT, LAST_AT_ONCE
+from ..tables.turn_tables import INBOX_LIMIT, LAST_AT_ONCE, posted
 from ..turn_store import Post, Posted
 from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .leases import Leases
@@ -74,9 +74,9 @@ class PostgresStore(Leases, StoreTables):
         return await self._run(lambda session: _post(session, id, post))
 
     async def post_after(self, post: Post) -> Posted:
-        """Post an event, and return the last number before it."""
-        after = await self.last_seq(post.agent)
-        return Posted(await self.post(post), after)
+        """Post an event, and return what is told of it."""
+        event = await self.post(post)
+        return await self._run(lambda session: posted(session, event, post.agent))
 
     @query
     def check(self, session: SqlSession) -> str | None:

@@ -28,7 +28,7 @@ from ..tables.forget_tables import erased
 from ..tables.session import SqlSession
 from ..tables.store_tables import StoreTables
 from ..tables.tables import Tables, query
-from ..tables.turn_tables import last_number, post_event
+from ..tables.turn_tables import post_event, posted
 from ..turn_store import Post, Posted
 from ..work_threads import WorkThreads
 from ..worker_store import Hear, WorkerRow
@@ -282,10 +282,8 @@ class SqliteStore(StateFile, StoreTables):
         return await self._write_together(lambda session: post_event(session, post))
 
     async def post_after(self, post: Post) -> Posted:
-        """Post an event, and return the last number before it."""
-        return await self._write_together(
-            lambda session: Posted(post_event(session, post), last_number(session, post.agent))
-        )
+        """Post an event, and return what is told of it."""
+        return await self._write_together(lambda session: posted(session, post_event(session, post), post.agent))
 
     @query
     def check(self, session: SqlSession) -> str | None:

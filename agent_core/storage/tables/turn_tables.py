@@ -11,7 +11,20 @@ from agent_core.base.errors import LostLease, StorageError
 
 from ..subject import ENTRY, InboxFull, Write, dump, parse_row
 from ..thread_store import AGAIN, BEGINNING, BETWEEN, AnswerAsk
-from ..turn_store import SAID, STREAMED, SUMMARY, Appended, ClaimedTurn, Due, EndedTurn, Entry, Inbound, Post, WakeAsker
+from ..turn_store import (
+    SAID,
+    STREAMED,
+    SUMMARY,
+    Appended,
+    ClaimedTurn,
+    Due,
+    EndedTurn,
+    Entry,
+    Inbound,
+    Post,
+    Posted,
+    WakeAsker,
+)
 from .block_tables import shared_versions
 from .session import SqlSession
 from .tables import Tables, apply, change, query
@@ -258,9 +271,16 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
     return id
 
 
-def last_number(session: SqlSession, agent: str) -> int:
-    """Return the number of the last entry or end of a turn, 0 before the first."""
-    row = session.one("select seq, n, state from turn where agent = ? order by seq desc limit 1", agent)
+def posted(session: SqlSession, event: str, agent: str) -> Posted:
+    """Return an event with what it says, and the last number before it, or before the turn that took it."""
+    payload, turn = session.one("select payload, turn from event where id = ?", event) or ("{}", None)
+    return Posted(event, last_number(session, agent, turn), parse_row(payload, dict))
+
+
+def last_number(session: SqlSession, agent: str, before: int | None = None) -> int:
+    """Return the number of the last entry or end of a turn, 0 before the first; `before` is a turn that is later."""
+    sql = "select seq, n, state from turn where agent = ? and seq < ? order by seq desc limit 1"
+    row = session.one(sql, agent, (1 << 62) if before is None else before)
     seq, n, state = row or (0, 0, "open")
     return int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
 

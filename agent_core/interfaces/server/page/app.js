@@ -9,7 +9,7 @@ import { Memory } from "/page/memory.js";
 import { Agents, Growth, Steps } from "/page/work.js";
 
 const ROOMS = ["Chat", "Approvals", "Functions", "Growth", "Memory", "Steps", "Agents"];
-const LOOK_MS = 3000;
+const LOOK_MS = 3000, AGENT = "knapper-agent"; // the chosen one, in this tab
 
 // The room and what is chosen in it stand in the address, so that the browser's keys go back and forth.
 function here() {
@@ -28,10 +28,12 @@ function App({ link: given }) {
   const [link, setLink] = useState(given); // it is good once
   const [isIn, setIn] = useState(() => !given && hasKey());
   const main = useRef(null), rooms = useRef(null);
+  const choose = (name) => { sessionStorage.setItem(AGENT, name); setAgent(name); };
   const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
     setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true);
-    setAgent((old) => old || (known.agents.find((agent) => agent.name === "main") || known.agents[0])?.name || "");
+    const named = (name) => known.agents.find((row) => row.name === name);
+    setAgent((old) => old || (named(sessionStorage.getItem(AGENT)) || named("main") || known.agents[0])?.name || "");
   }, (error) => { if (error.status === 401) setIn(false); else setFault(error.message); });
   useEffect(() => { look(); const timer = setInterval(() => document.hidden || look(), LOOK_MS); return () => clearInterval(timer); }, []);
   useEffect(() => { // the lit room is in sight also where the bar scrolls
@@ -55,19 +57,21 @@ function App({ link: given }) {
   }, []);
   if (!isIn) return html`<${LogIn} link=${link} done=${() => { setLink(""); return look(); }} />`;
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
+  const choices = agents.filter((row) => !row.name.includes("--chat-")); // of programs: in the room Agents
+  if (choices.every((row) => row.name !== agent)) choices.push({ name: agent });
   const beat = status ? `${status.functions}/${status.running.join()}/${approvals.length}` : "";
   return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
-    <label>Agent <select value=${agent} onChange=${(event) => setAgent(event.target.value)}>${agents.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>
+    <label>Agent <select value=${agent} onChange=${(event) => choose(event.target.value)}>${choices.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>
     <nav aria-label="Rooms" ref=${rooms}>${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
     <span class="dim about">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>
     <${Fault} text=${fault} /></header>
     <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} approvals=${approvals} reload=${look} say=${say} />`}
       ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
-      ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} />`}
+      ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} approvals=${approvals} reload=${look} />`}
       ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}
       ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${beat} />`}
       ${room === "Steps" && html`<${Steps} key=${agent} agent=${agent} beat=${beat} />`}
-      ${room === "Agents" && html`<${Agents} go=${go} choose=${setAgent} beat=${beat} />`}</main>
+      ${room === "Agents" && html`<${Agents} go=${go} choose=${choose} beat=${beat} />`}</main>
     <p class="unseen" role="status">${said}</p></div>`;
 }
 

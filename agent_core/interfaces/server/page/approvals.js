@@ -21,7 +21,7 @@ export function Approval({ row, reload, notNow, answered }) {
   const [fault, setFault] = useState("");
   const [isReady, setReady] = useState(false);
   useEffect(() => { const timer = setTimeout(() => setReady(true), QUIET_MS); return () => clearTimeout(timer); }, []);
-  const field = useRef(null);
+  const field = useRef(null), opener = useRef(null);
   useEffect(() => { if (withWord) field.current.focus(); }, [withWord]);
   const answer = (given) => {
     if (!isReady) return;
@@ -29,6 +29,7 @@ export function Approval({ row, reload, notNow, answered }) {
     api(`/approvals/${row.id}`, "POST", given).then(() => { reload(); answered?.(); }, (error) => { setFault(error.message); setReady(true); reload(); });
   };
   const refuse = (event) => { event.preventDefault(); answer({ answer: "no", word }); };
+  const close = (event) => { if (event.key === "Escape") { event.stopPropagation(); setWithWord(false); opener.current.focus(); } };
   const rows = row.diff.split("\n");
   return html`<section class="card asking" aria-label=${`Question of ${row.function}`}><h2>${plain(row.title)}</h2>
     <ul class="asked">${row.says.map((sentence) => html`<li><strong>${plain(sentence)}</strong></li>`)}</ul>
@@ -43,8 +44,8 @@ export function Approval({ row, reload, notNow, answered }) {
       <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${row.folder ? "Always, this file" : "Always"}</button>
       ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>Always, its folder</button>`}
       <button disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
-      <button aria-expanded=${withWord} onClick=${() => setWithWord(!withWord)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
-    ${withWord && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
-    <p class="dim">For the agent ${row.agent}, since ${when(row.asked_at)}. The same by a command: <code>${row.command}</code></p>
+      <button ref=${opener} aria-expanded=${withWord} onClick=${() => setWithWord(!withWord)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
+    ${withWord && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${close} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
+    <p class="dim">${row.agent ? `For the agent ${row.agent}` : "For a call by hand"}, since ${when(row.asked_at)}. The same by a command: <code>${row.command}</code></p>
     <${Fault} text=${fault} /></section>`;
 }

@@ -47,12 +47,12 @@ function Made({ entry, before }) {
   const { signature, does } = headOf(source, verdict.name), problems = verdict.problems || [];
   const refusals = problems.filter((problem) => problem.severity !== "warns"), hints = problems.filter((problem) => problem.severity === "warns");
   const old = before && before !== source ? before : given.old_text || "", now = before && before !== source ? source : given.new_text || "";
-  const agreed = verdict.agreed || 0, written = agreed + (verdict.disagreements || []).length;
+  const { note = "" } = (verdict.stages || []).find(({ stage, note }) => stage === "examples" && !note.startsWith("not run")) || {}; // such as 2 of 2 examples agree
   const isNew = entry.name === "create_function" || before === null;
   const deed = !verdict.admitted ? "rejected" : isNew ? "made" : "changed";
   return html`<section class="call made" aria-label=${`${deed} ${verdict.name}`}><h3><span class=${verdict.admitted ? "good" : "bad"}>${verdict.admitted ? "✓" : "✗"} ${deed}</span> <code>${cut(plain(signature), LONGEST_HEAD)}</code></h3>
     ${does && html`<p>${plain(does)}</p>`}
-    <p class="dim">${[verdict.admitted ? verdict.standing : "", written ? `${agreed} of ${count(written, "example")}` : "", verdict.admitted ? reaches(verdict.reach) : ""].filter(Boolean).map(plain).join(" · ")}</p>
+    <p class="dim">${[verdict.admitted ? verdict.standing : "", note.replace(/ agree$/, ""), verdict.admitted ? reaches(verdict.reach) : ""].filter(Boolean).map(plain).join(" · ")}</p>
     ${!verdict.admitted && html`<p class="bad">${plain(verdict.error || (refusals.length ? "" : "It was not admitted."))}</p><${Problems} rows=${refusals} />`}
     ${(old || now) && entry.name !== "create_function" && html`<${Diff} text=${compared(old, now)} />`}
     ${source && html`<details><summary>Source</summary><${Source} text=${source} /></details>`}

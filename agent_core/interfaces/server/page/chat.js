@@ -2,7 +2,7 @@
 import { html, useEffect, useReducer, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
 import { Call } from "/page/cards.js";
-import { api, Fault, listen, part, plain, Sentence, useWindow } from "/page/kit.js";
+import { api, Fault, listen, part, plain, Sentence, useDraft, useWindow } from "/page/kit.js";
 import { asWords, Prose } from "/page/markdown.js";
 
 const LOADED = 300; // entries at once
@@ -103,7 +103,8 @@ function past({ messages, ends = [], receipts = [] }) {
 
 const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
 
-function useConversation(agent) {
+// `isAll`: also what left it, as the events from the first one on tell.
+function useConversation(agent, isAll) {
   const [state, dispatch] = useReducer(heard, EMPTY);
   const [fault, setFault] = useState("");
   const [again, setAgain] = useState(0);
@@ -111,14 +112,16 @@ function useConversation(agent) {
   const path = `/agents/${part(agent)}`;
   useEffect(() => {
     let end = () => {}, over = false;
-    api(`${path}/messages?last=${LOADED}`).then((read) => {
+    const begin = (after) => { end = listen(`${path}/events?after=${after}`, after, (event) => (event.type === "turns_removed" ? readAgain() : dispatch(event)), setFault); };
+    if (isAll) { dispatch({ type: "history", running: false, entries: [], first: 0 }); begin(0); }
+    else api(`${path}/messages?last=${LOADED}`).then((read) => {
       if (over) return;
       const { messages, after, running } = read;
       dispatch({ type: "history", running, entries: past(read), first: messages.length < LOADED ? 0 : messages[0].seq });
-      end = listen(`${path}/events?after=${after}`, after, (event) => (event.type === "turns_removed" ? readAgain() : dispatch(event)), setFault);
+      begin(after);
     }).catch((error) => setFault(error.message));
     return () => { over = true; end(); };
-  }, [agent, again]);
+  }, [agent, again, isAll]);
   const earlier = state.first ? () => api(`${path}/messages?before=${state.first}&last=${LOADED}`).then(
     (read) => dispatch({ type: "earlier", entries: past(read), first: read.messages.length < LOADED ? 0 : read.messages[0].seq }), (error) => setFault(error.message)) : null;
   return [state, fault, earlier, readAgain];
@@ -150,16 +153,17 @@ async function commandIn(text) {
 }
 
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
-const draftOf = (agent) => `knapper-draft:${agent}`; // in this tab: rooms and logins come and go
 
 export function Chat({ agent, approvals, reload, say }) {
-  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent);
-  const [text, showText] = useState(() => sessionStorage.getItem(draftOf(agent)) || "");
-  const setText = (change) => showText((now) => { const next = change(now); sessionStorage.setItem(draftOf(agent), next); return next; });
+  const [isAll, setAll] = useState(false);
+  const [isSure, setSure] = useState(true); // false: whether to begin anew is asked
+  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent, isAll);
+  const [text, setText] = useDraft(agent);
   const [fault, setFault] = useState("");
-  const log = useRef(null), box = useRef(null);
+  const log = useRef(null), box = useRef(null), keeps = useRef(null);
+  useEffect(() => { if (!isSure) keeps.current.focus(); }, [isSure]);
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
-  const shown = useWindow(log, entries, earlier, questions.length + unread.length), before = sourcesBefore(entries);
+  const shown = useWindow(log, entries, earlier, questions.length + unread.length + !isSure), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(asWords(said)); }, [running, said]);
   useEffect(() => { if (asked.length) reload(); }, [asked.join()]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
@@ -176,9 +180,9 @@ export function Chat({ agent, approvals, reload, say }) {
     } catch (error) { setFault(error.message); setText((now) => now || text); }
   };
   const stop = () => api(`/agents/${part(agent)}/interrupt`, "POST").catch((error) => setFault(error.message));
-  const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
+  const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { setSure(true); setAll(false); readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
   const retry = () => api(`/agents/${part(agent)}/retry`, "POST").then(() => setFault(""), (error) => setFault(error.message));
-  const last = entries.findLast((entry) => entry.kind !== "receipt"), canRetry = !running && !unread.length && last && TRY_AGAIN.includes(last.reason);
+  const last = entries.findLast((entry) => entry.kind !== "receipt"), canRetry = !running && !isAll && !unread.length && last && TRY_AGAIN.includes(last.reason);
   const typed = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
   };
@@ -199,8 +203,11 @@ export function Chat({ agent, approvals, reload, say }) {
     <${Fault} text=${fault || lost} />
     <label><span class="unseen">Message to ${agent}</span>
       <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(() => target.value)} onKeyDown=${typed}></textarea></label>
+    ${!isSure && html`<p class="row" role="group" aria-label="New conversation"><span class="wide">Begin with an empty context, in every tab? The old one can still be read here.</span>
+      <button type="button" ref=${keeps} onClick=${() => { setSure(true); box.current.focus(); }}>Keep this one</button><button type="button" onClick=${begin}>Begin</button></p>`}
     <div class="row"><button class="strong" type="submit">Send</button>
       <button type="button" onClick=${stop} disabled=${!running}>Stop</button>
-      <button type="button" onClick=${begin} disabled=${running || entries.length === 0} title="The old one stays in memory, and can be searched there">New conversation</button>
+      <button type="button" onClick=${() => setSure(false)} disabled=${running || entries.length === 0 || !isSure}>New conversation</button>
+      <button type="button" aria-pressed=${isAll} onClick=${() => setAll(!isAll)}>Earlier ones</button>
       <span class="dim" title="Of the model's context">${running ? `${plain(questions.length ? "waits for your answer" : waits || "working")}… ` : ""}${used}</span><span id="keys" class="dim keys">Enter sends · Shift+Enter breaks · Esc stops</span></div></form></div>`;
 }

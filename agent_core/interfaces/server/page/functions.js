@@ -1,17 +1,18 @@
 // The functions: all of them, and one with its source, examples, history, verdict, and a form to call it.
 import { html, useEffect, useRef, useState } from "/page/preact.js";
+import { Approval } from "/page/approvals.js";
 import { api, count, Diff, Fault, part, plain, reaches, Rows, Source, Text, useLoaded, when } from "/page/kit.js";
 import { Outcome, Verdict } from "/page/verdict.js";
 
 const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far short"], ["By", "far short"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];
 
-export function Functions({ chosen, go, beat }) {
+export function Functions({ chosen, go, beat, approvals, reload }) {
   const [listed, fault] = useLoaded("/functions", beat);
   const [gate] = useLoaded("/functions/verdicts", beat);
   const [filter, setFilter] = useState("");
   const [ranked, setRanked] = useState(null);
   const [trouble, setTrouble] = useState("");
-  if (chosen) return html`<${OneFunction} key=${chosen} name=${chosen} close=${() => go("Functions")} beat=${beat} />`;
+  if (chosen) return html`<${OneFunction} key=${chosen} name=${chosen} close=${() => go("Functions")} beat=${beat} questions=${approvals.filter((row) => !row.agent && row.function === chosen)} reload=${reload} />`;
   const rows = listed ? listed.functions : [], verdicts = gate ? gate.verdicts : {}, wanted = filter.trim().toLowerCase();
   const byName = new Map(rows.map((row) => [row.name, row]));
   const shown = ranked ? ranked.map((name) => byName.get(name)).filter(Boolean) : rows.filter((row) => !wanted || `${row.name} ${row.module} ${row.description} ${row.standing} ${row.source}`.toLowerCase().includes(wanted));
@@ -20,8 +21,9 @@ export function Functions({ chosen, go, beat }) {
     if (!wanted) return;
     api(`/functions/search?count=50&need=${part(filter)}`).then((value) => { setRanked(value.results.map((match) => match.name || match.function)); setTrouble(""); }, (error) => setTrouble(error.message));
   };
+  const down = (event) => { const first = event.key === "ArrowDown" && document.querySelector(".rows tbody button"); if (first) { event.preventDefault(); first.focus(); } };
   const word = (row) => { const verdict = verdicts[row.name]; return verdict ? `${verdict.admitted ? "✓" : "✗"}${verdict.agreed ? ` ${count(verdict.agreed, "example")}` : ""}${verdict.warned ? `, ${verdict.warned} warned` : ""}` : ""; };
-  return html`<form class="row" role="search" onSubmit=${search}><label class="wide">Search ${count(rows.length, "function")} <input type="search" data-find="1" value=${filter} onInput=${(event) => { setFilter(event.target.value); setRanked(null); }} /></label>
+  return html`<form class="row" role="search" onSubmit=${search}><label class="wide">Search ${count(rows.length, "function")} <input type="search" data-find="1" value=${filter} onKeyDown=${down} onInput=${(event) => { setFilter(event.target.value); setRanked(null); }} /></label>
       <button>By what is needed</button><span class="dim" role="status">${ranked ? "the best first" : `${shown.length.toLocaleString()} shown`}</span></form>
     <${Fault} text=${fault || trouble} />
     ${gate && gate.pending.length > 0 && html`<p class="dim">Rejected, and kept to be corrected: ${gate.pending.map(plain).join(", ")}</p>`}
@@ -30,9 +32,10 @@ export function Functions({ chosen, go, beat }) {
       <td class="far">${row.standing}</td><td class="far">${row.source}</td><td class="far">${plain(reaches(row.reach))}</td><td class="far">${word(row)}</td><td class="far number">${row.calls}</td>`} />`;
 }
 
-function OneFunction({ name, close, beat }) {
+function OneFunction({ name, close, beat, questions, reload }) {
   const [facts, fault, again] = useLoaded(`/functions/${part(name)}`, beat);
   const [said, setSaid] = useState(null);
+  const [ended, setEnded] = useState(0); // calls from here
   const title = useRef(null);
   useEffect(() => { if (facts && title.current) title.current.focus(); }, [Boolean(facts)]);
   const act = (verb, shown) => api(`/functions/${part(name)}/${verb}`, "POST").then((value) => { setSaid(shown(value)); again(); }, (error) => setSaid(html`<${Fault} text=${error.message} />`));
@@ -44,11 +47,25 @@ function OneFunction({ name, close, beat }) {
       <p>${plain(facts.schema.description)}</p><p class="dim">${plain(reaches(facts.reach))}</p><${Source} text=${facts.source} first=${facts.line} />
       ${facts.callers.length > 0 && html`<p class="dim">Called by ${facts.callers.join(", ")}</p>`}${facts.callees.length > 0 && html`<p class="dim">Calls ${facts.callees.join(", ")}</p>`}
       ${facts.quarantine && html`<p class="row"><span class="bad">In quarantine: the model does not see it.</span> <button onClick=${() => act("release", () => "Released.")}>Release it</button></p>`}</section>
-    <${Form} name=${name} parameters=${facts.schema.parameters || {}} />
+    <${Form} name=${name} parameters=${facts.schema.parameters || {}} reload=${reload} done=${() => { again(); setEnded((number) => number + 1); }} />
+    ${questions.map((row) => html`<${Approval} key=${row.id} row=${row} reload=${reload} />`)}
+    <${Granted} name=${name} beat=${`${beat}/${ended}`} />
     <section class="card"><h3>Examples: ${facts.examples.length}</h3><ul>${facts.examples.map((row) => html`<li><code>${plain([...row.setup, row.call].join("; "))}</code> → <code>${plain(row.expected)}</code></li>`)}</ul>
       <button onClick=${() => act("test", tested)}>Run them</button><div role="status">${said}</div></section>
     ${facts.verdict && html`<section class="card"><h3>Verdict</h3><${Verdict} verdict=${facts.verdict} /></section>`}
     <${History} name=${name} changed=${again} key=${facts.source} />`;
+}
+
+// Its grants, each kind to be taken back.
+function Granted({ name, beat }) {
+  const [listed, fault, again] = useLoaded(`/grants?function=${part(name)}`, beat);
+  const [said, setSaid] = useState("");
+  const revoke = (kind, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`${kind} was revoked.`); again(); }, (error) => setSaid(error.message));
+  const rows = listed ? listed.grants : [];
+  return (rows.length > 0 || said || fault) && html`<section class="card"><h3>Grants</h3><${Fault} text=${fault} />${rows.map((row) => html`
+    ${row.changed && html`<p class="dim">Not in force: ${plain(row.changed)}</p>`}
+    <ul>${Object.entries(row.grants).map(([kind, value]) => html`<li key=${kind}><code>${kind}</code> ${plain([value].flat().join(", "))} <button onClick=${() => revoke(kind, value)} aria-label=${`Revoke ${kind}`}>Revoke</button></li>`)}</ul>`)}
+    <p role="status">${said}</p></section>`;
 }
 
 function History({ name, changed }) {
@@ -77,9 +94,10 @@ function given(schema, text) {
   return JSON.parse(text);
 }
 
-function Form({ name, parameters }) {
+function Form({ name, parameters, reload, done }) {
   const [values, setValues] = useState({});
   const [result, setResult] = useState(null);
+  const [calls, setCalls] = useState(false);
   const [fault, setFault] = useState("");
   const properties = Object.entries(parameters.properties || {}), required = parameters.required || [];
   const run = async (event, verb) => {
@@ -91,12 +109,15 @@ function Form({ name, parameters }) {
       if (text === "" && !(isText && required.includes(key))) continue;
       try { values_[key] = given(schema, text); } catch { setFault(`${key}: this is not JSON.`); return; }
     }
+    setCalls(true);
+    const looking = setInterval(reload, 700); // it may wait for a yes
     try { setResult(await api(`/functions/${part(name)}/${verb}`, "POST", { arguments: values_ })); } catch (error) { setFault(error.message); }
+    clearInterval(looking); setCalls(false); reload(); done();
   };
   const outcome = result && (result.lines ? result.outcome : result);
   return html`<section class="card"><h3>Call it</h3><form onSubmit=${(event) => run(event, "call")}>
     ${properties.map(([key, schema]) => html`<${Field} key=${key} name=${key} schema=${schema} isRequired=${required.includes(key)} value=${values[key] ?? ""} set=${(text) => setValues((old) => ({ ...old, [key]: text }))} />`)}
-    <div class="row"><button class="strong" type="submit">Call</button><button type="button" onClick=${(event) => run(event, "trace")}>Call, and show the lines that ran</button></div></form>
+    <div class="row"><button class="strong" type="submit" disabled=${calls}>Call</button><button type="button" disabled=${calls} onClick=${(event) => run(event, "trace")}>Call, and show the lines that ran</button></div></form>
     <${Fault} text=${fault} />${outcome && html`<${Outcome} outcome=${outcome} />`}
     ${result && result.lines && html`<${Text} label="The lines that ran" text=${(result.text || "").replace(/^```\n|\n```$/g, "") || result.lines.map((row) => `${row.line} ×${row.count} ${JSON.stringify(row.last)}`).join("\n")} />`}</section>`;
 }

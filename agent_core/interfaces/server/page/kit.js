@@ -118,6 +118,12 @@ export function Source({ text, first = 1, label = "Source" }) {
 const SIGNS = { "+": "good", "-": "bad", "@": "dim" };
 export const Diff = ({ text, label = "What is different" }) => html`<pre class="diff" tabindex="0" aria-label=${label}>${plain(text).replace(/\n$/, "").split("\n").map((row) => html`<span class=${SIGNS[row[0]] || ""}>${row}${"\n"}</span>`)}</pre>`;
 
+// What was typed and not sent stays in this tab.
+export function useDraft(name) {
+  const key = `knapper-draft:${name}`, [text, show] = useState(() => sessionStorage.getItem(key) || "");
+  return [text, (change) => show((now) => { const next = change(now); sessionStorage.setItem(key, next); return next; })];
+}
+
 // A text that comes from the server, again whenever `asked` changes.
 export function useLoaded(asked, beat = "") {
   const [state, setState] = useState({ asked: "", value: null, fault: "" });

@@ -22,10 +22,12 @@ export function Verdict({ verdict, withSource = false }) {
     ${withSource && verdict.source && html`<${Source} text=${verdict.source} />`}</div>`;
 }
 
+const framed = ({ path, line, function: name, source, locals }) => [`${path}:${line} ${name}: ${source}`, ...(locals || []).map((pair) => `  ${pair.join(" = ")}`)].join("\n");
+
 export function Outcome({ outcome }) {
   const error = outcome.error, isGood = outcome.outcome === "returned";
   return html`<div role="status"><p><strong class=${isGood ? "good" : "bad"}>${isGood ? "✓" : "✗"} ${plain(outcome.outcome)}</strong> <span class="dim">${Math.round((outcome.seconds || 0) * 1000)} ms</span></p>
     ${isGood && html`<${Text} label="What it returned" text=${typeof outcome.value === "string" ? outcome.value : JSON.stringify(outcome.value, null, 1)} />`}
-    ${error && html`<${Text} label="The error" text=${[`${error.type}: ${error.message}`, ...(error.frames || []).map((frame) => (typeof frame === "string" ? frame : JSON.stringify(frame)))].join("\n")} />`}
+    ${error && html`<${Text} label="The error" text=${[`${error.type}: ${error.message}`, ...(error.frames || []).map((frame) => (typeof frame === "string" ? frame : framed(frame)))].join("\n")} />`}
     ${outcome.output && html`<p class="dim">It printed:</p><${Text} label="What it printed" text=${outcome.output} />`}</div>`;
 }

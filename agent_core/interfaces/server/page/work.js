@@ -57,7 +57,7 @@ export function Agents({ go, choose, beat, isAdmin }) {
   };
   rows.forEach((row) => depths.set(row.name, depth(row)));
   const act = (row, verb) => api(`/agents/${part(row.name)}/${verb}`, "POST").then(() => { setSaid(`${row.name}: ${verb}`); again(); }, (error) => setSaid(error.message));
-  const make = (event) => { event.preventDefault(); api("/agents", "POST", { name }).then((made) => { setName(""); choose(made.name); again(); }, (error) => setSaid(error.message)); };
+  const make = (event) => { event.preventDefault(); api("/agents", "POST", { name }).then((made) => { setName(""); setSaid(""); choose(made.name); again(); }, (error) => setSaid(error.message)); };
   return html`<${Fault} text=${fault} /><p role="status" class="dim">${said}</p><ul class="tree">${rows.map((row) => html`<li key=${row.name} class=${`depth-${Math.min(depths.get(row.name), 5)}`}><div class="row"><button class="link" onClick=${() => { choose(row.name); go("Chat"); }}>${row.name}</button>
       <strong class=${STATES[row.state] || "dim"}>${row.state}</strong>${row.waits_on ? html`<span>waits for ${row.waits_on}</span>` : ""}<span class="wide dim">${[plain(row.why), row.since && `since ${when(row.since)}`, amounts(row.spent) && `spent ${amounts(row.spent)}`, amounts(row.left) && `${amounts(row.left)} left`].filter(Boolean).join(" · ")}</span>
       ${row.state === "paused" || row.state === "stuck" ? html`<button onClick=${() => act(row, "resume")}>Resume</button>` : html`<button onClick=${() => act(row, "pause")}>Pause</button>`}
