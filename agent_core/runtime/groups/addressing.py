@@ -11,10 +11,6 @@ _SILENT: Final = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*$|\"[^\"\n]{0,500}\"|“[^”\n]{0,500}”", re.DOTALL | re.MULTILINE
 )
 _QUESTION: Final = re.compile(r"[^.!?？\n]*[?？]")
-_LEADS: Final = (
-    "so|ok|okay|now|please|dear|hey|hi|hello|and|then|thanks|yes|no|und|also|bitte|hallo|nun|dann|danke|ja|nein"
-)
-_CUE: Final = r"[ \t]+(?:please|bitte)\b"
 
 
 def addressed(text: str, names: Collection[str]) -> list[str]:
@@ -56,11 +52,12 @@ def _forms(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
     known = "|".join(re.escape(name) for name in sorted({*names, USER}, key=len, reverse=True))
     members = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)"
     name = rf"(?<![\w@./+-])(?:{members})(?![\w-]|\.\w|@)"
-    several = rf"{name}(?:(?:,?[ \t]+(?:and|und|&)[ \t]+|,[ \t]*){name})*"
-    begins = rf"(?:^|(?<=[.!?;:\n(—–])|(?<=[.!?;:)—–][ \t]))[ \t]*(?:(?:{_LEADS})\b[,!]?[ \t]+)*"
+    several = rf"{name}(?:(?:,[ \t]*|,?[ \t]+[^\W\d_]{{1,3}}[ \t]+|[ \t]+&[ \t]+){name})*"
+    # A short word that is set off may come before the name, in any language: "So, Critic: …".
+    begins = r"(?:^|(?<=[.!?;:\n(—–])|(?<=[.!?;:)—–][ \t]))[ \t]*(?:[^\W\d_]{1,6}[,!][ \t]+)?"
     forms = {
         "at": rf"(?<![\w@./+-])@({known})(?![\w-]|\.\w|@)",
-        "call": rf"{begins}(?P<names>{several})(?:[ \t]*[,:!—–]|{_CUE})",
+        "call": rf"{begins}(?P<names>{several})[ \t]*[,:!—–]",
         "end": rf",[ \t]+({name})(?=[ \t]*(?:[.!?…]|$))",
         "name": rf"({name})",
     }
