@@ -143,7 +143,9 @@ async def approve(door: Door, name: str, digest: str) -> Result:
         library.book.approve(name, entry, tools)
         functions = sorted(library.functions())
     own = [function for function in functions if function.startswith(f"{name}__")]
-    lines = [line(("ok", "✓ "), f"{len(own)} functions can be used: ", ("name", ", ".join(own)))]
+    lines = [
+        line(("ok", "✓ "), f"{len(own)} function{'' if len(own) == 1 else 's'} can be used: ", ("name", ", ".join(own)))
+    ]
     return Result({"approved": name, "functions": own}, lines)
 
 
