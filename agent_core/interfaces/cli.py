@@ -80,7 +80,7 @@ _GROUPS = (
             "mcp": "tools for, and of, others",
             "worker": "turns at a database",
             "storage": "check, measure, move",
-            "state": "set a file aside, or adopt one",
+            "state": "set aside, or adopt",
         }),
     ),
 )  # fmt: skip
