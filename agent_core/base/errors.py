@@ -90,6 +90,12 @@ class StorageError(KnapperError):
     code = "storage"
 
 
+class ForeignState(StorageError):
+    """The state file does not carry this user's seal, so it is not opened; it stays where it is."""
+
+    code = "foreign-state"
+
+
 class ModelError(KnapperError):
     """The endpoint, or its answer, cannot be used."""
 

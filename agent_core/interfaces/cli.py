@@ -80,7 +80,7 @@ _GROUPS = (
             "mcp": "tools for, and of, others",
             "worker": "turns at a database",
             "storage": "check, measure, move",
-            "state": "adopt a file set aside",
+            "state": "set aside, or adopt",
         }),
     ),
 )  # fmt: skip

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
+from typing import Final
 
 from agent_core.base.errors import KnapperError, LostLease, ModelError, UsageError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
@@ -32,6 +33,8 @@ from .spans import Line, line, warned
 from .spending import Spending
 from .ui import Voice
 from .undo_log import Deeds
+
+_QUIET_S: Final = 0.5  # for which nothing is said of a command that runs
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
 
@@ -273,6 +276,19 @@ class Conversation:
         finally:
             self._command = None
 
+    @contextmanager
+    def running(self, name: str) -> Iterator[None]:
+        """Show a user at the terminal that a function runs while the block does, if that lasts."""
+        if not self.voice.is_attended:
+            yield
+            return
+        told = asyncio.get_running_loop().call_later(_QUIET_S, self.voice.status, f"{name} runs; Ctrl-C ends it")
+        try:
+            yield
+        finally:
+            told.cancel()
+            self.voice.status("")
+
     async def interrupt(self) -> None:
         """End the running turn or command."""
         if self._command is not None:
@@ -392,7 +408,8 @@ async def opened(
     root = Workspace.find(options.root)
     if options.once:  # at the prompt it is loaded while the user types
         beside = asyncio.create_task(asyncio.to_thread(import_module, "agent_core.model.client"))
-        beside.add_done_callback(asyncio.Task.exception)  # of a part that is missing, whoever needs it tells
+        # Of a part that is missing, whoever needs it tells; a run that cannot begin ends before it is loaded.
+        beside.add_done_callback(lambda task: task.cancelled() or task.exception())
     async with (
         Workspace.open(
             root,

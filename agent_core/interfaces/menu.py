@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from agent_core.base.errors import KnapperError, ModelError, NoModel, NoWorkspace, UsageError
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ForeignState, KnapperError, ModelError, NoModel, NoWorkspace, UsageError
 from agent_core.base.own_installation import add_extra
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import FUNCTIONS
 from agent_core.model.discover import AZURE_VARIABLE, address_of
 from agent_core.model.local.weights import has_engine
+from agent_core.storage import STATE_FILE, prepare_state_dir, set_aside
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.local_models import list_models
 from agent_core.workspace.model_check import (
@@ -30,6 +32,7 @@ from agent_core.workspace.model_check import (
     try_model,
 )
 from agent_core.workspace.scaffold import create
+from agent_core.workspace.workspace import Workspace
 
 from .faults import fault_lines
 from .options import TOUR, RunOptions
@@ -58,10 +61,21 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
     """Return the same options once the folder is a workspace, or None if the user does not want one here."""
     say([line(error.message), *_taken_over(options.root / FUNCTIONS)])
-    if not agreed("Make one here (functions/ with five starters, and knapper.toml)?"):
+    if not agreed("Make one here (functions/ with five files of starters, and knapper.toml)?"):
         say([line("Nothing was changed. ", error.fix)])
         return None
     say([*(line(("ok", "+ "), name) for name in create(options.root)), line()])
+    return options
+
+
+def set_state_aside(options: RunOptions, error: ForeignState) -> RunOptions | None:
+    """Return the same options once the state file is set aside, or None if the user does not want that."""
+    say(fault_lines(error.message))
+    if not agreed("Set it aside as it is, and begin a new one, with no conversation, memory or grant?"):
+        say([line("Nothing was changed. ", error.fix)])
+        return None
+    name = set_aside(prepare_state_dir(Workspace.find(options.root)) / STATE_FILE, Clock())
+    say([line(("ok", "✓ "), f"set aside as {name}; if it is yours: knapper state adopt {name}"), line()])
     return options
 
 

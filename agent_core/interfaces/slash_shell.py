@@ -5,7 +5,7 @@ Its handler works on what the conversation has open, and the conversation shows 
 
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -161,7 +161,9 @@ async def _run(name: str, conversation: Conversation, words: str) -> None:
         await show(conversation, await _shown(name, conversation, words))
         return
     async with conversation.command():
-        await show(conversation, await _shown(name, conversation, words))
+        with conversation.running(words.partition(" ")[0]) if name in ("test", "trace") else nullcontext():
+            shown = await _shown(name, conversation, words)
+        await show(conversation, shown)
 
 
 async def _shown(name: str, conversation: Conversation, words: str) -> Result:

@@ -123,7 +123,8 @@ async def _call(conversation: Conversation, words: str) -> None:
         await _wait_for_saves(conversation)
         name, arguments = _typed_call(conversation, words)
         conversation.tried = name, len(conversation.log.calls)
-        shown = await run_shell(conversation, "functions", "test", f"--args={arguments}", "--", name)
+        with conversation.running(name):
+            shown = await run_shell(conversation, "functions", "call", f"--args={arguments}", "--", name)
         if isinstance(shown.document, CallReport) and shown.document.outcome == "returned":
             conversation.results |= dict.fromkeys(("_", kept_as) if kept_as else ("_",), shown.document)
         await show(conversation, shown)

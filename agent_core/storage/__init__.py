@@ -90,7 +90,7 @@ from .memory_store import (
     Shelf,
     Value,
 )
-from .sqlite import adopt
+from .sqlite import adopt, set_aside
 from .store import Store, open_store
 from .subject import (
     FIX,
@@ -295,6 +295,7 @@ __all__ = [
     "open_store",
     "prepare_state_dir",
     "row_counts",
+    "set_aside",
     "text_names",
     "workspace_id",
 ]

@@ -8,9 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agent_core.base import machine
+from agent_core.base.clock import Clock
 from agent_core.base.plain_files import LARGEST_FILE, read_plain
 from agent_core.base.settings import FILE_NAME
-from agent_core.storage import STATE, STATE_FILE
+from agent_core.storage import STATE, STATE_FILE, set_aside
 
 _FUNCTIONS = "functions"
 
@@ -33,6 +34,8 @@ def reading_copy(root: Path) -> Iterator[Path]:
             place.parent.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # a link, or a pipe: the workspace does not read it either
                 place.write_bytes(read_plain(path, LARGEST_FILE))
+        if (copy / STATE).is_dir():
+            set_aside(copy / STATE / STATE_FILE, Clock())  # of the copy; one of a stranger stays as it is
         yield copy
 
 

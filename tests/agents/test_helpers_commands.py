@@ -38,6 +38,9 @@ def test_helpers_are_listed_shown_and_checked(root: Path) -> None:
     (root / "helpers" / "bad.toml").write_text(FINDER.replace("count_vowels", "count_vowel"), "utf-8")
     [problem] = in_json(root, "check", code=1)["problems"]
     assert (problem["code"], problem["path"], problem["line"]) == ("unknown-function", "helpers/bad.toml", 4)
+    told = knapper("helpers", "check", cwd=root).stdout
+    assert "1 helper is in force" in told
+    assert "✓" not in told, "it did not pass"
     assert not in_json(root, "check", "bad", code=1)["admitted"]
     assert in_json(root, "check", "vowel_finder")["admitted"]
 

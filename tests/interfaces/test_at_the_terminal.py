@@ -1,5 +1,6 @@
 """What is typed in short at the prompt, what goes along with a message, and what a session changed."""
 
+import json
 import time
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, create, flags, leave, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
 from tests.kit.levels import level_here
+from tests.kit.program import knapper
 from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal, terminal
 
 SLUG = '''def slugify(text: str, sep: str = "-") -> str:
@@ -439,3 +441,52 @@ def test_the_prompt_is_shown_before_the_settings_are_loaded(tmp_path: Path) -> N
         before = screen.sent.partition("›".encode())[0]
     assert b"agent_core.interfaces.repl.prompt" in before, "what is imported is told"
     assert b"pydantic" not in before, "it takes longer than much else together"
+
+
+SHARE_AND_SPIN = '''def share(total: int, people: int) -> float:
+    """Share something out."""
+    return total / people
+
+
+def spin(n: int) -> int:
+    """Never end."""
+    while True:
+        n += 1
+'''
+
+
+def test_calls_that_are_typed_are_recorded_and_the_debugger_knows_the_last_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "mine.py").write_text(SHARE_AND_SPIN)
+    with prompt([], tmp_path, columns=110) as (screen, _):
+        screen.line("=share(5, 0)")
+        screen.wait_for("ZeroDivisionError")
+        screen.line("/call share(9, 2)")
+        screen.wait_for("4.5")
+        screen.line("/debug last")
+        screen.wait_for("■ share  functions/mine.py:3")
+        screen.line("q")
+        screen.wait_for("ended at the debugger")
+        leave(screen)
+    listed = knapper("calls", "list", "--json", cwd=tmp_path).stdout
+    assert [(call["function"], call["outcome"]) for call in json.loads(listed)] == [
+        ("share", "returned"),
+        ("share", "raised"),
+    ]
+
+
+def test_a_typed_call_shows_that_it_runs_and_a_time_out_says_when_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "mine.py").write_text(SHARE_AND_SPIN)
+    (tmp_path / "knapper.toml").write_text("[sandbox]\nwall_s = 3\n")
+    with prompt([], tmp_path, columns=110) as (screen, _):
+        screen.line("=spin(1)")
+        screen.wait_for("spin runs; Ctrl-C ends it")
+        screen.wait_for("✗ timed out after 3.")
+        screen.wait_gone("spin runs")
+        screen.wait_for('/trace spin {"n": 1}')
+        screen.wait_for("knapper functions grant spin --seconds")
+    done = knapper("functions", "call", "spin", "--args", '{"n": 1}', cwd=tmp_path)
+    assert done.returncode == 1
+    assert "✗ timed out after 3." in done.stderr
+    assert """knapper functions trace spin --args '{"n": 1}'""" in done.stderr

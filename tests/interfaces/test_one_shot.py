@@ -148,3 +148,54 @@ def test_one_message_at_a_terminal_asks_there_unless_told_not_to(
             screen.type("n\n")
         assert screen.exit_code() == 0
         assert ("nobody can be asked" in screen.scrolled()) is not asks
+
+
+def test_a_wrong_setting_is_told_in_two_lines_before_anything_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").write_text("[turn]\nmax_stepz = 3\n")
+    done = knapper("run", "--once", "--message", "hi", cwd=tmp_path)
+    told = [line.strip() for line in done.stderr.splitlines()]
+    assert (done.returncode, len(told)) == (2, 2), done.stderr
+    assert "`turn.max_stepz` is not a setting" in told[0]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> dict[str, str]:
+    """A workspace in which something was said, as it is seen from another XDG_DATA_HOME."""
+    with scripted([Say("Good day.")]) as model:
+        assert knapper("run", *flags(model), "--message", "hello", cwd=tmp_path).returncode == 0
+    return {"XDG_DATA_HOME": str(tmp_path / "elsewhere")}
+
+
+def set_aside(root: Path) -> list[str]:
+    return [path.name for path in (root / ".knapper").glob("state.db.*-*")]
+
+
+@pytest.mark.parametrize("command", [("log",), ("calls", "list"), ("memory", "show"), ("run", "--message", "hi")])
+def test_a_state_of_another_key_is_left_where_it_is_where_nobody_is_asked(
+    tmp_path: Path, elsewhere: dict[str, str], command: tuple[str, ...]
+) -> None:
+    refused = knapper(*command, cwd=tmp_path, environment=elsewhere)
+    assert (refused.returncode, set_aside(tmp_path)) == (1, []), refused.stderr
+    assert "does not carry your seal" in refused.stderr
+    assert "knapper state set-aside" in refused.stderr
+    assert "Good day." in knapper("log", cwd=tmp_path).stdout
+
+
+def test_a_state_of_another_key_is_set_aside_and_adopted_by_commands(tmp_path: Path, elsewhere: dict[str, str]) -> None:
+    done = knapper("state", "set-aside", "--json", cwd=tmp_path, environment=elsewhere)
+    (name,) = set_aside(tmp_path)
+    assert json.loads(done.stdout) == {"set_aside": name}
+    assert "Good day." not in knapper("log", cwd=tmp_path, environment=elsewhere).stdout
+    assert knapper("state", "adopt", name, cwd=tmp_path, environment=elsewhere).returncode == 0
+    assert "Good day." in knapper("log", cwd=tmp_path, environment=elsewhere).stdout
+
+
+def test_a_user_is_asked_before_a_state_of_another_key_is_set_aside(tmp_path: Path, elsewhere: dict[str, str]) -> None:
+    with scripted([]) as model:
+        for answer, shows, many in (("n", "Nothing was changed.", 0), ("y", "/help lists", 1)):
+            with terminal("run", *flags(model), cwd=tmp_path, environment=elsewhere, columns=120) as screen:
+                screen.wait_for("Set it aside as it is, and begin a new one")
+                assert set_aside(tmp_path) == []
+                screen.line(answer)
+                screen.wait_for(shows)
+                assert len(set_aside(tmp_path)) == many

@@ -247,3 +247,12 @@ def test_what_the_gate_looked_at_is_said_in_questions(grown: Path) -> None:
         for told in ("checked by the gate in ", "mutation: would its examples notice a wrong body? "):
             screen.wait_for(told)
         assert "mutant" not in screen.scrolled()
+
+
+def test_a_file_that_imports_its_neighbor_by_its_bare_name_is_told_how_to(grown: Path) -> None:
+    assert knapper("functions", "list", cwd=grown).returncode == 0
+    (grown / "functions" / "more.py").write_text("import words\n\n\n" + SHOUT)
+    told = knapper("functions", "list", cwd=grown)
+    assert "write `from functions import words`" in " ".join((told.stdout + told.stderr).split())
+    (grown / "functions" / "more.py").write_text("from functions import words\n\n\n" + SHOUT)
+    assert "shout" in knapper("functions", "list", cwd=grown).stdout

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import StorageError, WorkspaceError
-from agent_core.storage import DropYes, SaveYes, adopt, lock_agent, open_store, prepare_state_dir
+from agent_core.base.errors import ForeignState, StorageError, WorkspaceError
+from agent_core.storage import DropYes, SaveYes, adopt, lock_agent, open_store, prepare_state_dir, set_aside
 from agent_core.storage.sqlite import SqliteStore, connection
 from tests.storage.support import ManualClock, say, texts
 
@@ -83,8 +83,9 @@ async def test_a_file_that_a_process_with_another_key_has_open_stays_where_it_is
     async with open_store(path, clock=clock) as store:
         await say(store, "before")
         stranger(True)
-        with pytest.raises(StorageError, match=f"process {os.getpid()} has it open"):
-            await history(path, clock)
+        for move in (lambda: open_store(path, clock=clock), lambda: set_aside(path, clock)):
+            with pytest.raises(StorageError, match=f"Process {os.getpid()} has the state file"):
+                move()
         stranger(False)
         await say(store, "after")
     assert await history(path, clock) == ("", ["before", "after"])
@@ -104,18 +105,39 @@ async def test_a_journal_that_this_program_never_writes_is_put_aside_unread(
     assert [content(file) for file in put_aside(path, "foreign")] == [planted]
 
 
-async def test_a_file_that_another_user_made_is_kept_unopened_and_told_with_the_command_that_takes_it_over(
+async def test_a_file_that_another_user_made_stays_unopened_until_its_human_sets_it_aside(
     path: Path, clock: ManualClock, stranger: Callable[[bool], None]
 ) -> None:
     stranger(True)
     await fill(path, clock, "theirs")
     before = content(path)
     stranger(False)
-    told, said = await history(path, clock)
+    with pytest.raises(ForeignState, match="does not carry your seal") as refused:
+        open_store(path, clock=clock)
+    assert "knapper state set-aside" in refused.value.fix
+    assert (content(path), put_aside(path, "foreign")) == (before, [])
+    name = set_aside(path, clock)
     (aside,) = put_aside(path, "foreign")
-    assert (said, content(aside)) == ([], before)
-    assert f"knapper state adopt {aside.name}" in told
+    assert (aside.name, content(aside)) == (name, before)
     assert await history(path, clock) == ("", [])
+    assert set_aside(path, clock) == "", "one's own stays"
+
+
+async def test_nothing_is_adopted_while_a_process_has_the_state_open(
+    path: Path, clock: ManualClock, stranger: Callable[[bool], None]
+) -> None:
+    stranger(True)
+    await fill(path, clock, "theirs")
+    stranger(False)
+    name = set_aside(path, clock)
+    async with open_store(path, clock=clock) as store:
+        await say(store, "mine")
+        with pytest.raises(StorageError, match=f"Process {os.getpid()} has the state file"):
+            adopt(path, name, clock)
+        await say(store, "still mine")
+    assert await history(path, clock) == ("", ["mine", "still mine"])
+    adopt(path, name, clock)
+    assert await history(path, clock) == ("", ["theirs"])
 
 
 async def test_what_was_put_aside_goes_on_when_its_human_says_that_it_is_theirs(
@@ -124,6 +146,7 @@ async def test_what_was_put_aside_goes_on_when_its_human_says_that_it_is_theirs(
     stranger(True)
     await fill(path, clock, "theirs")
     stranger(False)
+    set_aside(path, clock)
     await fill(path, clock, "mine")
     adopt(path, put_aside(path, "foreign")[0].name, clock)
     assert await history(path, clock) == ("", ["theirs"])
@@ -154,10 +177,12 @@ async def test_a_strangers_file_in_the_place_of_ones_own_is_not_covered_by_its_s
 
 async def test_a_log_that_was_put_next_to_ones_own_file_is_not_read_into_it(path: Path, clock: ManualClock) -> None:
     await fill(path, clock)
-    plant(Path(f"{path}-wal"), b"from a checkout")
-    told, said = await history(path, clock)
-    assert "state.db.foreign-" in told
-    assert said == []
+    planted = plant(Path(f"{path}-wal"), b"from a checkout")
+    with pytest.raises(ForeignState):
+        open_store(path, clock=clock)
+    assert content(planted) == b"from a checkout"
+    set_aside(path, clock)
+    assert await history(path, clock) == ("", [])
 
 
 IGNORING = "create trigger t before delete on yes begin select raise(ignore); end;"

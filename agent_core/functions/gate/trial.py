@@ -6,6 +6,7 @@ Here are also the means that every stage in a worker uses. What a worker says is
 import ast
 import asyncio
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -222,11 +223,11 @@ async def try_module(
     unresolved = [function for function in reading.functions if function.unresolved]
     if not unresolved:
         outcome = await trial.run(modules, reading.source.module, ModuleImport())
-        refusal = import_problem(outcome, where)
+        refusal = import_problem(outcome, where, modules)
         return reading, (refusal,) if refusal else ()
     request = SchemaRequest([function.name for function in unresolved])
     outcome = await trial.run(modules, reading.source.module, request)
-    refusal = import_problem(outcome, where)
+    refusal = import_problem(outcome, where, modules)
     if refusal or not isinstance(outcome, Returned):
         return reading, (refusal,) if refusal else ()
     return resolve(reading, outcome.value)
@@ -249,8 +250,8 @@ def missing_package(
     return project if project in needs.packages else ""
 
 
-def import_problem(outcome: Outcome, known_place: Place) -> Problem | None:
-    """Return why a module could not be imported, or None if it could."""
+def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str]) -> Problem | None:
+    """Return why a module could not be imported beside these, or None if it could."""
     match outcome:
         case Returned():
             return None
@@ -264,6 +265,9 @@ def import_problem(outcome: Outcome, known_place: Place) -> Problem | None:
             # What can be parsed and not compiled is nested too deeply, or misplaced, such as a `return` outside.
             is_text = failure.type == "SyntaxError"
             fix = "split what is nested too deeply into smaller parts" if is_text else "fix what runs at the top level"
+            missing = _NO_MODULE.fullmatch(f"{failure.type}: {failure.message}")
+            if missing and missing[1] in modules:
+                fix = f"a file beside it is part of `functions`: write `from functions import {missing[1]}`"
             return Problem("import-fails", f"importing it raised {error}{at}", place, fix)
         case TimedOut(limit_s=limit_s):
             message = f"importing it did not end within {limit_s:g} s"

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from ..gate import Disagreement, ModuleVerdict
 
 _NO_STAMP = (0, 0, 0)
-_WHY_DRAFT = {True: "draft: its examples need what is not granted yet", False: "draft: it has no examples"}
+_WHY_DRAFT = {
+    True: "draft: its examples need what is not granted yet, and its first call asks for",
+    False: "draft: it has no examples",
+}
 
 
 @dataclass(frozen=True, slots=True)

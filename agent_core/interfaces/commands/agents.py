@@ -41,7 +41,7 @@ async def list_(door: Door) -> Result:
 
     async with door.state() as state:
         data = await agents_listing(state)
-    hint = "" if data["agents"] else "There is none yet. Next: knapper run"
+    hint = "" if data["agents"] else "Nobody has talked to an agent here yet. Next: knapper run"
     return Result(data, listing_lines(data, door.agent_name), hint)
 
 

@@ -18,7 +18,7 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from ..editor import open_editor
 from ..progress import StatusLine
 from ..render.function_view import brief_lines, facts_lines, list_lines, match_lines
-from ..render.statistics import quarantine_lines, released_lines, unused_hint, unused_lines
+from ..render.statistics import COMMAND, quarantine_lines, released_lines, unused_hint, unused_lines
 from ..render.verdicts import (
     changes_line,
     compact_call,
@@ -262,6 +262,7 @@ async def call(door: Door, name: str, arguments: str) -> Result:
     if door.at_prompt:  # which has a line of its own for what runs
         return ended(door, (name, arguments), await door.shop.call(name, arguments, owners=door.owners))
     with StatusLine() as status:
+        status.show(f"{name} runs; Ctrl-C ends it")
         return ended(door, (name, arguments), await door.shop.call(name, arguments, status.count, owners=door.owners))
 
 
@@ -320,7 +321,9 @@ def _read(door: Door, arguments: str) -> str:
 
 def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     """Return the result of one call: its value, and next to it what was printed, or how it failed."""
-    aside = outcome_lines(report)
+    aside = outcome_lines(report, report.seconds)
+    if report.outcome == "timed_out":
+        aside += _after_time_out(door, *called)
     if report.lacks:
         aside.append(line(("dim", report.lacks)))
     if report.unproven:
@@ -330,6 +333,14 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     values = value_lines(report, as_it_is=not door.at_prompt)  # from the shell, it may go into a file
     code = 0 if report.outcome == "returned" else 1
     return Result(report, [*_head(door, called), *values], code=code, aside=aside)
+
+
+def _after_time_out(door: Door, name: str, arguments: str) -> list[Line]:
+    given = arguments if door.at_prompt else f"--args {shlex.quote(arguments)}"
+    return [
+        line(("dim", "  where it was: "), ("strong", f"{door.typed}trace {name} {given}")),
+        line(("dim", "  more time: "), ("strong", f"{COMMAND}grant {name} --seconds S"), ("dim", ", in your shell")),
+    ]
 
 
 def _head(door: Door, called: tuple[str, str]) -> list[Line]:

@@ -8,7 +8,7 @@ import click
 from agent_core.base.errors import UsageError
 
 from ..render.verdicts import problem_lines
-from ..spans import line
+from ..spans import Span, line
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
@@ -55,7 +55,8 @@ async def check(door: Door, name: str) -> Result:
     if not name:
         problems = [problem.to_json() for problem in library.problems]
         count = len(library.helpers)
-        good = [line(("ok", "✓ "), "1 helper is in force" if count == 1 else f"{count} helpers are in force")]
+        mark: Span = ("dim", "  ") if problems else ("ok", "✓ ")
+        good = [line(mark, "1 helper is in force" if count == 1 else f"{count} helpers are in force")]
         return Result({"problems": problems}, [*problem_lines(library.problems), *good], code=1 if problems else 0)
     is_file = name.endswith(".toml") or name == "-"
     text = door.read(name) if is_file else library.text(name)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from agent_core.base.errors import NoModel, NoWorkspace, UsageError
+from agent_core.base.errors import ForeignState, NoModel, NoWorkspace, UsageError
 from agent_core.base.plain_files import read_named_text, read_plain
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
@@ -97,7 +97,7 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
     while options is not None:
         try:
             return _talk(options)
-        except (NoModel, NoWorkspace, ExceptionGroup) as error:
+        except (NoModel, NoWorkspace, ForeignState, ExceptionGroup) as error:
             options = _with_what_lacks(options, error)
     return 0  # the human has left
 
@@ -160,7 +160,9 @@ def _talk(options: RunOptions) -> int:
 
 
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:
-    """Ask the user to choose a model or a workspace if there is none. Without a user, raise the error again."""
+    """Ask the user to choose a model or a workspace if there is none, or about a state that is not theirs. Without a
+    user, raise the error again.
+    """
     cause = innermost(error)
     if options.yes and isinstance(cause, NoWorkspace):
         from agent_core.workspace.scaffold import create
@@ -175,6 +177,10 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
 
             fetch(options.model)
             return options
+    if isinstance(cause, ForeignState) and not options.as_json and _at_terminal():
+        from ..menu import set_state_aside
+
+        return set_state_aside(options, cause)
     if options.message is not None or options.as_json or not _at_terminal():
         raise error
     from agent_core.model.discover import UnconfirmedServer

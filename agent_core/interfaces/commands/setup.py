@@ -26,7 +26,7 @@ _AT_LEVEL = {
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 @partial(workspace_command, searches=False)
 def init(context: CliContext, folder: Path | None) -> None:
-    """Create a workspace. It gets functions/ with five starters, and knapper.toml; nothing is overwritten."""
+    """Create a workspace. It gets functions/ with five files of starters, and knapper.toml; nothing is overwritten."""
     from agent_core.workspace.workspace import Workspace
 
     root = folder or context.root
@@ -142,14 +142,34 @@ def _schema_lines(function: Function) -> list[Line]:
 
 @click.group(hidden=True)  # the message that it follows from names it
 def state() -> None:
-    """Adopt a state file that was put aside."""
+    """Set aside a state file that does not carry your seal, or adopt one that was set aside."""
+
+
+@state.command("set-aside")
+@workspace_command
+def set_aside(context: CliContext) -> None:
+    """Set a state file that does not carry your seal aside in .knapper/, unopened. A new one is begun with the next
+    command.
+    """
+    from agent_core.base.clock import Clock
+    from agent_core.base.errors import StorageError
+    from agent_core.storage import STATE_FILE, prepare_state_dir
+    from agent_core.storage import set_aside as put_aside
+    from agent_core.workspace.workspace import Workspace
+
+    folder = prepare_state_dir(Workspace.find(context.root))
+    if not (name := put_aside(folder / STATE_FILE, Clock())):
+        raise StorageError(f"There is no state file in {folder} that does not carry your seal.")
+    context.result({"set_aside": name}, [line(("ok", "✓ "), f"set aside unopened as {name}")])
+    context.hint(f"If you trust whoever made it: knapper state adopt {name}")
 
 
 @state.command()
 @click.argument("file")
 @workspace_command
 def adopt(context: CliContext, file: str) -> None:
-    """Adopt FILE, which was set aside in .knapper/ because it did not carry your seal.
+    """Adopt FILE, which was set aside in .knapper/ because it did not carry your seal. No process may have the state
+    open.
 
     Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
     """

@@ -65,12 +65,12 @@ def replay_lines(replay: "Replay") -> list[Line]:
 def trace_lines(report: "TraceReport") -> list[Line]:
     """Return the lines that a call ran, and its outcome."""
     ran = [text for text in bare_lines(report.text) if not text.startswith("```")]
-    return [*(line(text) for text in ran), *_ended(report.outcome)]
+    return [*(line(text) for text in ran), *_ended(report.outcome, report.outcome.seconds)]
 
 
-def _ended(call: EndedCall) -> Sequence[Line]:
+def _ended(call: EndedCall, seconds: float = 0.0) -> Sequence[Line]:
     shown = value_lines(call) if call.value is not None else []
-    return [*shown, *outcome_lines(call)]
+    return [*shown, *outcome_lines(call, seconds)]
 
 
 def _lacking(lacking: Iterable[str]) -> list[Line]:

@@ -34,7 +34,7 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     """Return how calls went overall, how they failed, and how each version did. If there were none, say so."""
     totals = statistics.totals
     if not totals.calls:
-        return [line(("dim", "no calls on record; calls with = and functions test are not recorded"))]
+        return [line(("dim", "no calls on record; those of functions test and trace are not recorded"))]
     lines = [line(_counted(totals)), line(("dim", _times(totals)))]
     if kinds := _kinds(statistics.kinds):
         lines.append(line(("dim", "ended otherwise: "), kinds))

@@ -230,16 +230,16 @@ def printed_lines(output: str) -> list[Line]:
     return quoted(line(("dim", text)) for text in bare_lines(output))
 
 
-def outcome_lines(call: EndedCall) -> list[Line]:
+def outcome_lines(call: EndedCall, seconds: float = 0.0) -> list[Line]:
     """Return the details of an outcome besides its value: printed output, and the error with the function's own
-    frames.
+    frames, or after how many seconds the time was over, if that is known.
     """
     lines = printed_lines(call.output)
     if call.error:
         lines += _failure_lines(call.error)
     elif call.outcome != "returned":
-        ended: Span = (outcome_role(call.outcome), f"✗ {call.outcome.replace('_', ' ')}")
-        lines.append((ended,))
+        after = f" after {duration(seconds)}" if seconds and call.outcome == "timed_out" else ""
+        lines.append(line((outcome_role(call.outcome), f"✗ {call.outcome.replace('_', ' ')}{after}")))
     return lines
 
 

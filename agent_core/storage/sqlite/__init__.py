@@ -1,6 +1,6 @@
 """The store in one SQLite file: how it is opened, guarded, searched and recovered. Its tables are in `tables/`."""
 
-from .recovery import adopt
+from .recovery import adopt, set_aside
 from .store import SqliteStore
 
-__all__ = ["SqliteStore", "adopt"]
+__all__ = ["SqliteStore", "adopt", "set_aside"]

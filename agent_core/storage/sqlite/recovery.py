@@ -18,7 +18,7 @@ from typing import BinaryIO, Final, Literal
 import apsw
 
 from agent_core.base import machine
-from agent_core.base.errors import StorageError
+from agent_core.base.errors import ForeignState, StorageError
 from agent_core.base.seal import Sealer
 from sandbox.wire.lines import bare_lines
 
@@ -53,6 +53,7 @@ def open_or_replace(place: StatePlace) -> tuple[apsw.Connection, str | None]:
 
     Raises:
         WorkspaceError: the key of the seals cannot be used; nothing was moved.
+        ForeignState: the file does not carry this user's seal; nothing was moved.
         StorageError: a process with another key has the file open; nothing was moved.
     """
     place.sealer.require()
@@ -82,17 +83,36 @@ def replace(place: StatePlace, *, is_damaged: Callable[[], bool]) -> tuple[apsw.
         )
 
 
+def set_aside(path: Path, clock: StoreClock) -> str:
+    """Set a file without this user's seal aside, unopened, because the user says so. Return its new name, or nothing
+    if there is none.
+
+    Raises:
+        StorageError: a process has the file open; nothing was moved.
+        WorkspaceError: the key of the seals cannot be used.
+    """
+    place = StatePlace(path, clock, Sealer(None))
+    place.sealer.require()
+    with _alone(path):
+        if not os.path.lexists(path) or origin(path, place.sealer) != "foreign":
+            return ""
+        _check_unused(path)
+        return _put_aside(place, "foreign").name
+
+
 def adopt(path: Path, name: str, clock: StoreClock) -> str:
     """Adopt a file that was put aside, because the user says that it is theirs. Return the name of the replaced file.
 
     Raises:
-        StorageError: there is no such file, or it is none of this program's.
+        StorageError: there is no such file, it is none of this program's, or a process has the state open.
         WorkspaceError: the key of the seals cannot be used.
     """
     place, aside = StatePlace(path, clock, Sealer(None)), path.with_name(Path(name).name)
     if not aside.is_file() or aside.is_symlink() or aside == path:
         raise StorageError(f"There is no file {name} in {path.parent}.", fix=f"Look into {path.parent}.")
     with _alone(path):
+        for file in (path, aside):
+            _check_unused(file)
         Path(f"{aside}{JOURNAL}").unlink(missing_ok=True)
         aside.chmod(0o600)
         try:
@@ -125,6 +145,7 @@ def _without_journal(place: StatePlace) -> Iterator[str]:
 
 
 def _without_foreign(place: StatePlace) -> Iterator[str]:
+    """Put a file aside that is no longer what the seal is for; one without a seal is the user's to decide about."""
     path = place.path
     match origin(path, place.sealer) if os.path.lexists(path) else "own":
         case "own":
@@ -132,17 +153,20 @@ def _without_foreign(place: StatePlace) -> Iterator[str]:
         case "damaged":
             yield _replaced(place, "was damaged, or was replaced by another")
         case "foreign":
-            if holder := _holder(path):
-                raise StorageError(
-                    f"The state file `{path}` does not carry your seal, and process {holder} has it open.",
-                    fix="Be the same user with the same XDG_DATA_HOME as that process, or end it first.",
-                )
-            aside = _put_aside(place, "foreign")
-            yield (
-                f"The state file `{path}` does not carry your seal: it came from someone else, or is older than the "
-                f"seal. It was set aside unopened as `{aside.name}`, and a new one was created. If it is yours, type: "
-                f"knapper state adopt {aside.name}"
+            _check_unused(path)
+            raise ForeignState(
+                f"The state file `{path}` does not carry your seal: it came from someone else, was made with another "
+                "XDG_DATA_HOME, or is older than the seal. It was not opened, and is where it was.",
+                fix="Set XDG_DATA_HOME as it was; or set the file aside and begin a new one: knapper state set-aside",
             )
+
+
+def _check_unused(path: Path) -> None:
+    if holder := _holder(path):
+        raise StorageError(
+            f"Process {holder} has the state file `{path}` open, so it was not moved.",
+            fix="Be the same user with the same XDG_DATA_HOME as that process, or end it first.",
+        )
 
 
 def _holder(path: Path) -> str:
