@@ -22,11 +22,11 @@ from agent_core.functions.service.grant_commands import GrantListing
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
-from agent_core.storage import CallOwners
+from agent_core.storage import CallOwners, TurnStore
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.lines import bare_lines
 
-from .after_forgetting import read_anew
+from .attachments import headline
 from .catalogue import BY_NAME, ENTRIES, needed
 from .commands.agents import agents
 from .commands.calls import calls
@@ -375,3 +375,33 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
 RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {
     name: partial(_run, name) for name in (*_SHELL, *_WORDS, *_READERS) if name in BY_NAME
 }
+
+
+# What a session holds of what was said, read anew once something was forgotten: only what the record still says.
+
+_RAN_IS_GONE = "What you ran with ! since your last message does not go along with the next one: run it again."
+
+
+async def read_anew(conversation: Conversation) -> None:
+    """Keep in a session nothing that the record does not have. What has no place in the record is dropped."""
+    conversation.voice.drop_typed()
+    conversation.log.forget()
+    conversation.results.clear()
+    conversation.tried = None
+    if conversation.ran:
+        conversation.ran = []
+        conversation.voice.aloud([line(("warn", f"! {_RAN_IS_GONE}"))])
+    agents = {name for _, name, _, _ in conversation.deeds.messages} | {
+        turn.agent for turn in conversation.spending.turns
+    }
+    begun = {agent: await _beginnings(conversation.workspace.store, agent) for agent in agents}
+    conversation.deeds.reread({turn: text for texts in begun.values() for turn, text in texts.items()})
+    conversation.spending.reread({agent: [*texts.values()] for agent, texts in begun.items()})
+
+
+async def _beginnings(store: TurnStore, agent: str) -> dict[str, str]:
+    """Return what each turn of an agent began with, on one line: the message, or else the notice."""
+    entries = await store.history(agent, kinds=("user", "notice"), with_removed=True)
+    said = {entry.turn: headline(str(entry.payload["text"])) for entry in entries[::-1] if entry.kind == "user"}
+    noted = {entry.turn: headline(str(entry.payload["text"])) for entry in entries[::-1] if entry.kind == "notice"}
+    return noted | said

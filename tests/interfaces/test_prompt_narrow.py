@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.interfaces.columns import width
-from agent_core.interfaces.repl.bar import StatusBar
+from agent_core.interfaces.repl.prompt import StatusBar
 from agent_core.runtime.agent import AgentStatus
 from tests.interfaces.support import flags
 from tests.kit import scripted

@@ -17,8 +17,8 @@ from agent_core.interfaces.faults import fault_lines
 from agent_core.interfaces.render import verdicts
 from agent_core.interfaces.render.call_log import CallLog, call_line, changed_lines, ended_lines, laid_open
 from agent_core.interfaces.repl import render
-from agent_core.interfaces.repl.bar import gauge
 from agent_core.interfaces.repl.live import Live, RunningCall
+from agent_core.interfaces.repl.prompt import gauge
 from agent_core.interfaces.spans import line, plain, quoted
 from agent_core.interfaces.wrap import wrapped
 from sandbox import Failure, Frame, Raised

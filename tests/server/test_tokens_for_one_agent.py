@@ -20,11 +20,10 @@ from starlette.routing import Route
 
 from agent_core import Workspace
 from agent_core.interfaces.mcp.http_door import HttpDoor
-from agent_core.interfaces.server.app import application
+from agent_core.interfaces.server.app import LoginDoor, application
 from agent_core.interfaces.server.catalog import OPERATIONS
 from agent_core.interfaces.server.command_operations import _ALLOWED, _NOUNS, _OF_ALL_AGENTS
 from agent_core.interfaces.server.identity import SCOPES, Sessions
-from agent_core.interfaces.server.login_door import LoginDoor
 from agent_core.interfaces.server.operations import API, Operation
 from agent_core.interfaces.server.parts import Nothing, Part
 from agent_core.interfaces.server.rooms import opened_rooms

@@ -4,26 +4,36 @@ Results are the published JSON, as `knapper … --json` prints it; events are th
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, get_args
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import httpx2
+from pydantic import TypeAdapter, ValidationError
 
 from agent_core.base import events
+from agent_core.base.errors import KnapperError
 from agent_core.base.events import Event
+from agent_core.base.json_form import to_json
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
+from ..server.catalog import OPERATIONS
+from ..server.failures import ApiRefusal
+from ..server.identity import SCOPES, Identity
 from ..server.journal_events import NumberedEvent
-from .frame_reader import FrameReader
-from .local import local_wire
+from ..server.operations import Operation, Sent, Stream
+from ..server.rooms import Rooms, opened_rooms
 from .resources import CallsResource, FunctionsResource, GrantsResource, Json, MemoryResource, Resource
-from .wire import ConnectionLost, HttpWire, Wire
+from .wire import ConnectionLost, HttpWire, Query, Wire
 
 _WAITS_S: Final = (0.1, 0.3, 1.0, 2.0, 5.0)
 """How long to wait before each try to go on with a stream that broke off."""
@@ -234,3 +244,133 @@ async def connect(
             place = await stack.enter_async_context(Workspace.open(place, **options))
         wire = await stack.enter_async_context(local_wire(place))
         return Client(wire, stack.pop_all())
+
+
+# Events as they come over a stream: frames read into the same dataclasses that a turn in this process yields.
+
+_MOST: Final = 64 << 20  # bytes of one frame
+
+
+class FrameReader:
+    """Reads a stream onward; `last` is the number up to which all has been heard.
+
+    After a break, what is not on disk yet comes again from its beginning: what was yielded of it is left out.
+    """
+
+    def __init__(self, after: int) -> None:
+        self.last = after
+        self._rest = b""
+        self._heard = ""  # of the text that has no number yet
+        self._again = ""
+
+    def begin_again(self) -> None:
+        """Note that the stream broke off, and that another one goes on after the last number."""
+        self._rest, self._again, self._heard = b"", self._heard, ""
+
+    def feed(self, part: bytes) -> Iterator[NumberedEvent]:
+        """Yield the events whose frames are whole."""
+        *frames, self._rest = (self._rest + part).split(b"\n\n")
+        if len(self._rest) > _MOST:
+            raise ValueError("a frame is too long")
+        for frame in frames:
+            number, data = _fields(frame)
+            event = None if data is None else event_of(data)
+            if isinstance(event, events.Text):
+                event = self._unheard(event)
+            if number is not None:
+                self.last, self._heard, self._again = number, "", ""
+            if number is not None or event is not None:
+                yield NumberedEvent(number, event)
+
+    def _unheard(self, event: events.Text) -> events.Text | None:
+        text = event.text
+        if self._again:
+            known = len(text) if self._again.startswith(text) else len(self._again) * text.startswith(self._again)
+            text, self._again = text[known:], self._again[known:]
+        self._heard += event.text
+        return events.Text(turn=event.turn, step=event.step, agent=event.agent, text=text) if text else None
+
+
+def event_of(data: dict[str, Any]) -> Event | None:  # Any: JSON
+    """Return the event of a published shape; None if this version does not know it."""
+    kind = _kinds().get(str(data.get("type")))
+    if kind is None:
+        return None
+    try:
+        return kind.validate_python(data)
+    except ValidationError:
+        return None
+
+
+@cache
+def _kinds() -> dict[str, TypeAdapter[Event]]:
+    return {kind.type: TypeAdapter(kind) for kind in get_args(Event)}
+
+
+def _fields(frame: bytes) -> tuple[int | None, dict[str, Any] | None]:  # Any: JSON
+    number: int | None = None
+    data: dict[str, Any] | None = None
+    for line in frame.split(b"\n"):
+        name, _, value = line.partition(b":")
+        if name == b"id" and value.strip().isdigit():
+            number = int(value)
+        elif name == b"data":
+            try:
+                document = read_json(value, LOOSE)
+            except Malformed:
+                continue
+            data = document if isinstance(document, dict) else None
+    return number, data
+
+
+# A workspace in this process behind the same operations as a server's, with its agents at work.
+
+_GRACE_S: Final = 0.0  # whoever closes the client has heard what they wanted to
+_OWNER: Final = Identity("in-process", frozenset(SCOPES))
+_PATHS: Final = [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", row.path)), row) for row in OPERATIONS]
+
+
+@asynccontextmanager
+async def local_wire(workspace: Workspace) -> AsyncIterator["LocalWire"]:
+    """Give the way to the operations of a workspace that is open in this process."""
+    async with opened_rooms(workspace, _GRACE_S) as rooms:
+        yield LocalWire(rooms)
+
+
+class LocalWire:
+    """Requests to the operations of a workspace that is open in this process."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+
+    async def ask(self, method: str, path: str, query: Query, body: object) -> Any:  # Any: JSON
+        """Return the answer to a request."""
+        content = b"" if body is None else json.dumps(body).encode("utf-8", "replace")
+        result = await self._run(method, path, query, content)
+        return read_json(json.dumps(to_json(result), default=str), LOOSE)
+
+    async def stream(self, path: str, after: int) -> AsyncGenerator[bytes, None]:
+        """Yield the frames of an event stream."""
+        result = await self._run("GET", path, {"after": after}, b"")
+        assert isinstance(result, Stream)
+        async with aclosing(result.frames) as frames:
+            async for frame in frames:
+                yield frame
+
+    async def aclose(self) -> None:
+        """Do nothing: whoever opened the workspace closes it."""
+
+    async def _run(self, method: str, path: str, query: Query, body: bytes) -> object:
+        operation, names = _operation(method, path)
+        sent = Sent(names, {key: str(value) for key, value in query.items()}, body)
+        try:
+            return await operation.run(self._rooms, _OWNER, sent)
+        except KnapperError as error:
+            raise ApiRefusal.of(error) from error
+
+
+def _operation(method: str, path: str) -> tuple[Operation, dict[str, str]]:
+    for pattern, operation in _PATHS:
+        if operation.method == method and (match := pattern.fullmatch(path)):
+            return operation, {name: unquote(value) for name, value in match.groupdict().items()}
+    raise ApiRefusal(404, "no-route", "There is nothing at this address.")

@@ -6,13 +6,14 @@ import gc
 import ipaddress
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import h11
 import uvicorn
@@ -24,10 +25,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from agent_core.base.errors import UsageError
+from agent_core import __version__
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
+from agent_core.base.own_installation import add_extra
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
+from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
 from ..mcp.http_door import HttpDoor
 from ..state import opened_state
@@ -37,14 +41,65 @@ from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
-from .identity import Sessions, TokenBook
-from .login_door import LoginDoor
-from .metrics_door import MetricsDoor
-from .openapi import openapi
-from .responses import answered, error_response, json_response
+from .identity import Identity, NotAllowed, Sessions, TokenBook
+from .operations import Operation
+from .parts import Nothing
+from .responses import answered, error_response, failure, json_response
 from .responses_api import ResponsesDoor
 from .rooms import Rooms, opened_rooms
 from .serving import announced
+
+if TYPE_CHECKING:
+    from agent_core.workspace.metrics import Metrics
+
+
+# How a browser is let in: a link is made by who can do everything, and used once, by the page that it leads to.
+
+
+class LoginDoor:
+    """Makes login links, and gives a cookie and its key for one."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def link(self, url: str) -> str:
+        """Return a login link of the server at an address."""
+        return f"{url}/login?code={self._sessions.link()}"
+
+    async def new_link(self, request: Request) -> Response:
+        """Answer with a login link, if the identity may do everything that the page can."""
+        identity = request.scope["identity"]
+        if not identity.may_log_in:
+            message = (
+                f"The page can do everything, so its links need all scopes and agents; `{identity.name}` has less."
+            )
+            return failure(NotAllowed(message, fix="Type `knapper login` where the workspace is."))
+        return json_response({"login": self.link(f"{request.url.scheme}://{request.headers['host']}")})
+
+    async def log_in(self, request: Request) -> Response:
+        """Answer with the key of a new login, and set its cookie; the body has the code of a link.
+
+        It is no GET, so that what looks a link over before a person opens it does not use it up.
+        """
+        given = self._sessions.log_in(await _code(request))
+        if given is None:
+            message = "This login link was used already, or is too old."
+            return error_response(403, "used-link", message, "Another one, where the workspace is: knapper login")
+        cookie, key = given
+        answer = json_response({"key": key})
+        name, is_secure = self._sessions.cookie, request.url.scheme == "https"
+        answer.set_cookie(name, cookie, httponly=True, samesite="strict", secure=is_secure, path="/")
+        return answer
+
+
+async def _code(request: Request) -> str:
+    try:
+        value = read_json(await request.body(), MESSAGE)
+    except Malformed:
+        return ""
+    code = value.get("code") if isinstance(value, dict) else None
+    return code if isinstance(code, str) else ""
+
 
 _GRACE_S: Final = 10.0
 _PAGES: Final = Path(__file__).with_name("page")
@@ -391,3 +446,125 @@ async def _refused(_: Request, error: Exception) -> Response:
     message = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
     fix = "GET /openapi.json lists what there is."
     return error_response(error.status_code, "no-route", message, fix)
+
+
+# `/metrics` of the server: numbers for Prometheus, for tokens with the scope `read` and for all agents.
+# It counts from the first request on, since only who asks pays for the package `prometheus-client`.
+
+MISSING: Final = "The package prometheus-client is missing."
+
+
+class MetricsDoor:
+    """The numbers of one server."""
+
+    def __init__(self, host: AgentHost) -> None:
+        self._host = host
+        self._metrics: Metrics | None = None
+        self._opening = asyncio.Lock()
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request."""
+        try:
+            _may_read(request.scope["identity"])
+        except KnapperError as error:
+            return failure(error)
+        if find_spec("prometheus_client") is None:
+            return error_response(404, "no-metrics", MISSING, f"Type: {add_extra('metrics')}")
+        metrics = await self._opened()
+        text, kind = await asyncio.to_thread(metrics.text, request.headers.get("accept", ""))
+        return Response(text, headers={"Content-Type": kind})
+
+    async def _opened(self) -> "Metrics":
+        async with self._opening:
+            if self._metrics is None:
+                module = await asyncio.to_thread(import_module, "agent_core.workspace.metrics")
+                made: Metrics = module.Metrics(self._host.workspace)
+                self._metrics = made
+                self._host.hearers.append(made.hear)
+            return self._metrics
+
+
+def _may_read(identity: Identity) -> None:
+    identity.needs("read")
+    if identity.agents:
+        fix = "Make one without --agent: knapper tokens add NAME --scope read"
+        raise NotAllowed("The numbers are those of all agents, and this token is for some.", fix=fix)
+
+
+# The description of the API, made of the same operations and parts that check its requests.
+
+Json = dict[str, Any]  # Any: JSON
+_REFS: Final = "#/components/schemas/{model}"
+_ERROR: Final[Json] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "fix": {"type": ["string", "null"]},
+                "problems": {"type": "array", "items": {"type": "object"}},
+            },
+        }
+    },
+}
+
+
+def openapi(operations: Iterable[Operation]) -> Json:
+    """Return the document."""
+    schemas: Json = {"Error": _ERROR}
+    paths: dict[str, Json] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Knapper", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _described(operation: Operation, schemas: Json) -> Json:
+    kind = "text/event-stream" if operation.streams else "application/json"
+    schema: Json = {"type": "string"} if operation.streams else {"type": "object"}
+    answers = {
+        str(operation.status): {"description": operation.summary, "content": {kind: {"schema": schema}}},
+        "default": {
+            "description": "What went wrong.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+        },
+    }
+    described: Json = {
+        "operationId": f"{operation.method.lower()}_{operation.handler.__name__}",
+        "summary": operation.summary,
+        "description": f"{(operation.handler.__doc__ or '').strip()} Scopes: {' or '.join(operation.scopes)}.",
+        "parameters": [*map(_in_path, operation.names), *_in_query(operation)],
+        "responses": answers,
+    }
+    if operation.body is not Nothing:
+        name = operation.body.__name__
+        schema = operation.body.model_json_schema(ref_template=_REFS)
+        schemas |= schema.pop("$defs", {}) | {name: schema}
+        content = {"application/json": {"schema": {"$ref": _REFS.format(model=name)}}}
+        described["requestBody"] = {"required": True, "content": content}
+    return described
+
+
+def _in_path(name: str) -> Json:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _in_query(operation: Operation) -> list[Json]:
+    schema = operation.query.model_json_schema(ref_template=_REFS)
+    required = schema.get("required", [])
+    return [
+        {"name": name, "in": "query", "required": name in required, "schema": part}
+        for name, part in schema.get("properties", {}).items()
+    ]
