@@ -364,39 +364,39 @@ class ResponseReader:
     def __init__(self) -> None:
         self._begun: set[object] = set()  # places of calls of whose arguments a part came
 
-    def read(self, chunk: Entry) -> Iterator[Entry]:
+    def read(self, entry: Entry) -> Iterator[Entry]:
         """Yield what an event says, as chunks of chat completions."""
-        kind, place = chunk.get("type"), chunk.get("output_index")
-        if kind is None and isinstance(chunk.get("output"), list):
-            for n, item in enumerate(chunk["output"]):
+        kind, place = entry.get("type"), entry.get("output_index")
+        if kind is None and isinstance(entry.get("output"), list):
+            for n, item in enumerate(entry["output"]):
                 yield from self._done(n, _dict(item), is_whole=True)
-            yield _end(chunk)
+            yield _end(entry)
         elif kind in _KIND:
-            yield _delta({_KIND[kind]: chunk.get("delta")})
-        elif kind == "response.reasoning_summary_part.added" and chunk.get("summary_index"):
+            yield _delta({_KIND[kind]: entry.get("delta")})
+        elif kind == "response.reasoning_summary_part.added" and entry.get("summary_index"):
             yield _delta({"reasoning_content": "\n\n"})
         elif kind == "response.output_item.added":
-            yield from _begin(place, _dict(chunk.get("item")), "")
+            yield from _begin(place, _dict(entry.get("item")), "")
         elif kind == "response.function_call_arguments.delta":
             self._begun.add(place)
-            yield _call(place, {"arguments": chunk.get("delta")})
+            yield _call(place, {"arguments": entry.get("delta")})
         elif kind == "response.output_item.done":
-            yield from self._done(place, _dict(chunk.get("item")))
+            yield from self._done(place, _dict(entry.get("item")))
         elif kind in ENDS:
-            yield _end(_dict(chunk.get("response")))
+            yield _end(_dict(entry.get("response")))
 
-    def _done(self, place: object, chunk: Entry, *, is_whole: bool = False) -> Iterator[Entry]:
-        if chunk.get("type") == "reasoning":
+    def _done(self, place: object, entry: Entry, *, is_whole: bool = False) -> Iterator[Entry]:
+        if entry.get("type") == "reasoning":
             if is_whole:
-                yield _delta({"reasoning_content": _texts(chunk.get("summary"), "\n\n")})
-            yield _delta({REASONING: {key: value for key, value in chunk.items() if value is not None}})
-        elif is_whole and chunk.get("type") == "message":
-            parts = chunk.get("content")
+                yield _delta({"reasoning_content": _texts(entry.get("summary"), "\n\n")})
+            yield _delta({REASONING: {key: value for key, value in entry.items() if value is not None}})
+        elif is_whole and entry.get("type") == "message":
+            parts = entry.get("content")
             yield _delta({"content": _texts(parts, ""), "refusal": _texts(parts, "", "refusal")})
         elif is_whole:
-            yield from _begin(place, chunk, chunk.get("arguments"))
-        elif chunk.get("type") == "function_call" and place not in self._begun:
-            yield _call(place, {"arguments": chunk.get("arguments")})
+            yield from _begin(place, entry, entry.get("arguments"))
+        elif entry.get("type") == "function_call" and place not in self._begun:
+            yield _call(place, {"arguments": entry.get("arguments")})
 
 
 def reasoning_text(item: object) -> str:
@@ -407,19 +407,19 @@ def reasoning_text(item: object) -> str:
         return ""
 
 
-def _begin(place: object, chunk: Entry, arguments: object) -> Iterator[Entry]:
-    if chunk.get("type") == "function_call":
-        yield _call(place, {"name": chunk.get("name"), "arguments": arguments}, chunk.get("call_id"))
+def _begin(place: object, entry: Entry, arguments: object) -> Iterator[Entry]:
+    if entry.get("type") == "function_call":
+        yield _call(place, {"name": entry.get("name"), "arguments": arguments}, entry.get("call_id"))
 
 
-def _call(place: object, chunk: Entry, call_id: object = "") -> Entry:
-    return _delta({"tool_calls": [{"index": place, "id": call_id, "function": chunk}]})
+def _call(place: object, entry: Entry, call_id: object = "") -> Entry:
+    return _delta({"tool_calls": [{"index": place, "id": call_id, "function": entry}]})
 
 
-def _end(chunk: Entry) -> Entry:
-    reason = _dict(chunk.get("incomplete_details")).get("reason")
+def _end(entry: Entry) -> Entry:
+    reason = _dict(entry.get("incomplete_details")).get("reason")
     finish = _FINISH.get(reason, "stop") if isinstance(reason, str) else "stop"
-    told = _dict(chunk.get("usage"))
+    told = _dict(entry.get("usage"))
     usage = {
         "prompt_tokens": told.get("input_tokens"),
         "completion_tokens": told.get("output_tokens"),
@@ -428,8 +428,8 @@ def _end(chunk: Entry) -> Entry:
     return {"choices": [{"delta": {}, "finish_reason": finish}], "usage": usage}
 
 
-def _delta(chunk: Entry) -> Entry:
-    return {"choices": [{"delta": chunk}]}
+def _delta(entry: Entry) -> Entry:
+    return {"choices": [{"delta": entry}]}
 
 
 def _texts(parts: object, between: str, key: str = "text") -> str:

@@ -37,7 +37,7 @@ ANSWERS: Final = (
     (re.compile(r"^The value of ", re.MULTILINE), "a-long-value" + ENTER),
     (re.compile(r"\]: *$", re.MULTILINE), ENTER),
     (re.compile(r"/help lists|^∙ ", re.MULTILINE), CTRL_D),
-    (re.compile(r"Ctrl-C (?:stops|ends) it"), CTRL_C),
+    (re.compile(r"(?<!runs; )Ctrl-C (?:stops|ends) it"), CTRL_C),  # what serves, not a call that is shown while it runs
 )
 TRIPLE: Final = re.sub(
     "number . number|double|Double|Twice|4|10",

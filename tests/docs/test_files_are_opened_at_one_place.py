@@ -12,14 +12,14 @@ ALLOWED = {
         base/language functions/foreign/tools
         functions/service/foreign
         memory/embedding/local memory/embedding/static memory/search_query
-        model/dialect model/reading model/tour/script storage/postgres/migrate
+        model/dialect model/reading storage/postgres/database
         storage/sqlite/migrate
         workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/archive functions/service/file_checks memory/sources/places workspace/portable/text
+        functions/service/library_files functions/service/file_checks memory/sources/places workspace/portable/text
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/installation access/packages/resolution functions/foreign/entry functions/service/export
+        access/packages/environment access/packages/resolution functions/foreign/entry functions/service/export
         interfaces/manual_edits interfaces/plain
         interfaces/server/function_operations interfaces/server/source_operations
          model/local/fetch model/local/weights

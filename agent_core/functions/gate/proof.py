@@ -409,7 +409,7 @@ async def _excused(
     ]
 
 
-def _reason(result: ExampleResult, again: ExampleResult, draft: Draft) -> tuple[str, str]:
+def _reason(result: ExampleResult, repeat_result: ExampleResult, draft: Draft) -> tuple[str, str]:
     """Return the directive for an example that does not agree, and why it is left out; both empty if it is wrong."""
     assert isinstance(result.example, Example)
     assert draft.tree is not None
@@ -417,7 +417,7 @@ def _reason(result: ExampleResult, again: ExampleResult, draft: Draft) -> tuple[
     options = option_for(result.example, result.outcome, is_float=is_float)
     if draft.needs.is_outward and not options:
         return f"+{SKIP}", "it needs what a grant alone gives"
-    reason = "" if options else excuse(result.example, result.outcome, again.outcome, draft.tree)
+    reason = "" if options else excuse(result.example, result.outcome, repeat_result.outcome, draft.tree)
     return options or (f"+{SKIP}" if reason else ""), reason
 
 
