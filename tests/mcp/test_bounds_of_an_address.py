@@ -171,12 +171,7 @@ def is_refused(root: Path, done: Ran) -> bool:
     return bool(message.startswith("The MCP server `strange` cannot be used: ")) and not (root / "mcp.toml").exists()
 
 
-OPEN = pytest.param(
-    "news-of-the-list", marks=[pytest.mark.slow, pytest.mark.xfail(reason="known: `mcp add` never ends")]
-)
-
-
-@pytest.mark.parametrize("what", [*STREAMED, "reconnecting", "a-bomb-in-events", "redirects", OPEN])
+@pytest.mark.parametrize("what", [*STREAMED, "reconnecting", "a-bomb-in-events", "redirects", "news-of-the-list"])
 def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(tmp_path: Path, what: str) -> None:
     with hostile(what, "GET") as url:
         assert is_bounded(done := added(tmp_path, url))

@@ -188,6 +188,9 @@ class ServerConnection:
                     done, _ = await ended
                     failure = next((error for task in done if (error := task.exception())), None)
             except failures as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():  # closing failed, which took the place of the cancellation
+                    raise
                 failure = error
             finally:
                 self._client = None
