@@ -11,11 +11,13 @@ import pytest
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.repositories import DEEPEST, MOST_ENTRIES
-from agent_core.base.errors import WorkspaceError
+from agent_core.base.clock import Clock
+from agent_core.base.errors import ForeignState, WorkspaceError
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.spans import plain
+from agent_core.storage import set_aside
 from tests.workshop.support import Room, room
 
 from .support import PLAIN, READS, human
@@ -95,6 +97,10 @@ async def test_another_users_state_brings_no_yes_along(
     async with room(tmp_path, sandbox) as here:
         await granted(here, code)
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "somebody-else"))
+    with pytest.raises(ForeignState):
+        async with room(tmp_path, sandbox):
+            pass
+    assert set_aside(tmp_path / ".knapper" / "state.db", Clock())
     async with room(tmp_path, sandbox) as mine:
         assert await now(mine) == NOTHING
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NO_STAMP = (0, 0, 0)
 _WHY_DRAFT = {
-    True: "draft: its examples need what is not granted yet, and its first call asks for",
+    True: "draft: its examples need what is not granted yet; its first call asks for it",
     False: "draft: it has no examples",
 }
 
