@@ -85,9 +85,8 @@ async def test_a_save_of_an_example_that_the_shut_world_stops_is_said_to_wait_fo
     shop: FunctionService, tmp_path: Path
 ) -> None:
     (event,) = await save(shop, tmp_path, FETCHING)
-    assert shown(event).endswith(
-        "~ page_of is a draft: its examples need what is not granted yet; its first call asks for it"
-    )
+    waits = "its examples need what is not granted yet; its first call asks for it"
+    assert shown(event).endswith(f"~ page_of is a draft: {waits}")
 
 
 async def test_a_rejected_file_fixed_to_its_last_good_text_is_said_to_be_good_again(

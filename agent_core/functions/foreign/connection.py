@@ -448,9 +448,8 @@ async def _listing(client: "Client") -> ForeignListing:
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
             rows += [(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
             cursor = page.next_cursor
-            size += len(cursor or "") + sum(
-                len(f"{tool.name}{tool.description}{tool.input_schema}") for tool in page.tools
-            )
+            size += sum(len(f"{tool.name}{tool.description}{tool.input_schema}") for tool in page.tools)
+            size += len(cursor or "")
             if size > _MOST_LISTED:
                 raise ServerUnavailable(f"its list of tools has more than {_MOST_LISTED >> 20} MiB")
             if cursor is None or len(rows) > MOST_TOOLS:
