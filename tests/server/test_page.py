@@ -168,6 +168,26 @@ async def test_a_function_is_shown_while_the_model_writes_it(served: Serve) -> N
 
 
 @in_browser
+async def test_a_call_that_raises_shows_its_error_and_the_page_goes_on(served: Serve) -> None:
+    server = await served([])
+    raising = DOUBLE.replace(
+        "    return n * 2", "    if n < 0:\n        raise ValueError('below zero')\n    return n * 2"
+    )
+    assert (await server.client.put("/api/v1/functions/double", json={"source": raising})).status_code == 200
+    async with page(server) as (view, seen):
+        await go(view, "Functions")
+        await view.get_by_role("button", name="double", exact=True).click()
+        await view.locator("input[type=number]").fill("-3")
+        await view.get_by_role("button", name="Call", exact=True).click()
+        told = await view.get_by_label("The error").inner_text()
+        assert "ValueError: below zero" in told
+        assert "n = -3" in told
+        await go(view, "Memory")
+        await view.locator("main.Memory").wait_for()
+        assert seen == []
+
+
+@in_browser
 async def test_a_function_is_searched_called_compared_and_rolled_back(served: Serve) -> None:
     server = await served([])
     for source in (DOUBLE, DOUBLE.replace("n * 2", "n + n")):

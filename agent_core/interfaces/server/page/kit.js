@@ -177,6 +177,7 @@ export function useWindow(box, entries, earlier, below = 0) {
     }
   }, [entries, last, below]);
   const scrolled = () => {
+    if (!box.current) return;
     const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call, :scope > .card")].find((one) => one.getBoundingClientRect().bottom > edge);
     held.current = node ? { node, top: node.getBoundingClientRect().top } : null;
     const { scrollTop, scrollHeight, clientHeight } = box.current, below = scrollHeight - scrollTop - clientHeight;

@@ -22,7 +22,7 @@ export function Verdict({ verdict, withSource = false }) {
     ${withSource && verdict.source && html`<${Source} text=${verdict.source} />`}</div>`;
 }
 
-const framed = ({ path, line, function: name, source, locals }) => [`${path}:${line} ${name}: ${source}`, ...(locals || []).map((pair) => `  ${pair.join(" = ")}`)].join("\n");
+const framed = ({ path, line, function: name, source, locals }) => [`${path}:${line} ${name}: ${source}`, ...Object.entries(locals || {}).map((pair) => `  ${pair.join(" = ")}`)].join("\n");
 
 export function Outcome({ outcome }) {
   const error = outcome.error, isGood = outcome.outcome === "returned";
