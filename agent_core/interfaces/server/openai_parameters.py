@@ -42,7 +42,7 @@ class Acts:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class SentBack:
     """What answers of this server have and clients send back with them: it asks for nothing."""
 
     does: str = "taken as it was returned from here: it asks for nothing"
@@ -63,7 +63,7 @@ class NotOffered:
     usual: tuple[Any, ...] = ()  # Any: JSON
 
 
-Effect: TypeAlias = Acts | SentOn | Returned | NotOffered
+Effect: TypeAlias = Acts | SentOn | SentBack | NotOffered
 _NO_SERVICE: Final = "is a service of OpenAI's own, which is not offered here."
 _SEVERAL_STEPS: Final = "is not possible: a reply is the work of several requests to a model."
 _OWNER: Final = "is the choice of who runs this server."
@@ -112,7 +112,7 @@ _MESSAGES: Final = Kinds(
                         "function": {
                             "id": Acts("by which its answer is known"),
                             "function": Acts("what is called", {"name": Acts("whom"), "arguments": Acts("with what")}),
-                            "index": Returned(),
+                            "index": SentBack(),
                         }
                     },
                     "is no function, and tools of other kinds are not offered here.",
@@ -127,7 +127,7 @@ _MESSAGES: Final = Kinds(
     },
     "is not known here; that of an answer to a call is `tool`.",
 )
-_ITEM: Final[Mapping[str, Effect]] = {"id": Returned(), "status": Returned()}
+_ITEM: Final[Mapping[str, Effect]] = {"id": SentBack(), "status": SentBack()}
 _PHASE: Final[Mapping[str, Effect]] = {"phase": NotOffered(_OF_OPENAI)}
 _CALL: Final[Mapping[str, Effect]] = {
     **_ITEM,
