@@ -24,8 +24,9 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
     A piece of text without a number is provisional: after a reconnect, all that follows the last number comes again.
     """
     reader = JournalReader(store, agent, after)
+    whole = set[tuple[str, int]]()  # the steps whose text came from disk while their pieces may wait to be heard
     with host.listen(agent) as listening:
-        async for frame in _caught_up(host, store, reader, agent, listening):
+        async for frame in _caught_up(host, store, reader, agent, listening, whole):
             yield frame
         last = reader.last
         while not listening.is_over:
@@ -36,7 +37,8 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
             if event is not None and not is_behind and not is_on_disk(event):
-                yield _frame(event)
+                if not (isinstance(event, _PIECES) and (event.turn, event.step) in whole):
+                    yield _frame(event)
                 continue
             is_whole = event is None or is_behind
             for numbered in await host.news(agent, last, must_look=is_whole):
@@ -45,21 +47,30 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
 
 
 async def _caught_up(
-    host: AgentHost, store: TurnStore, reader: JournalReader, agent: str, listening: Listening
+    host: AgentHost,
+    store: TurnStore,
+    reader: JournalReader,
+    agent: str,
+    listening: Listening,
+    whole: set[tuple[str, int]],
 ) -> AsyncGenerator[bytes, None]:
-    for frame in await _read(host, reader):
+    for frame in await _read(host, reader, set()):
         yield frame
     host.begin_at_now(agent, listening)
-    for frame in await _read(host, reader):  # what came to disk while the frames before went out
+    for frame in await _read(host, reader, whole):  # what came to disk while the frames before went out
         yield frame
     for event in await _pending(host, store, agent):
         yield _frame(event)
 
 
-async def _read(host: AgentHost, reader: JournalReader) -> list[bytes]:
-    """Return the frames of what is on disk; before the end of a turn, the warnings that nobody heard live."""
+async def _read(host: AgentHost, reader: JournalReader, whole: set[tuple[str, int]]) -> list[bytes]:
+    """Return the frames of what is on disk, and note the steps that have text; before the end of a turn, the warnings
+    that nobody heard live.
+    """
     frames: list[bytes] = []
     for numbered in await reader.read(host.ends):
+        if isinstance(numbered.event, _PIECES):
+            whole.add((numbered.event.turn, numbered.event.step))
         if isinstance(numbered.event, events.TurnEnded):
             frames += [_frame(warned) for warned in host.warnings if warned.turn == numbered.event.turn]
         frames.append(_frame(numbered.event, numbered.seq))
