@@ -216,7 +216,10 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     """Let the other agent keep its secret everywhere; what stands in paths after that."""
     await server.client.post(f"{API}/agents/{THIRD}/pause", json={})
     await server.said(f"Remember {SECRET}, and shout it.", agent=OTHER)
-    await server.client.post(f"{API}/agents/{OTHER}/conversations", json={"name": "private"})
+    for _ in range(100):  # at a database an agent that was just used may still be let go of
+        if (await server.client.post(f"{API}/agents/{OTHER}/conversations", json={"name": "private"})).is_success:
+            break
+        await asyncio.sleep(0.1)
     await server.said(f"Ask the third about {SECRET}.", agent=TALK)
     block = f"{API}/agents/{OTHER}/memory/human"
     edit = {"version": (await server.client.get(block)).json()["version"], "value": f"The word is {SECRET}."}
