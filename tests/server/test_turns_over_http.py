@@ -1,12 +1,14 @@
 """Messages and events over HTTP: what a client hears, once, in order, also after it was cut off."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from agent_core import Workspace
 from agent_core.base import events
 from agent_core.interfaces.server.agent_host import Listening
+from agent_core.interfaces.server.event_stream import event_stream
 from agent_core.interfaces.server.journal_events import JournalTail
 from agent_core.interfaces.server.rooms import opened_rooms
 from agent_core.interfaces.state import opened_state
@@ -219,6 +221,31 @@ async def test_turns_go_on_after_the_state_file_was_taken_away(
             while not isinstance(event := await listening.next(30), events.TurnEnded):
                 assert event is not None
             assert event.reply == "Hello again."
+
+
+async def test_who_hears_late_hears_a_text_before_the_calls_that_follow_it(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> None:
+    call = Ask(Wanted("list_functions"), text="I look first.")
+    flags = {"model.base_url": scripted([call, call, Say("Nothing.")]).base_url, "model.name": "scripted"}
+    async with (
+        Workspace.open(tmp_path, flags=flags, sandbox=one_sandbox) as workspace,
+        opened_rooms(workspace, 1) as rooms,
+    ):
+        stream = event_stream(rooms.host, rooms.state.store, "main", 0)
+        with rooms.host.listen("main") as listening:
+            first = asyncio.create_task(anext(stream))
+            await rooms.host.post("main", "Hello?")
+            heard = [await first]
+            while not isinstance(await listening.next(30), events.TurnEnded):
+                pass
+        while b'"turn_ended"' not in heard[-1]:
+            heard.append(await anext(stream))
+        await stream.aclose()
+    told = [json.loads(line[6:]) for frame in heard for line in frame.decode().split("\n") if line.startswith("data: ")]
+    kinds = [event["type"] for event in told if event["type"] in ("text", "call", "answer")]
+    kinds = [kind for at, kind in enumerate(kinds) if kinds[at - 1 : at] != [kind]]  # pieces of a text as one
+    assert kinds == ["text", "call", "answer", "text", "call", "answer", "text"]
 
 
 async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(served: Serve) -> None:

@@ -41,7 +41,8 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
                     yield _frame(event)
                 continue
             is_whole = event is None or is_behind
-            for numbered in await host.news(agent, last, must_look=is_whole):
+            found = await host.news(agent, last, must_look=is_whole)
+            for numbered in found if event is None or is_whole else _come_to(event, found):
                 last = numbered.seq or last
                 yield _live(numbered, is_whole=is_whole)
 
@@ -93,6 +94,16 @@ async def _pending(host: AgentHost, store: TurnStore, agent: str) -> list[Event]
 def _taken(listening: Listening) -> bool:
     was_behind, listening.is_behind = listening.is_behind, False
     return was_behind
+
+
+def _come_to(event: Event, found: list[NumberedEvent]) -> list[NumberedEvent]:
+    """Return those up to the one that is heard now: the pieces of what is on disk beyond it are still to be heard."""
+    heard = [_which(event) == _which(numbered.event) for numbered in found]
+    return found[: heard.index(True) + 1] if True in heard else found
+
+
+def _which(event: Event | None) -> tuple[object, ...]:
+    return type(event), getattr(event, "turn", ""), getattr(event, "call_id", "")
 
 
 def _live(numbered: NumberedEvent, *, is_whole: bool) -> bytes:
