@@ -24,58 +24,38 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
     A piece of text without a number is provisional: after a reconnect, all that follows the last number comes again.
     """
     reader = JournalReader(store, agent, after)
-    whole = set[tuple[str, int]]()  # the steps whose text came from disk while their pieces may wait to be heard
     with host.listen(agent) as listening:
-        async for frame in _caught_up(host, store, reader, agent, listening, whole):
-            yield frame
+        for numbered in await reader.read(host.ends):
+            yield _on_disk(host, numbered)
+        host.begin_at_now(agent, listening)
+        for numbered in await reader.read(host.ends):  # what came to disk while the frames before went out
+            yield _on_disk(host, numbered)
+        for event in await _pending(host, store, agent):
+            yield _frame(event)
         last = reader.last
         while not listening.is_over:
-            event = await listening.next(KEEP_ALIVE_S)
-            if event is None and not listening.is_over:
+            heard = await listening.next(KEEP_ALIVE_S)
+            if heard is None and not listening.is_over:
                 yield b": keep-alive\n\n"
             is_behind = _taken(listening)
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
-            if event is not None and not is_behind and not is_on_disk(event):
-                if not (isinstance(event, _PIECES) and (event.turn, event.step) in whole):
-                    yield _frame(event)
+            if heard is not None and not is_behind and not is_on_disk(heard):
+                if not (isinstance(heard, _PIECES) and (heard.turn, heard.step) in reader.replies):
+                    yield _frame(heard)
                 continue
-            is_whole = event is None or is_behind
-            found = await host.news(agent, last, must_look=is_whole)
-            for numbered in found if event is None or is_whole else _come_to(event, found):
+            is_whole = heard is None or is_behind
+            news = await host.news(agent, last, must_look=is_whole)
+            for numbered in news if heard is None or is_behind else _up_to(heard, news):
                 last = numbered.seq or last
                 yield _live(numbered, is_whole=is_whole)
 
 
-async def _caught_up(
-    host: AgentHost,
-    store: TurnStore,
-    reader: JournalReader,
-    agent: str,
-    listening: Listening,
-    whole: set[tuple[str, int]],
-) -> AsyncGenerator[bytes, None]:
-    for frame in await _read(host, reader, set()):
-        yield frame
-    host.begin_at_now(agent, listening)
-    for frame in await _read(host, reader, whole):  # what came to disk while the frames before went out
-        yield frame
-    for event in await _pending(host, store, agent):
-        yield _frame(event)
-
-
-async def _read(host: AgentHost, reader: JournalReader, whole: set[tuple[str, int]]) -> list[bytes]:
-    """Return the frames of what is on disk, and note the steps that have text; before the end of a turn, the warnings
-    that nobody heard live.
-    """
-    frames: list[bytes] = []
-    for numbered in await reader.read(host.ends):
-        if isinstance(numbered.event, _PIECES):
-            whole.add((numbered.event.turn, numbered.event.step))
-        if isinstance(numbered.event, events.TurnEnded):
-            frames += [_frame(warned) for warned in host.warnings if warned.turn == numbered.event.turn]
-        frames.append(_frame(numbered.event, numbered.seq))
-    return frames
+def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
+    """Return the frame of what is on disk; before the end of a turn, those of the warnings that nobody heard live."""
+    turn = numbered.event.turn if isinstance(numbered.event, events.TurnEnded) else None
+    warnings = [_frame(warned) for warned in host.warnings if warned.turn == turn]
+    return b"".join([*warnings, _frame(numbered.event, numbered.seq)])
 
 
 async def _pending(host: AgentHost, store: TurnStore, agent: str) -> list[Event]:
@@ -96,10 +76,10 @@ def _taken(listening: Listening) -> bool:
     return was_behind
 
 
-def _come_to(event: Event, found: list[NumberedEvent]) -> list[NumberedEvent]:
-    """Return those up to the one that is heard now: the pieces of what is on disk beyond it are still to be heard."""
-    heard = [_which(event) == _which(numbered.event) for numbered in found]
-    return found[: heard.index(True) + 1] if True in heard else found
+def _up_to(heard: Event, news: list[NumberedEvent]) -> list[NumberedEvent]:
+    """Return the news up to the event that is heard now: pieces of what is on disk beyond it are still to be heard."""
+    at = next((at for at, numbered in enumerate(news) if _which(numbered.event) == _which(heard)), len(news))
+    return news[: at + 1]
 
 
 def _which(event: Event | None) -> tuple[object, ...]:

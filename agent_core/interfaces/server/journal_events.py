@@ -17,6 +17,7 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
 DONE: Final = "done"
 _MOST_EVENTS: Final = 200  # that are kept for all who listen
+_NEWEST: Final = 64  # replies whose pieces may still be told
 _ON_DISK: Final = (
     events.TurnStarted,
     events.MessageAdded,
@@ -49,6 +50,8 @@ class JournalReader:
         self._turn = ""
         self._reply = ""
         self._receipt: Entry | None = None
+        self.replies: deque[tuple[str, int]] = deque(maxlen=_NEWEST)
+        """The newest replies on disk, by turn and step: their pieces may still be told, and are known."""
 
     async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
         """Return what has come since the last time; `ends` are known ends of turns, which say more than the journal.
@@ -111,6 +114,7 @@ class JournalReader:
 
     def _replied(self, entry: Entry) -> Event | None:
         self._step += 1
+        self.replies.append((entry.turn, self._step))
         calls = entry.payload.get("calls", [])
         meant = [unwrapped(Call(call["id"], call["name"], call["arguments"])) for call in calls]
         self._arguments |= {call.id: call.arguments for call in meant}
