@@ -22,7 +22,7 @@ from .workspace_folder import SETTINGS
 # The settings of a model, and of those that are named to switch between: `[model]` and `[models.NAME]`.
 
 KEY_VARIABLE: Final = r"^[A-Z][A-Z0-9_]*_API_KEY$"
-"""What a variable with a key is called: no other variable is sent, whatever a file says."""
+"""The names of variables with keys: no other variable is sent, whatever a file says."""
 ProgramsOffer: TypeAlias = Literal["auto", "on", "off"]
 
 

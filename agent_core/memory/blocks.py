@@ -143,7 +143,7 @@ _LONGEST_PAUSE_S = 0.2
 _LARGE = 4_000  # characters of a block; the usual one may have half of them
 _BOUND = frozenset({"agent", "function"})  # who may not touch what is read-only
 _ANSWERED = (KnapperError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-"""What a method may raise over what it was given: an answer, as any other function's would be."""
+"""Errors that a method may raise over its arguments: an answer, as any other function's would be."""
 
 
 class EditAuthor(Protocol):
@@ -213,7 +213,7 @@ async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[No
 NO_EDIT = PlannedEdit("")
 
 Deed: TypeAlias = Callable[[Memory], Any]  # Any: what a human's method returns, awaited if it has to be
-"""What is done to a copy of the memory; it returns what is said of it."""
+"""Changes a copy of the memory, and returns what is said of that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -424,8 +424,9 @@ class TokenMeter:
 
 
 class ReplyKeeper:
-    """What was shown of a reply that is still coming, kept in case the program is killed; a block on it ends before the
-    reply is appended.
+    """Keeps what was shown of a reply that is still coming, in case the program is killed.
+
+    A block on it ends before the reply is appended.
 
     Nothing is written for a reply that is there within a second, no piece waits for the disk, and the disk is not
     waited for: what the system was given outlives the program, if not a power cut.

@@ -306,7 +306,7 @@ class TurnRunner:
 
 
 class Account:
-    """What a turn may spend: the limits of its agent within what is left of its thread, which others spend, too."""
+    """The budget of a turn: the limits of its agent within what is left of its thread, which others spend, too."""
 
     def __init__(
         self,

@@ -352,19 +352,21 @@ def test_a_program_of_a_version_manager_is_let_in_with_what_it_starts(
     assert main([command[1], command[2], "-C", str(tmp_path), *command[3:]]) == 0, "the command works as it stands"
 
 
-def test_a_script_in_the_home_folder_is_let_in_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("place", ["home", "workspace"])
+def test_a_script_in_the_home_folder_or_the_workspace_is_let_in_alone(
+    tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home := tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    (tmp_path / "knapper.toml").touch()
-    (script := home / "server.py").write_text(STRANGER.read_text())
-    told = does(tmp_path, tool("echo"))
-    assert main(["mcp", "add", "w", "-C", str(tmp_path), "--", sys.executable, str(script), str(told)]) == 1
+    for folder in ("home", "workspace"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "workspace" / "knapper.toml").touch()
+    (script := tmp_path / place / "server.py").write_text(STRANGER.read_text())
+    told, root = does(tmp_path / place, tool("echo")), str(tmp_path / "workspace")
+    assert main(["mcp", "add", "w", "-C", root, "--", sys.executable, str(script), str(told)]) == 1
     said = capsys.readouterr().err
     assert f"It may not read `{script}` and `{told}`" in said
     command = shlex.split(said.splitlines()[-1])
-    assert main([command[1], command[2], "-C", str(tmp_path), *command[3:]]) == 0, "the command works as it stands"
+    assert main([command[1], command[2], "-C", root, *command[3:]]) == 0, "the command works as it stands"
 
 
 def test_a_server_that_fails_later_is_listed_as_failed_until_it_does_not(

@@ -209,7 +209,7 @@ def _opened(wheel: Path) -> zipfile.ZipFile:
 
 Names: TypeAlias = tuple[tuple[str, str], ...]  # import name → folder
 Tries: TypeAlias = Callable[[Names, str], Awaitable[bool]]
-"""Whether one of these names can be imported ahead."""
+"""Tries whether one of these names can be imported ahead."""
 
 _DOWNLOAD_S: Final = 900.0
 _UNPACK_S: Final = 300.0

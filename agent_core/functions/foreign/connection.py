@@ -349,9 +349,9 @@ class ServerConnection:
                 continue
             command[at] = str(path)
             if not any(path.is_relative_to(place) for place in allowed):
-                folders.append(str(path if path.is_dir() or not _is_narrow(path.parent) else path.parent))
+                folders.append(str(path if path.is_dir() or not self._is_narrow(path.parent) else path.parent))
         folder = _folder_of_script(Path(program), is_installed="/" not in self.entry.command[0])
-        if folder is not None and not any(folder.is_relative_to(place) for place in allowed):
+        if folder and self._is_narrow(folder) and not any(folder.is_relative_to(place) for place in allowed):
             folders.append(str(folder))
         if command == [*self.entry.command] and not folders:
             return ""
@@ -364,6 +364,10 @@ class ServerConnection:
         if folders:
             why = f"It may not read {outside}, which its command names or lies in. Type:"
         return f"{why}\nknapper mcp add {self.name} {shlex.join([*given, '--', *command])}"
+
+    def _is_narrow(self, folder: Path) -> bool:
+        """Check that a folder has a purpose of its own: neither the user's home folder nor the workspace lies in it."""
+        return not any(own and own.resolve().is_relative_to(folder) for own in (home(), self._place.root))
 
     def _path_in(self, word: str) -> Path | None:
         """Return the file or folder that a word of the command names, if it is none of where the server starts."""
@@ -398,14 +402,7 @@ def _folder_of_script(program: Path, *, is_installed: bool) -> Path | None:
         return None
     if not is_script or _around(program) != program:
         return None
-    folder = program.parents[1] if is_installed else program.parent
-    return folder if _is_narrow(folder) else None
-
-
-def _is_narrow(folder: Path) -> bool:
-    """Check that a folder has a purpose of its own: it is not the user's home folder, nor one that it lies in."""
-    own = home()
-    return own is None or not own.resolve().is_relative_to(folder)
+    return program.parents[1] if is_installed else program.parent
 
 
 def _is_there(path: Path) -> bool:

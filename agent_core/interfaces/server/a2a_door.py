@@ -52,7 +52,7 @@ _MOST_PARTS: Final = 1_000  # of a message
 
 
 class TaskState(Enum):
-    """How a task is, in the words of 0.3."""
+    """The state of a task, in the words of 0.3."""
 
     SUBMITTED = "submitted"
     WORKING = "working"
@@ -63,7 +63,7 @@ class TaskState(Enum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen."""
+        """True once nothing more will happen."""
         return self in (TaskState.COMPLETED, TaskState.CANCELED, TaskState.FAILED)
 
 

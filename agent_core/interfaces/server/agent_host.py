@@ -37,7 +37,7 @@ _MOST_ENDS: Final = 100
 
 @dataclass(eq=False, slots=True)
 class Listening:
-    """What one listener has still to hear; `is_behind`: it was too slow, and live pieces are missing."""
+    """The events that one listener has still to hear; `is_behind`: it was too slow, and live pieces are missing."""
 
     _queue: deque[Event] = field(default_factory=deque)
     _comes: asyncio.Event = field(default_factory=asyncio.Event)

@@ -56,7 +56,7 @@ class ToolCall(Open):
 
     @property
     def call(self) -> Call:
-        """What is called."""
+        """The call, as a conversation knows it; raises `Unsupported` if it names no function."""
         if self.function is None:
             raise Unsupported("messages", "has a call without a `function`.", "Send calls as they came.")
         return Call(self.id, self.function.name, self.function.arguments)

@@ -32,7 +32,7 @@ from .rooms import Rooms
 
 Settings = dict[str, Any]  # Any: JSON
 MARK: Final = f"{CONVERSATION}chat-"
-"""What the names of conversations without a name have after that of their agent."""
+"""Follows the name of the agent in the names of conversations without a name of their own."""
 
 
 class ThreadIndex:

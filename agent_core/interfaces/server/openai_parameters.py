@@ -1,4 +1,4 @@
-"""What each parameter of the two OpenAI doors does: it acts, is sent on to the model, or is refused with a reason.
+"""The effect of each parameter of the two OpenAI doors: it acts, is sent on to the model, or is refused with a reason.
 
 The tables name every parameter of the `openai` package's own types, also those within messages, items, tools and
 formats. A test compares the two, and the reference prints them.
@@ -22,7 +22,7 @@ Json: TypeAlias = dict[str, Any]  # Any: JSON
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What may be in objects of several kinds, which are told apart `by` a key; `usual` is the kind without it.
+    """Objects of several kinds, told apart `by` a key, and what each may hold; `usual` is the kind without that key.
 
     One of another kind is refused, and `why` says why.
     """
@@ -43,7 +43,7 @@ class Acts:
 
 @dataclass(frozen=True, slots=True)
 class SentBack:
-    """What answers of this server have and clients send back with them: it asks for nothing."""
+    """A parameter that answers of this server have, and clients send back with them; it asks for nothing."""
 
     does: str = "taken as it was returned from here: it asks for nothing"
 
@@ -74,6 +74,7 @@ _NO_TEXT: Final = "is no text, and nothing else can be read here."
 _OF_OPENAI: Final = "is a mark of OpenAI's own models and programs."
 _AS_TEXT: Final = "is not kept: send what was said as the text."
 _NAMED: Final = "must be the function of the call that is answered"
+_CALLED: Final[Mapping[str, Effect]] = {"name": Acts("its name"), "arguments": Acts("its arguments, as JSON")}
 _TEXT: Final[Mapping[str, Effect]] = {"text": Acts("the text"), "prompt_cache_breakpoint": NotOffered(_OWNER)}
 _CONTENT: Final = Acts(
     "a text, or parts of one",
@@ -111,7 +112,7 @@ _MESSAGES: Final = Kinds(
                     {
                         "function": {
                             "id": Acts("by which its answer is known"),
-                            "function": Acts("what is called", {"name": Acts("whom"), "arguments": Acts("with what")}),
+                            "function": Acts("the function that is called", _CALLED),
                             "index": SentBack(),
                         }
                     },
@@ -141,8 +142,7 @@ _ITEMS: Final = Kinds(
         "message": {**_ITEM, **_PHASE, "role": Acts("system, developer, user or assistant"), "content": _CONTENT},
         "function_call": {
             **_CALL,
-            "name": Acts("whom"),
-            "arguments": Acts("with what"),
+            **_CALLED,
             "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
         },
         "function_call_output": {**_CALL, "output": _CONTENT, "name": Acts(_NAMED)},
@@ -193,7 +193,7 @@ CHAT: Final[Mapping[str, Effect]] = {
         Kinds(
             "type",
             {
-                "function": {"function": Acts("the one that must be called", {"name": Acts("whom")})},
+                "function": {"function": Acts("the one that must be called", {"name": Acts("its name")})},
                 "allowed_tools": {"allowed_tools": Acts("those that may be called", _ALLOWED)},
             },
             _NO_CHOICE,
