@@ -49,9 +49,6 @@ from .wire import RequestWriter
 SMALL: Final = 4e9
 """Parameters below which a model is taken for too small to call functions by itself."""
 
-TINY: Final = 2e9
-"""Parameters below which a model edits its memory only where a message is about that."""
-
 _SIZE_NAMED: Final = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _LEAST: Final = 20_000_000  # parameters: what is smaller is a window, as in `14b-instruct-1m`
 _MOST_PARAMETERS: Final = 10**15
@@ -80,11 +77,6 @@ class ModelProfile:
     calls: bool | None = None
     key: str = ""
     mode: Mode | None = None
-
-    @property
-    def is_tiny(self) -> bool:
-        """True if the model edits its memory only where a message is about that."""
-        return self.parameters is not None and self.parameters < TINY
 
 
 class KnownModes:
@@ -549,7 +541,7 @@ class EitherModel(NativeModel):
 
 def _constrained(endpoint: Endpoint, window: Window, clock: Clock | None, profile: ModelProfile) -> ConstrainedModel:
     settings, ways = endpoint.settings, endpoint.dialect.constraints
-    return ConstrainedModel(endpoint, endpoint.model, window, settings, clock, ways=ways, is_tiny=profile.is_tiny)
+    return ConstrainedModel(endpoint, endpoint.model, window, settings, clock, ways=ways)
 
 
 async def open_model(

@@ -173,7 +173,6 @@ class ConstrainedModel:
         clock: Clock | None = None,
         *,
         ways: Sequence[str] = _USUAL,
-        is_tiny: bool = False,
     ) -> None:
         self._forms = ReplyFormState(ways)
         self.name = name
@@ -182,16 +181,15 @@ class ConstrainedModel:
         self._completions = completions
         self._settings = settings or ModelSettings()
         self._clock = clock or Clock()
-        self._is_tiny = is_tiny
-        self._conversation = WireConversation(is_tiny=is_tiny)
-        self._measured: tuple[tuple[FunctionShown, ...], int] = ((), fixed_size((), is_tiny=is_tiny))
+        self._conversation = WireConversation()
+        self._measured: tuple[tuple[FunctionShown, ...], int] = ((), fixed_size(()))
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
         """Return the size of the fixed text: the protocol, the few functions that are always shown, the
         demonstration.
         """
         if functions is not self._measured[0]:
-            self._measured = functions, fixed_size(functions, is_tiny=self._is_tiny)
+            self._measured = functions, fixed_size(functions)
         return self._measured[1]
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece, None]:

@@ -42,8 +42,6 @@ class ConstrainedModels:
     making: Pattern
     after_result: str
     remembers: Mapping[str, str]
-    tells: Pattern
-    recalls: Pattern
     after_change: str
     common: Annotated[frozenset[str], BeforeValidator(str.split)]
     hidden: Mapping[str, frozenset[str]]
@@ -54,23 +52,11 @@ class ConstrainedModels:
         """The known functions about functions; their answers say what to do next."""
         return frozenset({*self.always, *self.hidden, *self.on_request}) - self.finds
 
-    @property
-    def about_memory(self) -> frozenset[str]:
-        """The functions of memory that a tiny model is shown only where a message is about it."""
-        return self.finds | frozenset(self.remembers)
-
-    def listed(self, names: Sequence[str], *, is_tiny: bool) -> tuple[str, ...]:
+    def listed(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the functions in the fixed text, of those with these names: for a helper, all of them."""
         if self.gives in names:
             return tuple(names)[: self.most_of_helper]
-        return tuple(name for name in self.always if not (is_tiny and name in self.about_memory))
-
-    def wanted(self, message: str) -> frozenset[str]:
-        """Return the functions of memory that a message of the user is about."""
-        if self.making.search(message):
-            return frozenset()
-        edits = self.about_memory - self.finds if self.tells.search(message) else frozenset()
-        return edits | (self.finds if self.recalls.search(message) else frozenset())
+        return self.always
 
     def after(self, function: str, *, is_helper: bool = False) -> str:
         """Return the text to add to the answer of a function."""
@@ -246,14 +232,10 @@ _NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
 class WireConversation:
-    """A writer of request messages that remembers which message announced which function.
+    """A writer of request messages that remembers which message announced which function."""
 
-    A tiny model is shown the functions of memory only in the messages that are about it.
-    """
-
-    def __init__(self, *, is_tiny: bool = False) -> None:
+    def __init__(self) -> None:
         self._told: dict[Message, Told] = {}
-        self._is_tiny = is_tiny
         self._listed: tuple[str, ...] = ()
 
     def write(self, request: Request) -> list[Entry]:
@@ -263,12 +245,13 @@ class WireConversation:
             apart: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions, functions)}]
             _append(apart, request.messages, {})
             return apart
-        self._listed = choice().listed([*functions], is_tiny=self._is_tiny)
+        self._listed = choice().listed([*functions])
         is_helper = choice().gives in functions
         text = _system_text(request.messages, functions, self._listed)
         entries: list[Entry] = [{"role": "system", "content": text}, *_demonstration()]
         for message in _systems(request.messages)[1:]:  # what this conversation adds leaves the fixed part as it is
             _add(entries, "user", f"{REMEMBERED}\n{message.text}")
+            _add(entries, "assistant", write_step(**_DATA["memory_read"]))
         _append(entries, request.messages, self._tell(request.messages, functions), is_helper=is_helper)
         return entries
 
@@ -279,10 +262,6 @@ class WireConversation:
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
         named = _NAMES.findall(_last_text(request.messages))
         callable_names = {*self._listed, *announced, *named, *_called(request.messages)} - request.excluded
-        if self._is_tiny:
-            now = _since_the_user(request.messages)
-            told = {function.name for message in now for function in self._told.get(message, ())}
-            callable_names -= choice().about_memory - {*told, *named, *_called(now)}
         if _is_about_memory(request.messages):
             callable_names &= {*choice().remembers}
         last = _last_text(request.messages)
@@ -291,13 +270,9 @@ class WireConversation:
     def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
         announced: dict[Message, Told] = {}
         listed = {*self._listed}
-        own = choice().about_memory if self._is_tiny else frozenset()
         for message in messages:
             known = self._told.get(message)
-            announced[message] = _news(message, functions, listed | own) if known is None else known
-            if known is None and self._is_tiny and isinstance(message, User):
-                wanted = choice().wanted(message.text)
-                announced[message] += tuple(functions[name] for name in functions if name in wanted)
+            announced[message] = _news(message, functions, listed) if known is None else known
             listed.update(function.name for function in announced[message])
         self._told = announced
         return announced
@@ -318,10 +293,10 @@ def _demonstration() -> list[Entry]:
     return entries[1:]
 
 
-def fixed_size(functions: Iterable[FunctionShown], *, is_tiny: bool = False) -> int:
+def fixed_size(functions: Iterable[FunctionShown]) -> int:
     """Return the bytes that precede any conversation, not counting the instructions."""
     trimmed = {function.name: trim(function) for function in functions}
-    text = _system_text((), trimmed, choice().listed([*trimmed], is_tiny=is_tiny))
+    text = _system_text((), trimmed, choice().listed([*trimmed]))
     entries = [{"content": text}, *_demonstration()]
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
 
@@ -356,12 +331,6 @@ def _last_text(messages: Sequence[Message]) -> str:
     """Return the last text from the program, if nobody has written since."""
     last = messages[-1] if messages else None
     return last.text if isinstance(last, Answer | Notice) else ""
-
-
-def _since_the_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages from the user's last one on."""
-    places = [place for place, message in enumerate(messages) if isinstance(message, User)]
-    return messages[places[-1] :] if places else messages
 
 
 def _called(messages: Iterable[Message]) -> set[str]:

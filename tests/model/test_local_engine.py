@@ -305,7 +305,7 @@ async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, m
     (room / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(room / "file"))
     assert server.prepared_folder() is None
-    engine = server.engine(WEIGHTS, lambda: EnginePlan(str(room / "tiny.gguf"), 512, 1, 128, 0), lambda _: False)
+    engine = server.engine(WEIGHTS, lambda: EnginePlan(str(room / "tiny.gguf"), 4_096, 1, 128, 0), lambda _: False)
     model = LocalModel(WEIGHTS, engine, ModelSettings())
     try:
         assert not await (await engine.child()).act("save", "nothing")

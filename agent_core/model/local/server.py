@@ -466,7 +466,6 @@ _NEEDED_FLAGS: Final = frozenset({"avx2", "bmi2", "f16c", "fma"})
 # Read in small batches, so that an interruption is noticed within seconds; larger ones were not faster.
 _BATCH: Final = 128
 _CACHE_MIB: Final = 512
-_TINY_BYTES: Final = 1_300_000_000  # of weights with four to five bits for each of two billion parameters
 _COMPACT: Final = {"whitespace_flexible": False}
 
 
@@ -477,11 +476,11 @@ class LocalModel(ConstrainedModel):
         self.engine = engine
         self._is_open = True
         window = Window(engine.plan.context, "as it is loaded here")
-        super().__init__(self, PREFIX + weights.name, window, settings, is_tiny=weights.size < _TINY_BYTES)
+        super().__init__(self, PREFIX + weights.name, window, settings)
 
     async def prepare(self, request: Request, tell: Tell) -> None:
         """Prefill the engine's prompt cache with the fixed part of the request."""
-        await self._opened().read(fixed_part(WireConversation(is_tiny=self._is_tiny).write(request)), tell)
+        await self._opened().read(fixed_part(WireConversation().write(request)), tell)
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
