@@ -334,8 +334,7 @@ class Shown:
         with_programs: bool,
     ) -> tuple[FunctionShown, ...]:
         if mode == "constrained":
-            withheld = self._withheld if self.is_crowded else self._withheld | {"search_functions"}
-            withheld = withheld if with_programs else withheld | {RUN_PROGRAM}
+            withheld = self._withheld if with_programs else self._withheld | {RUN_PROGRAM}
             return tuple(_with_labels(function, labels) for function in line if function.name not in withheld)
         staying = {function.name: function.size for function in line}
         for name in self._leaving(staying, room):
