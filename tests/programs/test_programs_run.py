@@ -158,4 +158,46 @@ async def test_a_program_that_is_interrupted_is_over_and_says_so(at_desk: OpenDe
     assert ended(await desk.say("Go on.")).reply == "Done."
     assert "stopped this call" in told
     assert "1. note(text='a') → 1" in told
+    assert told.endswith("Outside it: wrote out/notes.txt.")
     assert lines(desk.workspace.root) == ["a"]
+
+
+NAP = '''\
+def nap(text: str) -> list:
+    """Sleep, and say from when to when.
+
+    Args:
+        text: Anything.
+    """
+    import time
+
+    began = time.time()
+    time.sleep(1)
+    return [began, time.time()]
+'''
+
+
+async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order(at_desk: OpenDesk) -> None:
+    texts = ["a", "b", "c", "d"]
+    code = f"[each(nap, ['a', 'b']), each(note, {texts})]"
+    desk = await ready(at_desk, code, person=Person())
+    desk.put("naps.py", NAP)
+    await desk.workspace.workshop.reload()
+    (told,) = answers(await desk.say("Go."))
+    naps, counts = json.loads(told)
+    assert max(began for began, _ in naps) < min(ended for _, ended in naps)
+    assert counts == [1, 2, 3, 4]
+    assert lines(desk.workspace.root) == texts
+
+
+async def test_names_that_are_too_large_are_not_kept_and_it_says_which(at_desk: OpenDesk) -> None:
+    code = "big = 'x' * 70_000\n" + "\n".join(f"part{n} = 'y' * 60_000" for n in range(5)) + "\nfew = 1"
+    told, _ = await ran(at_desk, code, "len(part3) + few")
+    assert "Not kept, as it is too large: big, part4." in told[0]
+    assert told[1].startswith("60001")
+
+
+async def test_a_call_of_an_unknown_number_of_rows_is_refused_whole(at_desk: OpenDesk) -> None:
+    (told,), desk = await ran(at_desk, "each(note, [str(n) for n in range(10_000)])", person=Person())
+    assert "these are 10,000" in told
+    assert lines(desk.workspace.root) == []
