@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agent_core.base.events import Event
+from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers, ended
 from tests.kit.program import knapper
@@ -20,6 +21,12 @@ from .support import Person, lines, ran, ready
         pytest.param("total = 0\nfor w in ['a', 'b']:\n    total += count_vowels(w)", "1\nKept", id="in-a-loop"),
         pytest.param("print('hi')", "null\nIt printed:\n```\nhi\n```", id="what-it-printed"),
         pytest.param("each(count_vowels, ['a', ('ee',), {'text': 'x'}])", "[1, 2, 0]", id="side-by-side"),
+        pytest.param(
+            "def f(a, b=5):\n    return a - b\neach(f, [1, (2, 3), {'b': 1, 'a': 9}, {}])[:3] + each(len, [{}])",
+            "[-4, -1, 8, 0]",
+            id="own-def",
+        ),
+        pytest.param("each(ping, [{}] * 2)", "[1, 1]", id="without-arguments"),
         pytest.param(
             "[str(row)[:20] for row in each(key_of, [{'text': 'a'}, {'nothing': 1}])][1]",
             "`key_of` was not cal",
@@ -201,3 +208,26 @@ async def test_a_call_of_an_unknown_number_of_rows_is_refused_whole(at_desk: Ope
     (told,), desk = await ran(at_desk, "each(note, [str(n) for n in range(10_000)])", person=Person())
     assert "these are 10,000" in told
     assert lines(desk.workspace.root) == []
+
+
+PAYS = '''\
+def pay(self, address: str) -> int:
+    """Ask for a payment, once for a call.
+
+    Args:
+        address: Where.
+    """
+    return self.fetch(address, method="POST", headers={"Idempotency-Key": self.call_key}).status
+'''
+
+
+async def test_a_granted_host_gets_the_key_of_the_call(at_desk: OpenDesk) -> None:
+    async with serving() as server:
+        address = f"http://localhost:{server.port}/"
+        desk = await ready(at_desk, f"each(pay, [{address!r}] * 2)", person=Person())
+        desk.put("pays.py", PAYS)
+        await desk.workspace.workshop.reload()
+        assert answers(await desk.say("Go.")) == ["[200, 200]"]
+        keys = [asked.headers.get("idempotency-key", "") for asked in server.asked]
+    assert [len(key) for key in keys] == [32, 32]
+    assert len({*keys}) == 2
