@@ -3,7 +3,8 @@
 *Direct*: one reply asks for all calls that need no result of the others, so a loop is one step, and each page of a
 list, and each round of a join, is one more. *Program*: one program does it all. Requests, the bytes sent, and of these
 the *fresh* ones, which the request before did not begin with: what a prefix cache does not have. Each task has a
-conversation of its own. Solved: the program's value is the expected one; all calls of the direct play returned. The
+conversation of its own, whose first request is fresh; *fresh to a server* is what is left where the first request of
+the conversation before is in the cache, too. Solved: the program's value is the expected one; all calls of the direct play returned. The
 play knows the calls, so this says what either way costs, and not what a model can do. Of the functions, one computes,
 one reads a file by a grant, and one is a tool of an MCP server.
 """
@@ -131,6 +132,8 @@ class Spent:
     requests: int = 0
     sent: int = 0
     fresh: int = 0
+    fresh_to_server: int = 0
+    first: str = ""  # of the conversation before
     solved: int = 0
 
     def add(self, requests: Sequence[Seen]) -> None:
@@ -138,7 +141,10 @@ class Spent:
         texts = [json.dumps([request.body.get("tools"), request.messages]) for request in requests]
         self.requests += len(texts)
         self.sent += sum(map(len, texts))
-        self.fresh += len(texts[0]) + sum(len(now) - shared(then, now) for then, now in pairwise(texts))
+        later = sum(len(now) - shared(then, now) for then, now in pairwise(texts))
+        self.fresh += len(texts[0]) + later
+        self.fresh_to_server += len(texts[0]) - shared(self.first, texts[0]) + later
+        self.first = texts[0]
 
 
 def shared(one: str, other: str) -> int:
@@ -156,7 +162,7 @@ async def bench() -> list[Row]:
     program = await _played(programs, every, _is_result)
     rows = [Row("direct: solved", direct.solved, unit=f"of {len(every)}")]
     rows += [Row("program: solved", program.solved, unit=f"of {len(every)}")]
-    for what in ("requests", "sent", "fresh"):
+    for what in ("requests", "sent", "fresh", "fresh_to_server"):
         unit = "requests" if what == "requests" else "bytes"
         base, other = getattr(direct, what), getattr(program, what)
         rows.append(Row(f"direct: {what}", base, unit=unit))
