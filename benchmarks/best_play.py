@@ -4,9 +4,9 @@
 list, and each round of a join, is one more. *Program*: one program does it all. Requests, the bytes sent, and of these
 the *fresh* ones, which the request before did not begin with: what a prefix cache does not have. Each task has a
 conversation of its own, whose first request is fresh; *fresh to a server* is what is left where the first request of
-the conversation before is in the cache, too. Solved: the program's value is the expected one; all calls of the direct play returned. The
-play knows the calls, so this says what either way costs, and not what a model can do. Of the functions, one computes,
-one reads a file by a grant, and one is a tool of an MCP server.
+the conversation before is in the cache, too. Solved: the program's value is the expected one; all calls of the direct
+play returned. The play knows the calls, so this says what either way costs, and not what a model can do. Of the
+functions, one computes, one reads a file by a grant, and one is a tool of an MCP server.
 """
 
 import asyncio
