@@ -309,7 +309,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base-url", default="", help="a server in place of the built-in engine")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--programs", choices=("auto", "on", "off"), default="auto", help="whether it is offered them")
-    parser.add_argument("--mode", choices=("auto", "native", "constrained"), default="auto", help="how a server is sent calls")
+    parser.add_argument("--mode", choices=("auto", "native", "constrained"), default="auto", help="of a server")
     parser.add_argument("--preset", default="direct", help="`direct` or `memgpt`")
 
 
