@@ -3,13 +3,16 @@
 *Direct*: one reply asks for all calls that need no result of the others, so a loop is one step, and each page of a
 list, and each round of a join, is one more. *Program*: one program does it all. Requests, the bytes sent, and of these
 the *fresh* ones, which the request before did not begin with: what a prefix cache does not have. Each task has a
-conversation of its own. Solved: the program's value is the expected one; all calls of the direct play returned. The
-play knows the calls, so this says what either way costs, and not what a model can do. Of the functions, one computes,
-one reads a file by a grant, and one is a tool of an MCP server.
+conversation of its own, whose first request is fresh; *fresh to a server* is what is left where the first request of
+the conversation before is in the cache, too. Solved: the program's value is the expected one; all calls of the direct
+play returned. The play knows the calls, so this says what either way costs, and not what a model can do. Of the
+functions, one computes, one reads a file by a grant, and one is a tool of an MCP server. Last, the milliseconds of an
+inner call and of the same function called by itself, on the record as well.
 """
 
 import asyncio
 import json
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -23,9 +26,10 @@ from agent_core.functions.foreign.entry import ServerEntry
 from agent_core.workspace.workspace import Workspace
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
 
-from .measure import Row, options, show
+from .measure import Row, options, show, timed
 
 AIM = 0.4
+MORE_MS = 2
 SIZES = (3, 4, 5, 6, 8, 9, 11, 13, 16, 19)
 SHOP = '''\
 def page_of_orders(cursor: int) -> dict:
@@ -120,8 +124,8 @@ def _until(enough: int, code: str) -> Task:
 
 def main() -> None:
     """Measure, and show the figures."""
-    given = options(__doc__, rounds=1)
-    show(asyncio.run(bench()), as_json=given.json)
+    given = options(__doc__, rounds=10)
+    show([*asyncio.run(bench()), *asyncio.run(inner_calls(given.rounds))], as_json=given.json)
 
 
 @dataclass
@@ -131,6 +135,8 @@ class Spent:
     requests: int = 0
     sent: int = 0
     fresh: int = 0
+    fresh_to_server: int = 0
+    first: str = ""  # of the conversation before
     solved: int = 0
 
     def add(self, requests: Sequence[Seen]) -> None:
@@ -138,7 +144,10 @@ class Spent:
         texts = [json.dumps([request.body.get("tools"), request.messages]) for request in requests]
         self.requests += len(texts)
         self.sent += sum(map(len, texts))
-        self.fresh += len(texts[0]) + sum(len(now) - shared(then, now) for then, now in pairwise(texts))
+        later = sum(len(now) - shared(then, now) for then, now in pairwise(texts))
+        self.fresh += len(texts[0]) + later
+        self.fresh_to_server += len(texts[0]) - shared(self.first, texts[0]) + later
+        self.first = texts[0]
 
 
 def shared(one: str, other: str) -> int:
@@ -156,7 +165,7 @@ async def bench() -> list[Row]:
     program = await _played(programs, every, _is_result)
     rows = [Row("direct: solved", direct.solved, unit=f"of {len(every)}")]
     rows += [Row("program: solved", program.solved, unit=f"of {len(every)}")]
-    for what in ("requests", "sent", "fresh"):
+    for what in ("requests", "sent", "fresh", "fresh_to_server"):
         unit = "requests" if what == "requests" else "bytes"
         base, other = getattr(direct, what), getattr(program, what)
         rows.append(Row(f"direct: {what}", base, unit=unit))
@@ -209,6 +218,29 @@ async def _played(
                 spent.solved += is_solved(task, [event for event in events if isinstance(event, CallAnswered)])
                 await agent.begin_anew()
     return spent
+
+
+async def inner_calls(rounds: int, calls: int = 50) -> list[Row]:
+    """Return how long an inner call of a program takes, and how much longer than the same call by itself."""
+    clock = "import time\nbegan = time.perf_counter()\n"
+    code = f"{clock}for n in range({calls}):\n    page_of_orders(n)\n(time.perf_counter() - began) / {calls} * 1000"
+    script = [step for _ in range(rounds + 1) for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))]
+    inner: list[float] = []
+    plain: list[float] = []
+    with tempfile.TemporaryDirectory() as folder, scripted(script) as model:
+        (Path(folder) / "functions").mkdir()
+        (Path(folder) / "functions" / "shop.py").write_text(SHOP, "utf-8")
+        flags = {"model.base_url": model.base_url, "model.name": "scripted", "memory.embedding": "none"}
+        async with Workspace.open(folder, flags=flags) as workspace:
+            agent = await workspace.agent()
+            for _ in range(rounds + 1):  # the first is to get warm
+                events = [event async for event in agent.turn("Do it.")]
+                inner += [float(event.text.splitlines()[0]) for event in events if isinstance(event, CallAnswered)]
+                acts = [workspace.workshop.call("page_of_orders", {"cursor": number}) for number in range(calls)]
+                plain.append(statistics.mean([await timed(act) for act in acts]) * 1000)
+    more = statistics.median(one - other for one, other in zip(inner[1:], plain[1:], strict=True))
+    rows = [Row("a call by itself", statistics.median(plain[1:])), Row("an inner call", statistics.median(inner[1:]))]
+    return [*rows, Row("an inner call: more than a call by itself", more, aim=MORE_MS)]
 
 
 if __name__ == "__main__":

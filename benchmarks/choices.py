@@ -7,7 +7,7 @@ local/qwen2.5-coder-1.5b [--requests N]` a real model chooses instead, by its fi
 reply, and then it called nothing.
 
 - *prediction*: the functions that the message probably needs are shown, as in a turn.
-- *search*: the chooser is shown what `search_functions` returns for the message.
+- *search*: the chooser is shown what `list_functions` finds for the message.
 - *neither*: it is shown what fits, in the order of the names.
 
 A model that calls natively sees no schema but an index, lines of text in the system message: *in the index* is whether

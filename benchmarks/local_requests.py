@@ -7,7 +7,8 @@ tuned on the set `tuning`; `test` was written before that, and its failures were
 run (8 of 10); `fresh` was written after all tuning. `inviting` are twenty requests that cannot be served without
 means: nothing is right there; what was made, what was asked of the user (who says no), and the reply are to be read.
 
-    python -m benchmarks.local_requests [--set test] [--only 0,3] [--trace] [--json]
+    python -m benchmarks.local_requests [--set test] [--only 0,3] [--programs on] [--mode native] [--preset memgpt]
+        [--trace] [--json]
 """
 
 import argparse
@@ -22,7 +23,7 @@ from typing import Final
 
 from agent_core import Event, Settings, Workspace
 from agent_core.base.events import CallAnswered, CallStarted, GrantAnswered, Thought, TurnEnded, Warned
-from agent_core.base.settings import ModelSettings, TurnSettings
+from agent_core.base.settings import MemorySettings, ModelSettings, TurnSettings
 from agent_core.model.local.server import open_local
 
 from .measure import ran_with
@@ -265,11 +266,10 @@ def _line(number: int, came: Came) -> str:
 
 
 async def _run(arguments: argparse.Namespace) -> list[Came]:
+    settings = settings_of(arguments, MAX_STEPS)
     if arguments.base_url:
-        settings = Settings(model=ModelSettings(base_url=arguments.base_url), turn=TurnSettings(max_steps=MAX_STEPS))
         return await _asked(arguments, settings)
-    model = ModelSettings(name=arguments.model, threads=arguments.threads)
-    settings = Settings(model=model, turn=TurnSettings(max_steps=MAX_STEPS))
+    model = settings.model
     began = time.perf_counter()
     # The engine is kept loaded between the workspaces; the first request also reads the fixed part of the prompt.
     keeper = await open_local(arguments.model, model)
@@ -303,12 +303,28 @@ def _total(came: Sequence[Came]) -> dict[str, float | int]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", choices=sorted(SETS), default="test")
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say which model is asked, and how."""
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--base-url", default="", help="a server in place of the built-in engine")
     parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--programs", choices=("auto", "on", "off"), default="auto", help="whether it is offered them")
+    parser.add_argument("--mode", choices=("auto", "native", "constrained"), default="auto", help="of a server")
+    parser.add_argument("--preset", default="direct", help="`direct` or `memgpt`")
+
+
+def settings_of(arguments: argparse.Namespace, max_steps: int) -> Settings:
+    """The settings of a workspace whose model these options choose."""
+    place = {"base_url": arguments.base_url} if arguments.base_url else {"name": arguments.model}
+    model = ModelSettings(**place, threads=arguments.threads, programs=arguments.programs, mode=arguments.mode)
+    memory = MemorySettings(preset=arguments.preset)
+    return Settings(model=model, turn=TurnSettings(max_steps=max_steps), memory=memory)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", choices=sorted(SETS), default="test")
+    add_model_options(parser)
     parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
     parser.add_argument("--trace", action="store_true", help="show every call and answer on standard error")
     parser.add_argument("--json", action="store_true")

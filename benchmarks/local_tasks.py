@@ -4,7 +4,8 @@ Thirty tasks of a data file, evenly spread, each in a fresh workspace, unattende
 many were admitted at the first try and by the last, how many of those pass the examples of the file, and
 what was refused for.
 
-    python -m benchmarks.local_tasks PATH [--count 30] [--only 0,3] [--told 1] [--trace] [--json]
+    python -m benchmarks.local_tasks PATH [--count 30] [--only 0,3] [--told 1] [--programs on] [--mode native]
+        [--preset memgpt] [--trace] [--json]
 """
 
 import argparse
@@ -16,21 +17,20 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from agent_core import Settings, Workspace
 from agent_core.base.events import CallAnswered
-from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.functions.gate import GivenExample
 from agent_core.functions.gate.examples.agreement import given_agrees
 from agent_core.model.local.server import open_local
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Evaluation, Job, Sandbox
 
-from .local_requests import MODEL
+from .local_requests import add_model_options, settings_of
 from .measure import ran_with
 
 TRIES: Final = 4
@@ -122,17 +122,18 @@ async def _passes(
 
 
 async def _run(arguments: argparse.Namespace) -> list[Came]:
-    model = ModelSettings(name=arguments.model, threads=arguments.threads)
-    settings = Settings(model=model, turn=TurnSettings(max_steps=2 * TRIES))
-    keeper = await open_local(arguments.model, model)  # keeps the engine loaded between the workspaces
+    settings = settings_of(arguments, 2 * TRIES)
     came = []
-    async with await Sandbox.start() as sandbox:
+    async with AsyncExitStack() as stack:
+        sandbox = await stack.enter_async_context(await Sandbox.start())
+        if not arguments.base_url:  # the engine is kept loaded between the workspaces
+            keeper = await open_local(arguments.model, settings.model)
+            stack.push_async_callback(keeper.aclose)
         for number, task in enumerate(tasks(arguments.path, arguments.count)):
             if arguments.only is not None and number not in arguments.only:
                 continue
             came.append(await make(task, settings, sandbox, told=arguments.told, trace=arguments.trace))
             print(number, came[-1], file=sys.stderr, flush=True)
-    await keeper.aclose()
     return came
 
 
@@ -156,8 +157,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
     parser.add_argument("--told", type=int, default=0, help="how many of its examples a task tells; the others judge")
-    parser.add_argument("--model", default=MODEL)
-    parser.add_argument("--threads", type=int, default=None)
+    add_model_options(parser)
     parser.add_argument("--trace", action="store_true", help="show every try and its answer on standard error")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()

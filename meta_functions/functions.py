@@ -17,21 +17,12 @@ async def list_functions(self: Agent, pattern: str = "", module: str = "", stand
     """
     own = [] if standing else self.own_functions(pattern, module)
     listed = await self.workshop.list(pattern, module, standing, self.hidden)
-    if pattern and not (own or listed.functions or listed.rejected):
-        return await search_functions(self, pattern)
+    is_need = len(pattern.split()) > 1 and not (module or standing)
+    if pattern and not own and (is_need or not (listed.functions or listed.rejected)):
+        report = await self.workshop.search(pattern, hidden=self.hidden, owners=(self.name,))
+        self.show(match.function.name for match in report.results)
+        return presentation.search(report)
     return presentation.listing(listed, page, own)
-
-
-async def search_functions(self: Agent, need: str, count: int = 5) -> str:
-    """Find functions of the workspace by what they are needed for; what is found can be called in your next step.
-
-    Args:
-        need: What is to be done, in a few words, such as "turn a date into a weekday".
-        count: How many to show at most.
-    """
-    report = await self.workshop.search(need, count, self.hidden, owners=(self.name,))
-    self.show(match.function.name for match in report.results)
-    return presentation.search(report)
 
 
 async def call_function(self: Agent, name: str, arguments: dict[str, Any] | None = None) -> str:

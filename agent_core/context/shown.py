@@ -161,13 +161,12 @@ class Shown:
         self._limit = limit
         self._room = room
         self._hidden = hidden
-        self._held: frozenset[tuple[str, str]] = frozenset()
-        self._archived: frozenset[tuple[str, str]] = frozenset()
         self._complaints: Mapping[tuple[str, str], str] = {}
         self._places: dict[str, _Place] = {}
         self._used: dict[str, int] = {}
         self._uses = 0
         self._seen: object = None
+        self._chosen_for: tuple[object, ...] = ()
         self._kept: frozenset[str] = frozenset()
         self._withheld = (memory - FOR_SMALL_MODELS) | {CALLER}
         self._fitted = _NOT_FITTED
@@ -177,7 +176,6 @@ class Shown:
         self._tools: tuple[FunctionShown, ...] | None = None
         self._index: PromptIndex | None = None
         self._drawn: tuple[frozenset[str], frozenset[str]] | None = None
-        self._masked_then: frozenset[str] = frozenset()
         self.line: tuple[FunctionShown, ...] = ()
 
     @property
@@ -285,16 +283,14 @@ class Shown:
         self, functions: Mapping[str, "Function"], own_set: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
         """Return the functions for this step, also stored as `line`; `own_set` always stays."""
-        before = (self._seen, self._held, self._archived, self._complaints)
-        now = (functions, self._hidden.held, self._hidden.archived, self._hidden.complaints)
-        is_same = own_set == self._kept and self._masked_then == self.masked
-        if is_same and all(one is other for one, other in zip(before, now, strict=True)):
+        now = (self._hidden.held, self._hidden.archived, self._hidden.complaints, own_set, self.masked)
+        if functions is self._seen and now == self._chosen_for:
             return self.line
-        self._kept, (self._seen, self._held, self._archived, self._complaints) = own_set, now
-        self._masked_then = self.masked
-        if self.masked:
-            functions = {name: function for name, function in functions.items() if name not in self.masked}
-        if gone := self._held | self._archived:
+        self._seen, self._chosen_for = functions, now
+        held, archived, self._complaints, self._kept, masked = now
+        if masked:
+            functions = {name: function for name, function in functions.items() if name not in masked}
+        if gone := held | archived:
             functions = {
                 name: function for name, function in functions.items() if (name, function.body_hash) not in gone
             }
@@ -334,8 +330,7 @@ class Shown:
         with_programs: bool,
     ) -> tuple[FunctionShown, ...]:
         if mode == "constrained":
-            withheld = self._withheld if self.is_crowded else self._withheld | {"search_functions"}
-            withheld = withheld if with_programs else withheld | {RUN_PROGRAM}
+            withheld = self._withheld if with_programs else self._withheld | {RUN_PROGRAM}
             return tuple(_with_labels(function, labels) for function in line if function.name not in withheld)
         staying = {function.name: function.size for function in line}
         for name in self._leaving(staying, room):
@@ -367,15 +362,6 @@ class Shown:
     def pinned(self) -> tuple["Function", ...]:
         """The functions of the host, whether there is room to show them or not."""
         return tuple(place.function for place in self._pinned.values())
-
-    @property
-    def pinned_count(self) -> int:
-        """The number of functions that are always shown."""
-        return len(self._pinned)
-
-    def names(self) -> frozenset[str]:
-        """Return the names in the last choice."""
-        return frozenset(shown.name for shown in self.line)
 
     def _most_useful(self, functions: Mapping[str, "Function"], own_set: frozenset[str], most: int) -> set[str]:
         """Return the names of those that fit: the own set, then what was used or expected last, then what is shown."""

@@ -39,7 +39,7 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     chosen = next((node for node in definitions if node.name == name), None)
     if chosen is None:
         chosen = _whole(name, last)
-        examples = [example for run in runs for example in _example(name, run)]
+        examples = [(f"{name}({_arguments(run)})", repr(run.value)) for run in runs]
     else:
         examples = [(call, value) for run in runs for call, value in run.seen.get(name, ())]
     names = {node.id for node in ast.walk(chosen) if isinstance(node, ast.Name)}
@@ -48,7 +48,9 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     used = [free for free in last.program.free if free in names]
     imports = [*_imports(last.program, names), *_imported(used, functions)]
     chosen.decorator_list = []
-    chosen.body = [ast.Expr(ast.Constant(_docstring(chosen, words, examples))), *_without_docstring(chosen)]
+    is_documented = ast.get_docstring(chosen) is not None
+    docstring = ast.Expr(ast.Constant(_docstring(chosen, words, examples)))
+    chosen.body = [docstring, *chosen.body[is_documented:]]
     parts = ["\n".join(imports), *map(ast.unparse, others), ast.unparse(ast.fix_missing_locations(chosen))]
     return "\n\n\n".join(filter(None, parts)) + "\n"
 
@@ -111,9 +113,8 @@ def _type(value: object) -> str:
     return kind if kind in _TYPES else "object"
 
 
-def _example(name: str, program: SeenProgram) -> Iterator[tuple[str, str]]:
-    given = ", ".join(f"{target}={value!r}" for target, value in _given(program.program).items())
-    yield f"{name}({given})", repr(program.value)
+def _arguments(run: SeenProgram) -> str:
+    return ", ".join(f"{target}={value!r}" for target, value in _given(run.program).items())
 
 
 def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:
@@ -145,7 +146,3 @@ def _docstring(chosen: ast.FunctionDef, words: str, examples: Sequence[Sequence[
     shown = [line for call, value in fitting[:_MOST_EXAMPLES] for line in (f">>> {call}", value)]
     parts = [said, "\n".join(arguments), "" if ">>>" in said else "\n".join(shown)]
     return "\n\n".join(filter(None, parts)).replace("\n", "\n    ") + "\n    "
-
-
-def _without_docstring(chosen: ast.FunctionDef) -> list[ast.stmt]:
-    return chosen.body[1:] if ast.get_docstring(chosen) is not None else chosen.body

@@ -55,7 +55,6 @@ OF_THE_PROGRAM: Final = frozenset(
         "replace_function",
         "rollback_function",
         "run_program",
-        "search_functions",
         "send_message",
         "test_function",
         "trace_function",

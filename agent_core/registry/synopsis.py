@@ -1,6 +1,8 @@
 """A function as one line of Python: its signature by its schema, and what it is for."""
 
+import re
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.untrusted import one_line, visible
@@ -23,6 +25,8 @@ _MOST_VALUES: Final = 8
 _MOST_DEPTH: Final = 3
 _SIGNATURE_CHARS: Final = 400
 _LINE_CHARS: Final = 36
+_KEY: Final = re.compile(r"[A-Za-z_]\w{0,29}", re.ASCII)
+_MOST_KEYS: Final = 8
 
 
 def signature(function: "Function", seen: str = "") -> str:
@@ -54,20 +58,28 @@ def _parameter(name: str, schema: object, required: Collection[str]) -> str:
     return f"{name}={default!r}" if kind == "str" else f"{name}: {kind} = {default!r}"
 
 
-def type_of(schema: object, depth: int = 0) -> str:
-    """Return a JSON Schema as a Python type; `Any` for what has none."""
+def are_keys(names: Collection[object]) -> bool:
+    """Check whether a type may name these keys of an object: they are few, short, and names."""
+    return len(names) <= _MOST_KEYS and all(isinstance(name, str) and _KEY.fullmatch(name) for name in names)
+
+
+def type_of(schema: object, depth: int = 0, *, with_keys: bool = False) -> str:
+    """Return a JSON Schema as a Python type, of an object `with_keys` as `{key: type}`; `Any` for what has none."""
+    inner = partial(type_of, depth=depth + 1, with_keys=with_keys)
     match schema if depth <= _MOST_DEPTH else None:
         case {"enum": [*values]}:
             more = ", …" if len(values) > _MOST_VALUES else ""
             text = f"Literal[{', '.join(repr(value) for value in values[:_MOST_VALUES])}{more}]"
         case {"anyOf": [*options]} | {"oneOf": [*options]}:
-            text = " | ".join(dict.fromkeys(type_of(option, depth + 1) for option in options[:_MOST_VALUES]))
+            text = " | ".join(dict.fromkeys(inner(option) for option in options[:_MOST_VALUES]))
         case {"type": [*kinds]}:
             text = " | ".join(_NAMES.get(str(kind), "Any") for kind in kinds[:_MOST_VALUES])
         case {"type": "array", "items": {} as items} if items:
-            text = f"list[{type_of(items, depth + 1)}]"
+            text = f"list[{inner(items)}]"
+        case {"properties": {} as parts} if with_keys and parts and are_keys(parts):
+            text = f"{{{', '.join(f'{key}: {inner(part)}' for key, part in parts.items())}}}"
         case {"type": "object", "additionalProperties": {} as values} if values:
-            text = f"dict[str, {type_of(values, depth + 1)}]"
+            text = f"dict[str, {inner(values)}]"
         case {"type": kind}:
             text = _NAMES.get(str(kind), "Any")
         case _:

@@ -482,7 +482,7 @@ class Agent:
     def status(self) -> AgentStatus:
         """Return the figures for a status bar; this is cheap."""
         session, total = self._loop.model_session, self.workshop.count()
-        own, models = session.shown.pinned_count, session.models
+        own, models = len(session.shown.pinned), session.models
         shown = len(session.shown.told) or min(max(len(session.functions.all()) - own, 0), total)
         tokens = session.meter.context_tokens
         return AgentStatus(self.name, models.name, tokens, models.context_limit, shown, total, own)

@@ -220,25 +220,24 @@ class InnerRecord(CallRecord):
 
 
 class Programs:
-    """Runs the programs of one agent."""
+    """Runs the programs of one agent, whose `dispatcher` answers their calls: it is set where both are made."""
+
+    dispatcher: Dispatcher
 
     def __init__(self, sandbox: "SandboxClient", functions: "FunctionService", clock: "Clock") -> None:
         self._sandbox = sandbox
         self._functions = functions
         self._clock = clock
         self._again: dict[str, str] = {}  # the calls that go on with a program that was cut off, and its key
-        self.dispatcher: Dispatcher | None = None
 
     async def go_on(self, turn: Turn, snapshot: "Snapshot") -> bool:
         """Run a program again that was cut off with the turn before; return whether there was one."""
         entries = await turn.store.load(turn.origin.continues) if turn.origin.continues else []
         cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
-        if cut is None or self.dispatcher is None:
+        before = _asked_for(entries, str(cut["call_id"])) if cut else None
+        if cut is None or before is None:
             return False
-        before = _asked_for(entries, str(cut["call_id"]))
         began = [entry.payload for entry in entries if entry.kind == BEGAN and entry.payload["id"] == cut["call_id"]]
-        if before is None:
-            return False
         call = Call(f"again_{self._clock.new_id()[-12:]}", RUN_PROGRAM, before.arguments)
         if began:
             self._again[call.id] = str(began[0]["program"])
@@ -253,7 +252,7 @@ class Programs:
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
         functions, withheld = self._named(program, snapshot, kept)
-        known = self._dispatcher.names(snapshot)
+        known = self.dispatcher.names(snapshot)
         packages = self._sandbox.settings.packages
         if found := problems(program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
@@ -270,18 +269,13 @@ class Programs:
             outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # then it goes on elsewhere
         return await self._close(run, outcome, kept)
 
-    @property
-    def _dispatcher(self) -> Dispatcher:
-        assert self.dispatcher is not None, "it is set where the agent is made"
-        return self.dispatcher
-
     def _named(
         self, program: ProgramText, snapshot: "Snapshot", kept: Mapping[str, str]
     ) -> tuple[dict[str, "Function"], list[str]]:
         """Return the functions that a program names, and those of them that no program may call."""
         functions, withheld = {}, []
         for name in program.free:
-            callee = None if name in kept else self._dispatcher.find(name, snapshot)
+            callee = None if name in kept else self.dispatcher.find(name, snapshot)
             if callee is None:
                 continue
             is_host = callee.version is None
@@ -314,7 +308,7 @@ class Programs:
         says: list[str] = []
         calls = 0
         for name in run.functions if granting.can_ask else ():
-            callee = self._dispatcher.find(name, run.snapshot)
+            callee = self.dispatcher.find(name, run.snapshot)
             question = await granting.question(callee.function, callee.snapshot) if callee and callee.snapshot else None
             missing = replace(question.missing, packages=()) if question else NOTHING
             if question is not None and missing:
@@ -354,7 +348,7 @@ class Programs:
 
     async def _only_computes(self, run: ProgramRun, name: str) -> bool:
         """Return whether calls of a function change nothing and reach nothing: it needs no grant, and has none."""
-        callee, granting = self._dispatcher.find(name, run.snapshot), self._functions.granting
+        callee, granting = self.dispatcher.find(name, run.snapshot), self._functions.granting
         if callee is None or callee.snapshot is None or name in await granting.guarded(callee.snapshot):
             return False
         return not await granting.needs(callee.function, callee.snapshot)
@@ -375,7 +369,7 @@ class Programs:
         if earlier is not None and earlier.reaches:
             await record.close(Unknown())
         else:
-            await self._dispatcher.answer(record, run.snapshot)
+            await self.dispatcher.answer(record, run.snapshot)
         self._tell(run, number, name, text, record.answer)
         return record.answer
 
@@ -616,15 +610,13 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
     """Return the inner calls of a program that its earlier runs have made, by their numbers."""
     calls: dict[int, InnerCall] = {}
     for row in rows:
-        payload = row.payload
+        payload, number = row.payload, int(row.payload.get("ordinal", 0))
         if row.kind == INNER_CALL:
             reaches = bool(payload.get("reaches", True))
-            calls[int(payload["ordinal"])] = InnerCall(str(payload["name"]), str(payload["arguments"]), reaches)
-        elif row.kind == INNER_GIVEN and int(payload["ordinal"]) in calls:
-            number = int(payload["ordinal"])
+            calls[number] = InnerCall(str(payload["name"]), str(payload["arguments"]), reaches)
+        elif row.kind == INNER_GIVEN and number in calls:
             calls[number] = replace(calls[number], reaches=True)
-        elif row.kind == INNER_RESULT and int(payload["ordinal"]) in calls:
-            number = int(payload["ordinal"])
+        elif row.kind == INNER_RESULT and number in calls:
             calls[number] = replace(calls[number], answer=_stored(payload))
     return calls
 

@@ -64,7 +64,10 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
 
-OLD_NAMES: Final[Mapping[str, Alias]] = {"message_chatgpt": Alias("message_llm")}
+OLD_NAMES: Final[Mapping[str, Alias]] = {
+    "message_chatgpt": Alias("message_llm"),
+    "search_functions": Alias("list_functions", {"need": "pattern"}),
+}
 TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
 _BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
 GO_ON: Final = "Your last turn was cut off. Go on with what I asked for."

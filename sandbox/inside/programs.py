@@ -12,7 +12,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ..wire.caps import MOST_SHOWN
@@ -66,7 +66,7 @@ class Offered:
         return [_result(answer, raises=False) for answer in answers]
 
     def _row(self, row: Any) -> dict[str, Any]:
-        if isinstance(row, Mapping) and row and all(name in self._parameters for name in row):
+        if _is_named(row, self._parameters):
             return self.row((), row)
         return self.row(row if isinstance(row, tuple) else (row,), {})
 
@@ -90,11 +90,20 @@ def each(function: Callable[..., Any], rows: Iterable[Any]) -> list[Any]:
     """
     if isinstance(function, Offered):
         return function.each(rows)
-    return [_tried(function, row) for row in rows]
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    names = code and code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return [_tried(function, row, names) for row in rows]
 
 
-def _tried(function: Callable[..., Any], row: Any) -> Any:
+def _is_named(row: Any, names: Collection[str] | None) -> bool:
+    is_given = names is not None and isinstance(row, Mapping) and bool(row or not names)
+    return is_given and all(name in (names or ()) for name in row)
+
+
+def _tried(function: Callable[..., Any], row: Any, names: Collection[str] | None) -> Any:
     try:
+        if _is_named(row, names):
+            return function(**row)
         return function(*row) if isinstance(row, tuple) else function(row)
     except Exception as error:  # noqa: BLE001 - a failure is a value here
         return error

@@ -136,7 +136,7 @@ async def test_what_an_agent_does_not_see_it_cannot_reach_by_another_way(tmp_pat
     about = {"function_name": "count_all"}
     wanted = [
         Wanted("list_functions", {}),
-        Wanted("search_functions", {"need": "count the vowels of a text"}),
+        Wanted("list_functions", {"pattern": "count the vowels of a text"}),
         *(Wanted(name, about) for name in ("introspect_function", "add_function", "delete_function")),
         *(Wanted(name, {**about, "arguments": {"text": "a"}}) for name in ("test_function", "trace_function")),
     ]

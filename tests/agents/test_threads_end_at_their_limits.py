@@ -46,7 +46,7 @@ async def test_no_message_at_all_is_sent_where_the_limit_is_0(tmp_path: Path) ->
 
 def endless(seen: Seen) -> Step:
     """An agent that looks for one function after another."""
-    return Ask(Wanted("search_functions", {"need": f"a word {len(seen.messages)}"}))
+    return Ask(Wanted("list_functions", {"pattern": f"a word {len(seen.messages)}"}))
 
 
 async def test_an_agent_that_goes_on_and_on_answers_that_its_budget_is_spent(tmp_path: Path) -> None:

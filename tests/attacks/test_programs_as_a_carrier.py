@@ -43,7 +43,7 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
     assert told.endswith("Nothing was changed outside.")
     assert lines(desk.workspace.root) == []
     names = desk.workspace.workshop.names()
-    assert {*names} == {"count_vowels", "note", "key_of", "keep"}
+    assert {*names} == {"count_vowels", "note", "key_of", "keep", "ping"}
     records = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call",))
     assert {row.payload["name"] for row in records} == {"count_vowels"}
 

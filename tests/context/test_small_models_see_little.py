@@ -72,8 +72,7 @@ def test_the_choice_for_small_models_is_the_same_object_while_nothing_changes() 
     assert shown.fitting("constrained", ROOM) is shown.fitting("constrained", ROOM)
     assert shown.fitting("native", ROOM) is shown.line
     left_out = _names(shown.line) - _names(shown.fitting("constrained", ROOM))
-    # Where all are shown there is nothing to search.
-    assert left_out == {"archival_memory_insert", "search_functions", "call_function", "run_program"}
+    assert left_out == {"archival_memory_insert", "call_function", "run_program"}
 
 
 def test_a_small_window_shows_what_was_used_last() -> None:

@@ -1,10 +1,12 @@
 """The tools are the same bytes for a whole conversation, whatever is made, found, taken back and deleted in it."""
 
 import json
+from pathlib import Path
 
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Wanted
+from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import another, ended
+from tests.mcp.test_tools_of_strangers import approved, tool
 
 STEPS = [
     Wanted("create_function", {"function_name": "first", "function_code_with_docstring": another("first")}),
@@ -21,23 +23,33 @@ STEPS = [
     Wanted("add_function", {"function_name": "first"}),
     Wanted("delete_function", {"function_name": "first"}),
     Wanted("core_memory_append", {"name": "human", "content": "Likes pie."}),
+    Wanted("strange__echo", {"text": "a"}),
+    Wanted("run_program", {"code": "json_text = strange__echo('b')\nlen(json_text)"}),
 ]
 
 
-async def test_tools_and_index_are_the_same_bytes_over_many_steps(at_desk: OpenDesk) -> None:
-    desk = await at_desk([*map(Ask, STEPS), Say("Done."), Say("Again.")])
+async def test_tools_and_index_are_the_same_bytes_over_many_steps(at_desk: OpenDesk, tmp_path: Path) -> None:
+    def changed(seen: Seen) -> Step:
+        """Have the MCP server list another tool, which a human approves."""
+        approved(tmp_path, tool("echo"), tool("more"), says="{}")
+        return Ask(Wanted("strange__more", {"text": "c"}))
+
+    approved(tmp_path, tool("echo"), says="{}", changes=True)
+    late = [Ask(Wanted("strange__echo", {"text": "d"})), Ask(Wanted("list_functions", {"pattern": "strange"}))]
+    desk = await at_desk([*map(Ask, STEPS), changed, *late, Say("Done."), Say("Again.")])
     assert ended(await desk.say("Grow.")).reply == "Done."
     desk.put("more.py", another("more"))
     await desk.workspace.workshop.reload()
     await desk.say("And now?")
     requests = desk.model.requests
-    assert len(requests) == len(STEPS) + 2
+    assert len(requests) == len(STEPS) + len(late) + 3 >= 20
     assert len({json.dumps(request.body["tools"]) for request in requests}) == 1
     assert len(requests[0].body["tools"]) <= 15
     heads = {request.messages[0]["content"].partition("<persona")[0] for request in requests}
     assert len(heads) == 1
     answered = [request.answers[-1] for request in requests[1 : len(STEPS) + 1]]
     assert answered[1] == answered[2]
+    assert "strange__more" in requests[-2].answers[-1]
     assert "There is no function `no_such_function`" in answered[7]
     assert "name" in answered[9]
     assert "cannot be called by another call" in answered[10]

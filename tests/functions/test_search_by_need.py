@@ -85,8 +85,9 @@ def test_a_need_of_100_kb_is_searched_by_its_beginning(library: Path) -> None:
     assert searched("water the plants in the garden. " + "x" * 100_000, library)[0]["name"] == "water_plan"
 
 
-async def test_the_model_searches_and_is_shown_what_it_found(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(Wanted("search_functions", {"need": "text of a web page"})), Repeat(Say("Done."))])
+@pytest.mark.parametrize(("name", "argument"), [("list_functions", "pattern"), ("search_functions", "need")])
+async def test_the_model_searches_and_is_shown_what_it_found(at_desk: OpenDesk, name: str, argument: str) -> None:
+    desk = await at_desk([Ask(Wanted(name, {argument: "text of a web page"})), Repeat(Say("Done."))])
     desk.put("pages.py", PAGES)
     await desk.workspace.workshop.reload()
     (answer,) = answers(await desk.say("Go."))
@@ -95,7 +96,7 @@ async def test_the_model_searches_and_is_shown_what_it_found(at_desk: OpenDesk) 
 
 
 async def test_the_model_is_told_of_a_miss_and_what_to_do(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(Wanted("search_functions", {"need": "compose a symphony"})), Repeat(Say("Done."))])
+    desk = await at_desk([Ask(Wanted("list_functions", {"pattern": "compose a symphony"})), Repeat(Say("Done."))])
     desk.put("plants.py", PLANTS)
     await desk.workspace.workshop.reload()
     assert answers(await desk.say("Go.")) == ["No function serves this. Next: create_function."]

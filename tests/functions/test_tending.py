@@ -181,7 +181,7 @@ async def test_a_fix_that_loses_an_example_or_fails_as_before_is_not_taken(
 
 
 async def test_what_is_archived_is_not_shown_but_found_and_called(at_desk: OpenDesk) -> None:
-    finding = Ask(Wanted("search_functions", {"need": "share something out among people"}))
+    finding = Ask(Wanted("list_functions", {"pattern": "share something out among people"}))
     script = [made("share"), Say("Made."), finding, called("share", {"total": 9, "people": 2}), Say("4.")]
     desk = await at_desk(script, standing__retire_days=1e-9)
     await desk.say("Make it.")

@@ -73,7 +73,7 @@ async def test_an_agent_calls_an_approved_tool_and_reads_its_result_as_data(at_d
 async def test_a_tool_is_found_and_looked_into_like_a_function(at_desk: OpenDesk, tmp_path: Path) -> None:
     approved(tmp_path, tool("echo", "Repeat a text loudly."), says="heard")
     script = [
-        Ask(Wanted("search_functions", {"need": "repeat a text loudly"})),
+        Ask(Wanted("list_functions", {"pattern": "repeat a text loudly"})),
         Ask(Wanted("introspect_function", {"function_name": "strange__echo"})),
         Say("Done."),
     ]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agent_core.base.events import Event
+from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers, ended
 from tests.kit.program import knapper
@@ -20,6 +21,12 @@ from .support import Person, lines, ran, ready
         pytest.param("total = 0\nfor w in ['a', 'b']:\n    total += count_vowels(w)", "1\nKept", id="in-a-loop"),
         pytest.param("print('hi')", "null\nIt printed:\n```\nhi\n```", id="what-it-printed"),
         pytest.param("each(count_vowels, ['a', ('ee',), {'text': 'x'}])", "[1, 2, 0]", id="side-by-side"),
+        pytest.param(
+            "def f(a, b=5):\n    return a - b\neach(f, [1, (2, 3), {'b': 1, 'a': 9}, {}])[:3] + each(len, [{}])",
+            "[-4, -1, 8, 0]",
+            id="own-def",
+        ),
+        pytest.param("each(ping, [{}] * 2)", "[1, 1]", id="without-arguments"),
         pytest.param(
             "[str(row)[:20] for row in each(key_of, [{'text': 'a'}, {'nothing': 1}])][1]",
             "`key_of` was not cal",
@@ -158,4 +165,69 @@ async def test_a_program_that_is_interrupted_is_over_and_says_so(at_desk: OpenDe
     assert ended(await desk.say("Go on.")).reply == "Done."
     assert "stopped this call" in told
     assert "1. note(text='a') → 1" in told
+    assert told.endswith("Outside it: wrote out/notes.txt.")
     assert lines(desk.workspace.root) == ["a"]
+
+
+NAP = '''\
+def nap(text: str) -> list:
+    """Sleep, and say from when to when.
+
+    Args:
+        text: Anything.
+    """
+    import time
+
+    began = time.time()
+    time.sleep(1)
+    return [began, time.time()]
+'''
+
+
+async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order(at_desk: OpenDesk) -> None:
+    texts = ["a", "b", "c", "d"]
+    code = f"[each(nap, ['a', 'b']), each(note, {texts})]"
+    desk = await ready(at_desk, code, person=Person())
+    desk.put("naps.py", NAP)
+    await desk.workspace.workshop.reload()
+    (told,) = answers(await desk.say("Go."))
+    naps, counts = json.loads(told)
+    assert max(began for began, _ in naps) < min(ended for _, ended in naps)
+    assert counts == [1, 2, 3, 4]
+    assert lines(desk.workspace.root) == texts
+
+
+async def test_names_that_are_too_large_are_not_kept_and_it_says_which(at_desk: OpenDesk) -> None:
+    code = "big = 'x' * 70_000\n" + "\n".join(f"part{n} = 'y' * 60_000" for n in range(5)) + "\nfew = 1"
+    told, _ = await ran(at_desk, code, "len(part3) + few")
+    assert "Not kept, as it is too large: big, part4." in told[0]
+    assert told[1].startswith("60001")
+
+
+async def test_a_call_of_an_unknown_number_of_rows_is_refused_whole(at_desk: OpenDesk) -> None:
+    (told,), desk = await ran(at_desk, "each(note, [str(n) for n in range(10_000)])", person=Person())
+    assert "these are 10,000" in told
+    assert lines(desk.workspace.root) == []
+
+
+PAYS = '''\
+def pay(self, address: str) -> int:
+    """Ask for a payment, once for a call.
+
+    Args:
+        address: Where.
+    """
+    return self.fetch(address, method="POST", headers={"Idempotency-Key": self.call_key}).status
+'''
+
+
+async def test_a_granted_host_gets_the_key_of_the_call(at_desk: OpenDesk) -> None:
+    async with serving() as server:
+        address = f"http://localhost:{server.port}/"
+        desk = await ready(at_desk, f"each(pay, [{address!r}] * 2)", person=Person())
+        desk.put("pays.py", PAYS)
+        await desk.workspace.workshop.reload()
+        assert answers(await desk.say("Go.")) == ["[200, 200]"]
+        keys = [asked.headers.get("idempotency-key", "") for asked in server.asked]
+    assert [len(key) for key in keys] == [32, 32]
+    assert len({*keys}) == 2

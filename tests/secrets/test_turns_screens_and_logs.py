@@ -24,6 +24,7 @@ from tests.secrets.support import KEY, MARK, files_with, put
 TELLS = (
     'print("printed", self.secret("KEY"))\nself.progress(1, 2, "at " + self.secret("KEY"))\nreturn [self.secret("KEY")]'
 )
+PROGRAM = "told = tell()\nprint(told, [*each(tell, [{}, {}])])\nletters = [*told[0]]\ntold + [''.join(letters)]"
 TURN: Script = [Ask(Wanted("tell", {})), Expect(Say("Done."), contains(MARK))]
 
 
@@ -31,8 +32,9 @@ def leaks(text: str) -> list[str]:
     return [piece for piece in ("7Qz", "3xY", "2Lm") if piece in text]
 
 
-async def test_a_turn_leaves_nothing_of_it_anywhere(at_desk: OpenDesk, key: str, config: Path) -> None:
-    desk = await at_desk(TURN)
+@pytest.mark.parametrize("wanted", [Wanted("tell", {}), Wanted("run_program", {"code": PROGRAM})])
+async def test_a_turn_leaves_nothing_of_it_anywhere(at_desk: OpenDesk, key: str, config: Path, wanted: Wanted) -> None:
+    desk = await at_desk([Ask(wanted), *TURN[1:]])
     await put(desk.workspace, "tell", TELLS, "KEY")
     events = await desk.say("tell me")
     assert MARK in answers(events)[0]

@@ -196,7 +196,7 @@ async def neighbors(
         Say(f"I keep {SECRET}."),
         Ask(Wanted("ask_agent", {"agent": THIRD, "question": f"What is {SECRET}?"})),
         Ask(Wanted("first_line", {"path": f"{SECRET}.txt"})),
-        Ask(Wanted("search_functions", {"need": "Remember a text, and shout it."})),
+        Ask(Wanted("list_functions", {"pattern": "Remember a text, and shout it."})),
         Ask(Wanted("introspect_function", {"function_name": "pick"})),
         Ask(Wanted("pick", {"text": "a"})),
         Ask(Wanted("shout", {"text": "mine"})),

@@ -25,7 +25,7 @@ from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.base.user_folders import home
 from sandbox.wire.lines import bare_lines
 
-from .tools import MOST_TOOLS, ForeignListing, read_tools
+from .tools import MOST_TOOLS, RESULT, ForeignListing, read_tools
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -437,16 +437,18 @@ def _is_unreached(failure: BaseException) -> bool:
 
 
 async def _listing(client: "Client") -> ForeignListing:
-    rows: list[tuple[str, str, object]] = []
+    rows: list[tuple[str, str, object, object]] = []
     cursor: str | None = None
     size = 0
     async with asyncio.timeout(_LISTING_S):
         for _ in range(_MOST_PAGES):
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-            rows += [(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+            new = [
+                (one.name, one.description or "", one.input_schema, (one.meta or {}).get(RESULT)) for one in page.tools
+            ]
+            rows += new
             cursor = page.next_cursor
-            size += sum(len(f"{tool.name}{tool.description}{tool.input_schema}") for tool in page.tools)
-            size += len(cursor or "")
+            size += sum(len(str(row)) for row in new) + len(cursor or "")
             if size > _MOST_LISTED:
                 raise ServerUnavailable(f"its list of tools has more than {_MOST_LISTED >> 20} MiB")
             if cursor is None or len(rows) > MOST_TOOLS:

@@ -68,7 +68,7 @@ class ForeignLibrary:
             return functions  # `knapper mcp list` says what is wrong with the file
         for server, entry in entries.items():
             approved = self.book.tools(server, entry)
-            tools = {name: ForeignTool(name, row["description"], row["parameters"]) for name, row in approved.items()}
+            tools = {name: ForeignTool(name, **row) for name, row in approved.items()}
             for name, (function, tool) in functions_of(server, tools).items():
                 functions[name] = ForeignFunction(function, server, tool, approved[tool])
         return functions
@@ -99,7 +99,8 @@ class ForeignLibrary:
         name, fix = foreign.function.name, f"A human looks at it: knapper mcp approve {foreign.server}"
         if now is None:
             return f"`{name}` is not there any more: the server `{foreign.server}` does not offer it. {fix}"
-        if now.to_json() != foreign.approved:
+        said = now.to_json()
+        if {key: said.get(key) for key in foreign.approved} != foreign.approved:
             return f"`{name}` was not called: the server changed what it says of it since it was approved. {fix}"
         return ""
 

@@ -17,6 +17,8 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCRespo
 
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
+from .tools import RESULT
+
 MOST_LINE: Final = 8 << 20  # bytes
 _MOST_VALUES: Final = 100_000  # of one message: each takes hundreds of bytes once it is read
 _AT_ONCE, _A_SECOND = 5_000.0, 50.0  # costs
@@ -81,7 +83,7 @@ class Intake:
             case {"result": {"tools": list(tools)}}:  # the SDK would run these schemas on results, patterns and all
                 for tool in tools:
                     if isinstance(tool, dict):
-                        tool.pop("outputSchema", None)
+                        tool["_meta"] = {RESULT: tool.pop(RESULT, None)}
         return jsonrpc_message_adapter.validate_python(value, by_name=False)
 
     def take(self, message: JSONRPCMessage, size: int) -> None:

@@ -19,6 +19,7 @@ from jsonschema.exceptions import SchemaError
 
 from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten, visible
 from agent_core.registry.function import Function
+from agent_core.registry.synopsis import type_of
 from agent_core.registry.validation import leads_astray
 from sandbox.wire.foreign import LOOSE, read_json, read_toml
 
@@ -28,6 +29,8 @@ _DEEPEST: Final = 24
 _DESCRIBED: Final = 600
 _SAID: Final = 200  # characters of a description inside a schema
 _MOST_RESULT: Final = 100_000
+_MOST_RETURNS: Final = 160  # characters of a type, which is paid for with every request
+RESULT: Final = "outputSchema"
 _LONGEST: Final = 64
 _HIDDEN: Final = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
@@ -39,15 +42,17 @@ class ForeignTool:
     name: str
     description: str
     parameters: Mapping[str, Any] = field(hash=False)  # Any: JSON Schema
+    returns: str = ""  # the type of its results, if it declares one
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return what is approved."""
-        return {"description": self.description, "parameters": dict(self.parameters)}
+        returns = {"returns": self.returns} if self.returns else {}
+        return {"description": self.description, "parameters": dict(self.parameters), **returns}
 
     @property
     def suspicions(self) -> list[str]:
         """The places that read as if they were meant for a model, and not for whoever reads a description."""
-        text = f"{self.name} {self.description} {json.dumps(self.parameters, ensure_ascii=False)}"
+        text = f"{self.name} {self.description} {self.returns} {json.dumps(self.parameters, ensure_ascii=False)}"
         return [why for pattern, why in _patterns() if pattern.search(text)]
 
 
@@ -59,19 +64,20 @@ class ForeignListing:
     problems: tuple[str, ...] = ()
 
 
-def read_tools(rows: Iterable[tuple[str, str, object]]) -> ForeignListing:
-    """Return the tools of a server, from names, descriptions and schemas."""
+def read_tools(rows: Iterable[tuple[str, str, object] | tuple[str, str, object, object]]) -> ForeignListing:
+    """Return the tools of a server, from names, descriptions, and schemas of arguments and, if declared, of results."""
     rows = list(rows)
-    counts = Counter(name for name, _, _ in rows)
+    counts = Counter(row[0] for row in rows)
     tools, problems = dict[str, ForeignTool](), list[str]()
-    for name, description, schema in rows:
+    for name, description, schema, *result in rows:
         if len(tools) >= MOST_TOOLS:
             problems.append(f"it lists {len(rows):,} tools or more, of which the first {MOST_TOOLS} are read")
             break
         if why := "two tools have this name" if counts[name] > 1 else _unfit(name, description, schema):
             problems.append(f"{fence(name, 80)}: {why}")
         elif isinstance(schema, dict):
-            tools[name] = ForeignTool(name, description, schema)
+            returns = type_of(result[0], with_keys=True) if result and isinstance(result[0], dict) else ""
+            tools[name] = ForeignTool(name, description, schema, returns if len(returns) <= _MOST_RETURNS else "")
     return ForeignListing(tools, tuple(dict.fromkeys(problems))[:50])
 
 
@@ -153,7 +159,7 @@ def _function(server: str, name: str, tool: ForeignTool) -> Function:
         parameters=parameters,
         is_async=False,
         takes_self=False,
-        returns="",
+        returns=tool.returns,
         unresolved=(),
         version=version,
         body_hash=version,

@@ -128,7 +128,7 @@ class FunctionSearch:
             UsageError: the need is empty.
         """
         if not need.strip():
-            raise UsageError("The need is empty.", fix="Say what the function is for: search_functions('sum a column')")
+            raise UsageError("The need is empty.", fix="Say what the function is for: list_functions('sum a column')")
         snapshot, count = self._snapshot(), max(1, min(COUNT if count is None else count, MOST))
         ranked = await self.index.rank(need, snapshot, count, hidden)
         ranked = [candidate for candidate in ranked if candidate.score >= self.index.least]

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.synopsis import are_keys
 from agent_core.storage import CallStore, SaveSeen, Write
 from sandbox import Returned
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
@@ -28,12 +29,10 @@ Under `*json` is the shape of what a text holds as JSON, as most tools of MCP se
 _SCALARS: Final = {str: "str", int: "int", float: "float", bool: "bool", type(None): "None", bytes: "bytes"}
 _CONTAINERS: Final = frozenset({"list", "dict", "tuple", "set", "frozenset", "Sequence", "Mapping", "Iterable"})
 _CLEAR: Final = frozenset(_SCALARS.values()) | _CONTAINERS | {"Literal", "Optional", "Union"}
-_KEY: Final = re.compile(r"[A-Za-z_]\w{0,29}", re.ASCII)
 _ANY_KEY: Final = "*"
 _IN_TEXT: Final = "*json"
 _MOST_TEXT: Final = 20_000
 """Characters of a text that is looked into."""
-_MOST_KEYS: Final = 8
 _MOST_ITEMS: Final = 8
 _MOST_DEPTH: Final = 3
 _LONGEST: Final = 160
@@ -49,9 +48,7 @@ def shape_of(value: object, keys: Callable[[str], bool], depth: int = 0) -> Shap
             items = [shape_of(item, keys, depth + 1) for item in value[:_MOST_ITEMS]]
             return [item for at, item in enumerate(items) if item not in items[:at]]
         case dict():
-            if len(value) <= _MOST_KEYS and all(
-                isinstance(key, str) and _KEY.fullmatch(key) and keys(key) for key in value
-            ):
+            if are_keys(value) and all(map(keys, value)):
                 return {key: shape_of(item, keys, depth + 1) for key, item in value.items()}
             inner = shape_of([*islice(value.values(), _MOST_ITEMS)], keys, depth)
             return {_ANY_KEY: inner[0] if isinstance(inner, list) and len(inner) == 1 else "Any"}
@@ -71,7 +68,7 @@ def type_text(shape: object, depth: int = 0) -> str:
             text = _of_parts("dict[str, {}]", "", [type_text(inner, depth + 1)])
         case {"*json": inner}:
             text = _of_parts("str with the JSON of {}", "", [type_text(inner)])
-        case {**values} if depth <= _MOST_DEPTH and all(_KEY.fullmatch(str(key)) for key in values):
+        case {**values} if depth <= _MOST_DEPTH and are_keys(values):
             types = [(key, type_text(value, depth + 1)) for key, value in values.items()]
             text = _of_parts("{{{}}}", ", ", [f"{key}: {kind}" if kind else "" for key, kind in types])
         case _:
@@ -101,7 +98,8 @@ def says_little(declared: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
     inside = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    keys = {id(key) for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in keys]
     return any(node.id not in _CLEAR or (node.id in _CONTAINERS and id(node) not in inside) for node in names)
 
 

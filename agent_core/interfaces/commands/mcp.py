@@ -222,7 +222,8 @@ def _told(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
     if tool is None:
         return []
     text = json.dumps(tool["parameters"], indent=1, ensure_ascii=False)
-    return bare_lines(visible(f"{tool['description']}\n{text}"))
+    returns = f"\nreturns {tool['returns']}" if "returns" in tool else ""
+    return bare_lines(visible(f"{tool['description']}\n{text}{returns}"))
 
 
 def _unstarted(name: str, entry: "ServerEntry", digest: str, given: str) -> Result:
