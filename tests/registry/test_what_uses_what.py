@@ -2,10 +2,10 @@
 
 import pytest
 
+from agent_core.registry.depends import callees, callers, code_hash, dependents, using_modules
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.uses import callees, callers, code_hash, dependents, using_modules
 
 
 def snapshot_of(**modules: str) -> Snapshot:

@@ -18,14 +18,15 @@ from agent_core.base import syntax
 from agent_core.base.characters import flaw_of
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
+from agent_core.registry.depends import ModuleParts, only
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource
 from agent_core.registry.spans import column_of
+from agent_core.registry.tree import imported_module
 from sandbox.wire.lines import lines_of
 
-from .closure import ModuleParts, only
 from .function_facts import unknown_function
 from .library_files import fitting
 
@@ -204,12 +205,9 @@ def relative(text: str, source: ModuleSource, package: str) -> str:
 
 def _base(node: ast.ImportFrom, source: ModuleSource) -> str | None:
     """Return the workspace module that an import is from: "" for its top, None for any other."""
-    if not node.level:
-        name = node.module or ""
-        return name.removeprefix(FOLDER).removeprefix(".") if name.partition(".")[0] == FOLDER else None
-    parts = source.module.split(".")
-    climb = node.level - source.path.endswith("/__init__.py")
-    return ".".join([*parts[: len(parts) - climb], *([node.module] if node.module else [])])
+    is_package = source.path.endswith("/__init__.py")
+    name = imported_module(node.module or "", node.level, f"{FOLDER}.{source.module}", is_package=is_package)
+    return name.removeprefix(FOLDER).removeprefix(".") if name.partition(".")[0] == FOLDER else None
 
 
 def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) -> dict[str, str]:

@@ -11,9 +11,9 @@ from agent_core.base.json_form import to_json
 from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.depends import callees, callers, code_hash
 from agent_core.registry.source import UNREADABLE_FOLDER
 from agent_core.registry.standing import Standing, is_unused, standing
-from agent_core.registry.uses import callees, callers, code_hash
 
 from .call_records import FunctionStatistics, by_function, source_of, statistics
 from .effects import FunctionEffect, Version, Worth, effects

@@ -4,7 +4,6 @@ Pure. A function has a version where its own source changed: what a neighbour do
 move to another, is none. Its end is an entry of its own, and has no source.
 """
 
-import ast
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import ComparisonBudget, compare, diff_lines
-from agent_core.registry.source import ModuleSource, parse_accepted
-from agent_core.registry.tree import survey
+from agent_core.registry.depends import offered_lines
 from sandbox.wire.lines import bare_lines, lines_of
 
 if TYPE_CHECKING:
@@ -166,15 +164,8 @@ def _moved(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
 
 def own_source(text: str, name: str) -> str:
     """Return a function's lines in a module from its first decorator on; an empty text if it is not offered there."""
-    if name not in text:
-        return ""
-    tree = parse_accepted(ModuleSource("history", "history", text, ""))
-    offered = survey(tree).public() if isinstance(tree, ast.Module) else []
-    node = next((node for node in offered if node.name == name), None)
-    if node is None:
-        return ""
-    start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "".join(lines_of(text)[start - 1 : node.end_lineno])
+    start, end = offered_lines(text).get(name, (0, 0)) if name in text else (0, 0)
+    return "".join(lines_of(text)[start:end])
 
 
 def hash_of(source: str) -> str:
