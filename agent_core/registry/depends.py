@@ -10,7 +10,7 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -42,15 +42,14 @@ class Statement:
     """What a statement at the top of a module binds and mentions.
 
     `names` are all names in it, `words` also attributes and the functions that it calls by `self.call`, which are
-    `called`; `quoted` are texts that could be names. `reads` leaves out the names that a function binds for itself, and
-    has those of annotations in quotes. `shows` are the names in its examples. `imports` are levels, modules and names.
+    `called`. `reads` leaves out the names that a function binds for itself, and has those of annotations in quotes.
+    `shows` are the names in its examples. `imports` are levels, modules and names.
     """
 
     binds: Names
     names: Names
     words: Names
     called: Names
-    quoted: Names
     reads: Names
     shows: Names
     modifies: Names  # values of the module, by the text alone
@@ -63,29 +62,36 @@ class Statement:
         """Return the facts of a statement."""
         inner = [*ast.walk(node)]
         names = frozenset(part.id for part in inner if isinstance(part, ast.Name))
-        called = frozenset(
-            word
-            for part in inner
-            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "call"
-            for first in part.args[:1]
-            if isinstance(first, ast.Constant) and isinstance(word := first.value, str)
-        )
-        texts = (part.value for part in inner if isinstance(part, ast.Constant))
-        own = _own_names(node) if isinstance(node, Definition) else set[str]()
-        shared = {name for part in inner if isinstance(part, ast.Global) for name in part.names}
+        calls = [part for part in inner if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "call"]
+        first = [argument.value for call in calls for argument in call.args[:1] if isinstance(argument, ast.Constant)]
+        called = frozenset(word for word in first if isinstance(word, str))
+        shared = frozenset(name for part in inner if isinstance(part, ast.Global) for name in part.names)
+        reads, own = _named(node), set[str]()
         roots, runs = _modified(node)
+        if isinstance(node, Definition):
+            head = _in_text(node.returns).union(*map(_named, [*node.decorator_list, node.args]))
+            head |= _named(node.returns) if node.returns else set()
+            own = _own_names(node) - shared
+            reads = head.union(*map(_named, node.body)) - (own - head)
+            roots = (roots - own) | shared
         return cls(
             binds=frozenset(bound_names(node)),
             names=names,
             words=called.union(names, (part.attr for part in inner if isinstance(part, ast.Attribute))),
             called=called,
-            quoted=frozenset(text for text in texts if isinstance(text, str) and text.isidentifier()),
-            reads=frozenset(_read(node)),
+            reads=frozenset(reads),
             shows=frozenset(_shown(node)),
-            modifies=frozenset((roots - own) | shared if isinstance(node, Definition) else roots),
+            modifies=frozenset(roots),
             runs=frozenset(runs),
-            shared=frozenset(shared),
-            imports=tuple(named for part in inner for named in _imports(part)),
+            shared=shared,
+            imports=tuple(
+                (part.level, part.module or "", alias.name)
+                if isinstance(part, ast.ImportFrom)
+                else (-1, alias.name, "")
+                for part in inner
+                if isinstance(part, ast.Import | ast.ImportFrom)
+                for alias in part.names
+            ),
         )
 
 
@@ -130,11 +136,8 @@ def _named(node: ast.AST) -> set[str]:
 
 
 def _in_text(hint: ast.expr | None) -> set[str]:
-    names = set[str]()
-    for inner in ast.walk(hint) if hint is not None else ():
-        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-            names |= _names_in(inner.value, "eval")
-    return names
+    texts = (part.value for part in ast.walk(hint or ast.Pass()) if isinstance(part, ast.Constant))
+    return set().union(*(_names_in(text, "eval") for text in texts if isinstance(text, str)))
 
 
 def _names_in(text: str, mode: str) -> set[str]:
@@ -144,28 +147,12 @@ def _names_in(text: str, mode: str) -> set[str]:
         return set()
 
 
-def _read(node: ast.stmt) -> set[str]:
-    """Return every name of the module that a statement reads."""
-    if not isinstance(node, Definition):
-        return _named(node)
-    around = (*node.decorator_list, node.args, *([node.returns] if node.returns else []))
-    head = _in_text(node.returns).union(*map(_named, around))
-    return head.union(*map(_named, node.body)) - (_own_names(node) - head)
-
-
 def _own_names(node: Definition) -> set[str]:
     """Return the names that a function binds for itself, with which it does not mean the module's."""
-    inner = [part for statement in node.body for part in ast.walk(statement)]
-    targets = {
-        name.id
-        for part in inner
-        if isinstance(part, ast.comprehension)
-        for name in ast.walk(part.target)
-        if isinstance(name, ast.Name)
-    }
-    shared = {name for part in inner if isinstance(part, ast.Global) for name in part.names}
+    loops = [part.target for body in node.body for part in ast.walk(body) if isinstance(part, ast.comprehension)]
+    targets = {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
     arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
-    return arguments.union(*map(bound_names, node.body)) - targets - shared
+    return arguments.union(*map(bound_names, node.body)) - targets
 
 
 def _shown(node: ast.stmt) -> set[str]:
@@ -205,13 +192,6 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _imports(node: ast.AST) -> Iterator[tuple[int, str, str]]:
-    if isinstance(node, ast.Import):
-        yield from ((-1, alias.name, "") for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        yield from ((node.level, node.module or "", alias.name) for alias in node.names)
-
-
 # A module by its statements: what its functions need of it.
 
 
@@ -247,36 +227,24 @@ class ModuleParts:
         """Return the statements that these functions and their examples need, with their own, but not those of
         functions in `stop`.
         """
-        wanted = {*names}
-        known = {name for bound in self.binds for name in bound}
+        wanted, known = {*names}, {name for bound in self.binds for name in bound}
         pairs = zip(self.binds, self.statements, strict=True)
-        shown = {name for bound, statement in pairs if bound & wanted for name in statement.shows & known}
+        shown = {name for bound, facts in pairs if bound & wanted for name in facts.shows & known}
         always = {at for at, bound in enumerate(self.binds) if "*" in bound}
-        return always | _reached(
-            wanted | (shown - stop),
-            lambda name: () if name in stop else self._places.get(name, ()),
-            lambda at: self.statements[at].reads | self.changes[at],
-            always,
-        )
+        return always | _reached(wanted | shown, *self._needs, stop, always)
 
     @cached_property
-    def _places(self) -> Mapping[str, Sequence[int]]:
-        """The statements that bind or change each name."""
-        places: dict[str, list[int]] = {}
-        for at, (bound, changed) in enumerate(zip(self.binds, self.changes, strict=True)):
-            for name in bound | changed:
-                places.setdefault(name, []).append(at)
-        return places
+    def _needs(self) -> tuple[Mapping[str, Sequence[int]], Sequence[Names]]:
+        changing = [bound | changed for bound, changed in zip(self.binds, self.changes, strict=True)]
+        reading = [facts.reads | changed for facts, changed in zip(self.statements, self.changes, strict=True)]
+        return _places(changing), reading
 
     def referred(self, at: int) -> set[int]:
         """Return the imports and private statements that a statement refers to, apart from public functions."""
-        places: dict[str, list[int]] = {}
-        for other, (node, bound) in enumerate(zip(self.text.body, self.binds, strict=True)):
-            if not isinstance(node, Definition) or node.name.startswith("_"):
-                for name in bound:
-                    places.setdefault(name, []).append(other)
-        words = [facts.names | facts.quoted for facts in self.statements]
-        return _reached({*words[at], "*"}, lambda name: places.get(name, ()), words.__getitem__, [at])
+        functions = {other for other, node in enumerate(self.text.body) if isinstance(node, Definition)}
+        public = {other for other in functions if not any(name.startswith("_") for name in self.binds[other])}
+        words = [facts.names | facts.reads for facts in self.statements]
+        return _reached({*words[at], "*"}, _places(self.binds), words, passed={at, *public})
 
     def lines(self, statements: Set[int]) -> set[int]:
         """Return the lines of these statements, with their comments."""
@@ -290,22 +258,33 @@ class ModuleParts:
         return "".join(kept).rstrip() + "\n"
 
 
+def _places(binds: Iterable[Names]) -> Mapping[str, Sequence[int]]:
+    """Return the statements that bind each name."""
+    places: dict[str, list[int]] = {}
+    for at, bound in enumerate(binds):
+        for name in bound:
+            places.setdefault(name, []).append(at)
+    return places
+
+
 def _reached(
-    names: Iterable[str],
-    places: Callable[[str], Iterable[int]],
-    words: Callable[[int], Iterable[str]],
-    passed: Iterable[int] = (),
+    names: Set[str],
+    places: Mapping[str, Sequence[int]],
+    words: Sequence[Names],
+    stop: Set[str] = frozenset(),
+    passed: Set[int] = frozenset(),
 ) -> set[int]:
-    """Return the places that names lead to, through the words at each, but for those that are `passed` over."""
-    found, seen = set[int](), {*names}
-    left_out, waiting = {*passed}, [*seen]
+    """Return the statements that names lead to, through the words of each; but for names to `stop` at, and for
+    statements that are `passed` over.
+    """
+    found, seen = set[int](), names | stop
+    waiting = [*(names - stop)]
     while waiting:
-        for at in places(waiting.pop()):
-            if at not in found and at not in left_out:
-                found.add(at)
-                new = {*words(at)} - seen
-                seen |= new
-                waiting += new
+        new = {at for at in places.get(waiting.pop(), ()) if at not in found and at not in passed}
+        found |= new
+        more = set().union(*(words[at] for at in new)) - seen
+        seen |= more
+        waiting += more
     return found
 
 
@@ -386,24 +365,20 @@ def running_with(text: str, name: str) -> list[ast.stmt]:
     """Return the statements of a module that run with a function of it, in the order of the text: those that it
     depends on, and what binds nothing. The module as a program is none of them.
     """
-    statements = _running(text)
-    places: dict[str, list[int]] = {}
-    for at, (_node, binds, _names) in enumerate(statements):
-        for bound in binds or {_GROUND}:
-            places.setdefault(bound, []).append(at)
-    used = _reached({name, _GROUND}, lambda word: places.get(word, ()), lambda at: statements[at][2])
-    return [statements[at][0] for at in sorted(used)]
+    nodes, places, names = _running(text)
+    return [nodes[at] for at in sorted(_reached({name, _GROUND}, places, names))]
 
 
 @lru_cache(maxsize=64)
-def _running(text: str) -> tuple[tuple[ast.stmt, Names, Names], ...]:
+def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]], Sequence[Names]]:
     found = []
     for node, facts, _ in _statements(text):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not (is_text or is_program(node)):
             own = {node.name} if isinstance(node, Definition | ast.ClassDef) else facts.binds
-            found.append((node, facts.shared | own, facts.names))
-    return tuple(found)
+            found.append((node, facts.shared | own or frozenset({_GROUND}), facts.names))
+    nodes, binds, names = zip(*found, strict=True) if found else ((), (), ())
+    return nodes, _places(binds), names
 
 
 def is_program(node: ast.stmt) -> bool:
@@ -565,25 +540,18 @@ def code_hash(function: "Function", snapshot: "Snapshot") -> str:
     digests: dict[Part, str] = {}
     waiting = [(function.module, function.name), (function.module, _GROUND)]
     while waiting:
-        place = waiting.pop()
-        piece = _pieces(snapshot.modules[place[0]].text).get(place[1])
-        if piece is not None and place not in digests:
-            digests[place] = piece.digest
-            waiting += _behind(place[0], piece, snapshot)
+        module, name = waiting.pop()
+        piece = _pieces(snapshot.modules[module].text).get(name)
+        if piece is None or (module, name) in digests:
+            continue
+        digests[module, name] = piece.digest
+        reading = snapshot.readings.get(module)
+        for related in (module, *(reading.imports if reading else ())):
+            if (source := snapshot.modules.get(related)) is not None:
+                waiting += ((related, word) for word in piece.words & _pieces(source.text).keys() | {_GROUND})
+        waiting += ((snapshot.functions[name].module, name) for name in piece.called & snapshot.functions.keys())
     digests[function.module, function.name] = function.body_hash
     return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _behind(module: str, piece: _Piece, snapshot: "Snapshot") -> Iterator[Part]:
-    """Yield the places that a piece may use."""
-    reading = snapshot.readings.get(module)
-    for related in (module, *(reading.imports if reading else ())):
-        source = snapshot.modules.get(related)
-        if source is not None:
-            yield from ((related, word) for word in piece.words & _pieces(source.text).keys())
-            yield related, _GROUND
-    for name in piece.called & snapshot.functions.keys():
-        yield snapshot.functions[name].module, name
 
 
 @lru_cache(maxsize=256)
@@ -595,34 +563,27 @@ def _pieces(text: str) -> Mapping[str, _Piece]:
         for name in facts.binds | ({_GROUND} if is_ground else set()):
             pieces.setdefault(name, []).append((node, facts))
     lines = lines_of(text)
-    return {name: _piece(pairs, lines) for name, pairs in pieces.items()}
-
-
-def _piece(pairs: Sequence[tuple[ast.stmt, Statement]], lines: list[str]) -> _Piece:
-    words = frozenset[str]().union(*(facts.words for _, facts in pairs))
-    imported = {name or module for _, facts in pairs for _, module, name in facts.imports}
-    called = frozenset[str]().union(*(facts.called for _, facts in pairs))
-    shown = "\n".join(_dumped(node, lines) for node, _ in pairs)
-    digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
-    return _Piece(digest, words | imported, called)
+    found = dict[str, _Piece]()
+    for name, pairs in pieces.items():
+        words = {name or module for _, facts in pairs for _, module, name in facts.imports}
+        called = {word for _, facts in pairs for word in facts.called}
+        shown = "\n".join(_dumped(node, lines) for node, _ in pairs)
+        digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+        found[name] = _Piece(digest, frozenset(words.union(*(facts.words for _, facts in pairs))), frozenset(called))
+    return found
 
 
 def _dumped(node: ast.stmt, lines: list[str]) -> str:
+    """Return the tree of a statement as a text, without its docstring."""
+    bare: ast.AST = node
+    if isinstance(node, Definition) and ast.get_docstring(node, clean=False) is not None:
+        bare = type(node)(**{**dict(ast.iter_fields(node)), "body": node.body[1:]})
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        bare = ast.Pass()
     try:
-        return ast.dump(_without_docstring(node))
+        return ast.dump(bare)
     except RecursionError:
         return "".join(lines[node.lineno - 1 : last_line(node)])
-
-
-def _without_docstring(node: ast.stmt) -> ast.AST:
-    """Return the statement, or a copy of it without a docstring."""
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() if ast.get_docstring(node, clean=False) is not None:
-            return type(node)(**{**dict(ast.iter_fields(node)), "body": node.body[1:]})
-        case ast.Expr(value=ast.Constant(value=str())):
-            return ast.Pass()
-        case _:
-            return node
 
 
 # The text that an approval is for: a part of a module counts if it is named, or if defining it runs something.
