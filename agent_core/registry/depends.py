@@ -474,12 +474,12 @@ def _defined(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
     return words, {alias.asname: alias.name for alias in renamed if alias.asname}
 
 
-@lru_cache(maxsize=512)  # all versions of a module are looked at for each of its functions
-def offered_lines(text: str) -> Mapping[str, tuple[int, int]]:
-    """Return the lines of each function that a module offers, from its first decorator on: as a slice of them."""
-    tree = parse_accepted(ModuleSource("", "", text, ""))
-    offered = survey(tree).public() if isinstance(tree, ast.Module) else []
-    return {node.name: (first_line(node) - 1, last_line(node)) for node in offered}
+@lru_cache(maxsize=256)  # all versions of a module are looked at for each of its functions
+def offered(text: str) -> Mapping[str, str]:
+    """Return the lines of each function that a module offers, from its first decorator on."""
+    tree, lines = parse_accepted(ModuleSource("", "", text, "")), lines_of(text)
+    nodes = survey(tree).public() if isinstance(tree, ast.Module) else []
+    return {node.name: "".join(lines[first_line(node) - 1 : node.end_lineno]) for node in nodes}
 
 
 def using_modules(module: str, snapshot: "Snapshot") -> list[str]:

@@ -245,6 +245,7 @@ def _problem(flaw: Flaw, path: str) -> Problem:
     return Problem(flaw.code, flaw.description, Place(path, flaw.line, flaw.column), flaw.fix)
 
 
+@lru_cache(maxsize=64)
 def too_much(text: str) -> str:
     """Return the code of the problem for which a text is not even parsed; an empty text if it is parsed."""
     if 3 * len(text) <= MOST_TOKENS:
