@@ -6,6 +6,7 @@ constructor recursion depth mismatch` (python/cpython#106905).
 
 import ast
 import threading
+import warnings
 from typing import Literal, overload
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -18,10 +19,11 @@ def parse(text: str, filename: str = ..., *, mode: Literal["eval"]) -> ast.Expre
 @overload
 def parse(text: str, filename: str, mode: str) -> ast.Module | ast.Expression: ...
 def parse(text: str, filename: str = "<unknown>", mode: str = "exec") -> ast.AST:
-    """Return the tree of a text, as `ast.parse` does.
+    """Return the tree of a text, as `ast.parse` does. A bad escape in a string is not for the host's terminal.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: it is no Python, or too deep.
     """
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return ast.parse(text, filename, mode)

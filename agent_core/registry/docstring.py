@@ -50,7 +50,7 @@ class Described:
     styles: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)  # the functions of a module are read in turn: a few too many, and none is found again
 def read(docstring: str | None) -> Described:
     """Return the contents of a docstring of any style. Parts that cannot be parsed are plain text."""
     if not docstring:

@@ -172,7 +172,7 @@ class _Shape:
     changes: frozenset[str] = frozenset()
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _shape(source: str) -> _Shape:
     try:
         tree = syntax.parse(source.strip())

@@ -41,7 +41,7 @@ def _names_type_checking(test: ast.expr) -> bool:
 def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -> Brought | Problem:
     """Return the candidate's imports that the module does not have, or the problem that one of their names is taken."""
     present = {key for node in module_text.body for key in _keys(node)}
-    dumps = {ast.dump(node) for node in module_text.body}
+    dumps = {ast.dump(node) for node in module_text.body if is_import(node)}
     bound = {name: node for node in module_text.body for name in bound_names(node)}
     future: list[str] = []
     plain: list[str] = []

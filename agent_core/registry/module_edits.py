@@ -266,7 +266,7 @@ def _is_loose(node: ast.stmt) -> bool:
 
 def _statements_after(module_text: ParsedText, candidate_text: ParsedText, function: Definition) -> list[str]:
     """Return the statements that the candidate runs once its function is there, unless the module has them."""
-    existing = {ast.dump(statement) for statement in module_text.body}
+    existing = {ast.dump(statement) for statement in module_text.body if _is_loose(statement)}
     behind = candidate_text.body[candidate_text.body.index(function) + 1 :]
     return [candidate_text.segment(node) for node in behind if _is_loose(node) and ast.dump(node) not in existing]
 
@@ -275,7 +275,7 @@ def _helpers(
     module_text: ParsedText, candidate_text: ParsedText, function: Definition, path: str
 ) -> list[str] | Problem:
     """Return the helpers that the module does not have, as text; or the problem that one differs from the module's."""
-    helpers, existing = [], {ast.dump(statement) for statement in module_text.body}
+    helpers, existing = [], {ast.dump(statement) for statement in module_text.body if _is_loose(statement)}
     before = candidate_text.body[: candidate_text.body.index(function)]
     for node in candidate_text.body:
         names = bound_names(node)

@@ -17,6 +17,7 @@ from .function import Function, ModuleReading
 from .literals import json_literal
 from .loader_names import caller_of
 from .source import MODULE_LIMIT, ModuleSource, is_helper, parse
+from .spans import first_line
 from .tree import Definition, Neighbors, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
@@ -88,7 +89,7 @@ class _Reader:
         parameters, unresolved = self.parameters(node, arguments, described)
         if self.refusals > refusals_before:
             return None
-        start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        start = first_line(node)
         end = node.end_lineno or node.lineno
         return Function(
             name=node.name,

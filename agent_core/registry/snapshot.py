@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_core.base.problem import Place, Problem
+from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
     from .function import Function, ModuleReading
@@ -51,6 +52,10 @@ class Snapshot:
     def rejected(self) -> tuple[Problem, ...]:
         """Every problem that excludes a file or a function, in the order of their paths."""
         return tuple(problem for path in sorted(self.rejections) for problem in self.rejections[path])
+
+    def text_of(self, function: "Function") -> str:
+        """Return the function's own lines, without the end of the last."""
+        return "\n".join(bare_lines(self.modules[function.module].text)[function.line - 1 : function.end_line])
 
     def seen(self, sees: Callable[["Function"], bool]) -> "Snapshot":
         """Return the part of the snapshot that is seen: its functions are those that pass."""

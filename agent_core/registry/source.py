@@ -11,8 +11,8 @@ import os
 import re
 import stat
 import unicodedata
-import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePath
 
 from agent_core.base import syntax
@@ -245,6 +245,7 @@ def _problem(flaw: Flaw, path: str) -> Problem:
     return Problem(flaw.code, flaw.description, Place(path, flaw.line, flaw.column), flaw.fix)
 
 
+@lru_cache(maxsize=64)
 def too_much(text: str) -> str:
     """Return the code of the problem for which a text is not even parsed; an empty text if it is parsed."""
     if 3 * len(text) <= MOST_TOKENS:
@@ -274,12 +275,20 @@ def parse(source: ModuleSource, limit: int = MODULE_LIMIT) -> ast.Module | Probl
     return tree if flaw is None else _problem(flaw, source.path)
 
 
+@lru_cache(maxsize=64)
+def tree_of(text: str) -> ast.Module:
+    """Return the tree of a text. Trees are cached, so a tree must never be changed.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python, or too deep.
+    """
+    return syntax.parse(text)
+
+
 def parse_accepted(source: ModuleSource) -> ast.Module | Problem:
     """Return the tree of a text that was accepted once, perhaps by an older release, whatever characters it holds."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a bad escape in a string is not for the host's terminal
-            return syntax.parse(source.text)
+        return tree_of(source.text)
     except SyntaxError as error:
         return _syntax_problem(source, error)
     except ValueError as error:

@@ -41,9 +41,7 @@ class ParsedText:
         """Return the lines that belong to a statement: decorators, comments right above, indented comments at its
         end.
         """
-        decorators = getattr(node, "decorator_list", [])
-        start = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-        return self.with_comments(start), self._with_tail(node)
+        return self.with_comments(first_line(node)), self._with_tail(node)
 
     def with_comments(self, start: int) -> int:
         """Return the first line of what begins on a line, including the comments right above it."""
@@ -101,6 +99,12 @@ def applied(lines: Iterable[str], edits: Iterable[LineEdit]) -> str:
         result += [*original[at : edit.start], *edit.lines]
         at = edit.end
     return "".join([*result, *original[at:]])
+
+
+def first_line(node: ast.stmt) -> int:
+    """Return the line on which a statement begins, including its decorators."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def last_line(node: ast.stmt) -> int:

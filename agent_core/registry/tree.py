@@ -173,7 +173,7 @@ def _import(node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
         return
     base = "." * node.level + (node.module or "")
     if scope.module:
-        base = _absolute(node, scope.module, is_package=scope.is_package)
+        base = imported_module(node.module or "", node.level, f"{FOLDER}.{scope.module}", is_package=scope.is_package)
     for alias in node.names:
         if alias.name == "*":
             scope.imports |= {name: f"{base}.{name}" for name in _STARS.get(base, ())}
@@ -222,7 +222,7 @@ def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: b
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = _absolute(node, module, is_package=is_package)
+            base = imported_module(node.module or "", node.level, f"{FOLDER}.{module}", is_package=is_package)
             names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
         else:
             continue
@@ -232,10 +232,9 @@ def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: b
     return tuple(modules)
 
 
-def _absolute(node: ast.ImportFrom, module: str, *, is_package: bool) -> str:
-    if not node.level:
-        return node.module or ""
-    parts = [FOLDER, *module.split(".")]
-    climb = node.level - is_package
-    base = parts[: len(parts) - climb] if climb < len(parts) else []
-    return ".".join([*base, *([node.module] if node.module else [])])
+def imported_module(base: str, level: int, module: str, *, is_package: bool = False) -> str:
+    """Return the module that `from … import …` means in a module with this full name; of a level, what it is above."""
+    if not level:
+        return base
+    parts = module.split(".")
+    return ".".join([*parts[: max(len(parts) - level + is_package, 0)], *([base] if base else [])])

@@ -1,11 +1,15 @@
 """Which functions use which, and the hash of all the code that decides over a function's results."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
+from agent_core.registry.depends import callees, callers, code_hash, dependents, using_modules
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.uses import callees, callers, code_hash, dependents, using_modules
 
 
 def snapshot_of(**modules: str) -> Snapshot:
@@ -69,3 +73,27 @@ def test_code_that_is_nested_very_deeply_has_a_hash() -> None:
     deep = f"DEEP = {'-' * 900}1\n\n\ndef f(n: int) -> int:\n    return n + DEEP\n"
     one, other = snapshot_of(lib=deep), snapshot_of(lib=deep.replace("1\n", "2\n", 1))
     assert code_hash(one.functions["f"], one) != code_hash(other.functions["f"], other)
+
+
+PARTS = """
+from agent_core.registry.depends import parts_of
+
+pairs = [("Any", "Dict"), ("Final", "List"), ("Set", "Tuple"), ("Text", "Type")]
+lines = [f"from typing import {one}\\nfrom typing import {one}, {other}" for one, other in pairs]
+hints = ", ".join(f"{name.lower()}: {name}" for pair in pairs for name in pair)
+text = "\\n".join([*lines, f"def f({hints}): pass", ""])
+print(sorted(parts_of(("m", "f"), {"m": text}).items()))
+"""
+
+
+def test_the_parts_that_a_yes_is_for_read_alike_in_every_process() -> None:
+    shown = {
+        subprocess.run(
+            [sys.executable, "-c", PARTS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "0123456"
+    }
+    assert len(shown) == 1

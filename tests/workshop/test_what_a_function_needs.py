@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from agent_core.base.problem import Problem
-from agent_core.functions.service.closure import ModuleParts, only
+from agent_core.registry.depends import ModuleParts, only
 
 MODULE = '''"""Helpers."""
 

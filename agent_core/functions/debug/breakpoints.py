@@ -14,17 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from agent_core.base import matching, syntax
 from agent_core.base.errors import UsageError
 from sandbox import Point
-from sandbox.wire.lines import bare_lines, lines_of
+from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
-
-
-def text_of(function: "Function", snapshot: "Snapshot") -> str:
-    """Return the function's own lines."""
-    lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
-    return "\n".join(line.rstrip("\r\n") for line in lines)
 
 
 @lru_cache(maxsize=256)
@@ -53,7 +47,7 @@ def stopping_lines(name: str, snapshot: "Snapshot") -> list[tuple[int, str]]:
     function = snapshot.functions.get(name)
     if function is None:
         return []
-    text = text_of(function, snapshot)
+    text = snapshot.text_of(function)
     rows = bare_lines(text)
     return [(line + function.line - 1, rows[line - 1]) for line in stopping(text)]
 
@@ -159,7 +153,7 @@ class Breakpoints:
         """
         function = _function(breakpoint_.function, snapshot)
         _check_all(breakpoint_)
-        text = text_of(function, snapshot)
+        text = snapshot.text_of(function)
         stop_line = nearest(text, line - function.line + 1 if line else 0)
         if stop_line is None or (line and not function.line <= line <= function.end_line):
             lines = [str(line + function.line - 1) for line in stopping(text)]
@@ -244,7 +238,7 @@ class Breakpoints:
         function = snapshot.functions.get(breakpoint_.function)
         if function is None:
             return Placed(breakpoint_), ""
-        text = text_of(function, snapshot)
+        text = snapshot.text_of(function)
         rows = bare_lines(text)
         same = [line for line in stopping(text) if rows[line - 1].strip() == breakpoint_.anchor]
         if not same:

@@ -14,9 +14,9 @@ from hashlib import sha256
 from json import dumps
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from agent_core.base import syntax
 from agent_core.base.json_form import fields_to_json
-from agent_core.registry.uses import uses
+from agent_core.registry.depends import modules_of, uses
+from agent_core.registry.source import tree_of
 from agent_core.storage import SaveRecorded
 from sandbox import Failure
 from sandbox.wire.values import Unsendable, encode
@@ -56,7 +56,7 @@ def unrecorded(function: "Function", snapshot: "Snapshot") -> list[str]:
 @lru_cache(maxsize=256)
 def _unrecorded_calls(text: str, names: frozenset[str]) -> tuple[tuple[str, str, int], ...]:
     try:
-        tree = syntax.parse(text)
+        tree = tree_of(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     bodies = [statement for statement in tree.body if getattr(statement, "name", None) in names]
@@ -151,7 +151,7 @@ def kept_call(
         return []
     data = {
         "module": function.module,
-        "modules": {name: snapshot.modules[name].version for name in closure(function.module, snapshot)},
+        "modules": {name: source.version for name, source in modules_of(function.module, snapshot).items()},
         "arguments": encoded_arguments,
         "seed": recording.seed,
         "zone": recording.zone,
@@ -161,18 +161,6 @@ def kept_call(
         **({"number_in_program": recording.number} if recording.number else {}),
     }
     return [SaveRecorded(function.name, report.outcome, recording.turn, data)]
-
-
-def closure(module: str, snapshot: "Snapshot") -> list[str]:
-    """Return a module and all workspace modules that it imports."""
-    modules: list[str] = []
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        if name in snapshot.readings and name not in modules:
-            modules.append(name)
-            waiting += snapshot.readings[name].imports
-    return modules
 
 
 @dataclass(frozen=True, slots=True)

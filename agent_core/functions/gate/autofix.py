@@ -24,6 +24,7 @@ from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples
 from agent_core.registry.examples import without_examples
+from agent_core.registry.spans import first_line
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft
@@ -34,7 +35,6 @@ from .tree import (
     defaults,
     expression,
     find,
-    first_line,
     functions,
     missing_names,
     nodes_of,

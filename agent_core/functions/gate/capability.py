@@ -11,15 +11,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.content import Part, parts_of
 from agent_core.access.grants.items import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
+from agent_core.registry.depends import Part, is_program, parts_of, running_with
 from agent_core.registry.module_edits import place_function
 from agent_core.registry.source import FOLDER
+from agent_core.registry.spans import first_line
 from sandbox.wire.lines import lines_of
 
 from .draft import D, Finding
-from .tree import bound_names, context_nodes, first_line, missing_names, nodes_of, parse
+from .tree import context_nodes, missing_names, nodes_of, parse
 from .uses import (
     ADVICE,
     CONTEXT,
@@ -28,7 +29,6 @@ from .uses import (
     dotted_name,
     imported_names,
     is_in,
-    is_program,
     modules_of_workspace,
     needs_of,
     uses,
@@ -194,40 +194,11 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
     if not isinstance(tree, ast.Module):
         return (_UNCERTAIN,)
     lines = lines_of(module_text)
-    spans = [(first_line(statement) - 1, statement.end_lineno) for statement in _used(tree, name)]
+    spans = [(first_line(statement) - 1, statement.end_lineno) for statement in running_with(module_text, name)]
     try:
         return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
     except RecursionError:  # nested too deeply to be read
         return (_UNCERTAIN,)
-
-
-def _used(tree: ast.Module, name: str) -> list[ast.stmt]:
-    """Return the statements of a module that a function of it depends on, in the order of the text."""
-    statements = _bindings(tree)
-    used, wanted, known = set[int](), {name}, set[str]()
-    while wanted:
-        known |= wanted
-        found = {at for at, (_node, binds, _reads) in enumerate(statements) if not binds or binds & wanted} - used
-        used |= found
-        wanted = set().union(*(statements[at][2] for at in found)) - known
-    return [statements[at][0] for at in sorted(used)]
-
-
-@lru_cache(maxsize=64)
-def _bindings(tree: ast.Module) -> tuple[tuple[ast.stmt, frozenset[str], frozenset[str]], ...]:
-    """Return what runs at a module's import, statement by statement, each with the names that it binds and reads."""
-    found = []
-    for node in tree.body:
-        if is_program(node) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-            continue
-        inner = nodes_of(node)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):  # the most, and the longest
-            binds = {node.name, *(name for part in inner if isinstance(part, ast.Global) for name in part.names)}
-        else:
-            binds = {*bound_names(ast.Module([node], []))}
-        reads = frozenset(part.id for part in inner if isinstance(part, ast.Name))
-        found.append((node, frozenset(binds), reads))
-    return tuple(found)
 
 
 def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
-from .tree import FunctionNode, body, find, first_line, parameters, parse
+from agent_core.registry.spans import first_line
+
+from .tree import FunctionNode, body, find, parameters, parse
 
 _WORD: Final = re.compile(rb"\w")
 _MOST_IN_A_TABLE: Final = 4

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
+from agent_core.registry.depends import callers, dependents
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.tree import Scope, survey
-from agent_core.registry.uses import callers, dependents
 
 from .draft import Draft, Finding
 from .proof import MOST, ExampleResult, run

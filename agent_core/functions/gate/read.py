@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from agent_core.base.characters import Flaw, escaped, flaw_of, name_flaw_of, stray_characters
+from agent_core.registry.depends import is_program
 from agent_core.registry.loader_names import caller_of
 from agent_core.registry.source import check_module_name
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft, Finding
 from .tree import BUILTINS, FunctionNode, Unparsable, bound_names, calls_of, find, functions, nodes_of, parse
-from .uses import is_program
 
 _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
 _RAW = re.compile(r"[A-Za-z]*[rR]")

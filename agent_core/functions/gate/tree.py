@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_core.base import syntax
 from agent_core.registry.literals import has_many_keys
-from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much
+from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much, tree_of
 from sandbox.wire.lines import lines_of, place_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -40,9 +40,7 @@ def parse(text: str) -> ast.Module | Unparsable:
     if huge := HUGE_NUMBER.search(text):
         return Unparsable("a number of thousands of digits cannot be shown", place_of(text, huge.start())[0])
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return syntax.parse(text)
+        return tree_of(text)
     except SyntaxError as error:
         return _explain(error, text)
     except ValueError as error:
@@ -71,12 +69,6 @@ def functions(tree: ast.Module) -> list[FunctionNode]:
 def find(tree: ast.Module, name: str) -> FunctionNode | None:
     """Return the top-level function of that name: the last one, which is the one that Python keeps."""
     return next((node for node in reversed(functions(tree)) if node.name == name), None)
-
-
-def first_line(node: ast.stmt) -> int:
-    """Return the line on which a statement begins, including its decorators."""
-    decorators = node.decorator_list if isinstance(node, FunctionNode | ast.ClassDef) else []
-    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def parameters(node: FunctionNode) -> list[ast.arg]:

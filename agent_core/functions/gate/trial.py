@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.content import modules_of
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
 from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence
+from agent_core.registry.depends import modules_of
 from agent_core.registry.module_edits import CANDIDATE, place_function
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource

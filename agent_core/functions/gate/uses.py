@@ -18,6 +18,7 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import UNSAID, written
 from agent_core.access.grants.value import LATER, joined
 from agent_core.access.packages.projects import project_of
+from agent_core.registry.depends import is_program
 
 from .draft import Finding
 from .tree import bound_names, context_nodes, defaults, nodes_of, own_nodes
@@ -371,11 +372,6 @@ class _Text:
     def names(self) -> Held:
         """The names and the values they are bound to; computed lazily, since most texts do not need it."""
         return name_bindings(self.tree)
-
-
-def is_program(node: ast.stmt) -> bool:
-    """Check whether a statement runs only where its module is the program: `if __name__ == "__main__": …`."""
-    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
 
 
 def _takes_absence(handler: ast.ExceptHandler) -> bool:

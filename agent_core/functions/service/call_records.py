@@ -15,7 +15,6 @@ from agent_core.registry.docstring import read
 from agent_core.registry.standing import summed
 from agent_core.storage import CallOwners, CallRow, CallStore, KindRow, RecordCall, Stats, Write
 from sandbox import Killed, Raised
-from sandbox.wire.lines import lines_of
 
 from ..answers import CallOutcome, CallReport, Measured, word
 
@@ -72,15 +71,9 @@ def is_documented(error: str, function: "Function", snapshot: "Snapshot") -> boo
     return any(_belongs(error, name) for name in named)
 
 
-def source_of(function: "Function", snapshot: "Snapshot") -> str:
-    """Return the function's own lines."""
-    lines = lines_of(snapshot.modules[function.module].text)[function.line - 1 : function.end_line]
-    return "\n".join(line.rstrip("\r\n") for line in lines)
-
-
 def _docstring(function: "Function", snapshot: "Snapshot") -> str | None:
     try:
-        tree = syntax.parse(dedent(source_of(function, snapshot)))
+        tree = syntax.parse(dedent(snapshot.text_of(function)))
     except SyntaxError:  # its lines do not stand by themselves: nothing is known of it
         return None
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]

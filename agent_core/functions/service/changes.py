@@ -12,11 +12,11 @@ from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
+from agent_core.registry.depends import callers, private_users
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.synopsis import signature
-from agent_core.registry.uses import callers, private_users
 from agent_core.storage import DropPending, FunctionStore, SavePending
 
 from ..gate import Candidate, GivenExample, Policy

@@ -18,14 +18,15 @@ from agent_core.base import syntax
 from agent_core.base.characters import flaw_of
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
+from agent_core.registry.depends import ModuleParts, only
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource
 from agent_core.registry.spans import column_of
+from agent_core.registry.tree import imported_module
 from sandbox.wire.lines import lines_of
 
-from .closure import ModuleParts, only
 from .function_facts import unknown_function
 from .library_files import fitting
 
@@ -84,29 +85,17 @@ class _Chosen:
             needed = parts.needed(new)
             reached = {name for at in needed for name in parts.binds[at]} & set(parts.public)
             self.names[module] = chosen_names | new | reached
-        for at in needed:
-            self._follow(parts.text.body[at], source)
-
-    def _follow(self, node: ast.stmt, source: ModuleSource) -> None:
-        for inner in ast.walk(node):
-            match inner:
-                case ast.ImportFrom():
-                    self._follow_import(inner, source)
-                case ast.Import(names=names):
-                    for alias in (alias for alias in names if alias.name.startswith(f"{FOLDER}.")):
-                        self.take(alias.name.removeprefix(f"{FOLDER}."), None)
-                case ast.Call(func=ast.Attribute(attr="call"), args=[ast.Constant(value=str(name)), *_]):
-                    if name in self.snapshot.functions:
-                        self.take(self.snapshot.functions[name].module, [name])
-
-    def _follow_import(self, node: ast.ImportFrom, source: ModuleSource) -> None:
-        base = _base(node, source)
-        for alias in node.names if base is not None else ():
-            whole = f"{base}.{alias.name}".strip(".")
-            if whole in self.snapshot.modules:
-                self.take(whole, None)
-            else:
-                self.take(base or "", None if alias.name == "*" else [alias.name])
+        is_package = source.path.endswith("/__init__.py")
+        for facts in (parts.statements[at] for at in needed):
+            for level, base, name in facts.imports:
+                full = imported_module(base, max(level, 0), f"{FOLDER}.{module}", is_package=is_package)
+                if full.partition(".")[0] == FOLDER:
+                    home = full.removeprefix(FOLDER).removeprefix(".")
+                    whole = f"{home}.{name}".strip(".")
+                    is_module = whole in self.snapshot.modules
+                    self.take(whole if is_module else home, None if is_module or name in ("", "*") else [name])
+            for name in facts.called & self.snapshot.functions.keys():
+                self.take(self.snapshot.functions[name].module, [name])
 
 
 def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
@@ -200,16 +189,6 @@ def relative(text: str, source: ModuleSource, package: str) -> str:
         at = column_of(lines[line - 1], column)
         lines[line - 1] = lines[line - 1][:at] + re.sub(pattern, new, lines[line - 1][at:], count=1)
     return "".join(lines)
-
-
-def _base(node: ast.ImportFrom, source: ModuleSource) -> str | None:
-    """Return the workspace module that an import is from: "" for its top, None for any other."""
-    if not node.level:
-        name = node.module or ""
-        return name.removeprefix(FOLDER).removeprefix(".") if name.partition(".")[0] == FOLDER else None
-    parts = source.module.split(".")
-    climb = node.level - source.path.endswith("/__init__.py")
-    return ".".join([*parts[: len(parts) - climb], *([node.module] if node.module else [])])
 
 
 def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) -> dict[str, str]:

@@ -11,11 +11,11 @@ from agent_core.base.json_form import to_json
 from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.depends import callees, callers, code_hash
 from agent_core.registry.source import UNREADABLE_FOLDER
 from agent_core.registry.standing import Standing, is_unused, standing
-from agent_core.registry.uses import callees, callers, code_hash
 
-from .call_records import FunctionStatistics, by_function, source_of, statistics
+from .call_records import FunctionStatistics, by_function, statistics
 from .effects import FunctionEffect, Version, Worth, effects
 from .judgment import Judgment, judgment_on
 
@@ -268,7 +268,7 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
     states = await view.store.states(name) if owners is None else []  # it is of calls of all agents
     return FunctionDetails(
         function,
-        source_of(function, view.snapshot),
+        view.snapshot.text_of(function),
         standing_now(view.snapshot, function, verdict, rows, view.rules),
         await statistics(view.store, function, rows, owners),
         verdict and _placed(verdict, function),

@@ -28,11 +28,12 @@ from agent_core.access.grants import (
 )
 from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import who
-from agent_core.access.grants.content import content_of, misleading, modules_of, unshowable
+from agent_core.access.grants.content import content_of, misleading, unshowable
 from agent_core.access.grants.permit import raised
 from agent_core.access.packages import PackagesError
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
+from agent_core.registry.depends import ModuleParts, modules_of
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
@@ -40,8 +41,6 @@ from ..gate.capability import imported_at_the_top, lacking, packages_used, uses_
 from ..gate.draft import unified
 from ..gate.trial import Granted
 from ..gate.uses import modules_of_workspace, needs_of, uses
-from .call_records import source_of
-from .closure import ModuleParts
 
 if TYPE_CHECKING:
     from agent_core.access.grants.file import GrantEntry
@@ -181,7 +180,7 @@ class GrantService:
             return CandidateGrants(state.now)
         question = question or Question(verdict.name, granted=state.now, version=function.version)
         before = snapshot.functions.get(verdict.name)
-        old = source_of(before, snapshot) if before else ""
+        old = snapshot.text_of(before) if before else ""
         diff = question.diff or unified(old, verdict.source, function.path)
         question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join")
         decision = await self._ask(question, state.now | question.missing)

@@ -4,7 +4,6 @@ Pure. A function has a version where its own source changed: what a neighbour do
 move to another, is none. Its end is an entry of its own, and has no source.
 """
 
-import ast
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import ComparisonBudget, compare, diff_lines
-from agent_core.registry.source import ModuleSource, parse_accepted
-from agent_core.registry.tree import survey
-from sandbox.wire.lines import bare_lines, lines_of
+from agent_core.registry.depends import offered
+from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
     from agent_core.storage import VersionRow
@@ -139,7 +137,8 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
     entries: list[Version] = []
     allowance = _for_all()
     for row in rows:
-        source = "" if name in row.kept_out else own_source(row.text, name)
+        is_there = name in row.text and name not in row.kept_out
+        source = offered(row.text).get(name, "") if is_there else ""
         if source:
             holders[row.module] = source
         elif holders.pop(row.module, None) is None or holders:
@@ -162,19 +161,6 @@ def _moved(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
         and (versions[-1].row.reason in (SAVED, REMOVED) and row.reason == SAVED)
         and (versions[-2].source, False) == (source, versions[-1].row.module == row.module)
     )
-
-
-def own_source(text: str, name: str) -> str:
-    """Return a function's lines in a module from its first decorator on; an empty text if it is not offered there."""
-    if name not in text:
-        return ""
-    tree = parse_accepted(ModuleSource("history", "history", text, ""))
-    offered = survey(tree).public() if isinstance(tree, ast.Module) else []
-    node = next((node for node in offered if node.name == name), None)
-    if node is None:
-        return ""
-    start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return "".join(lines_of(text)[start - 1 : node.end_lineno])
 
 
 def hash_of(source: str) -> str:

@@ -16,19 +16,18 @@ from agent_core.base.json_form import fields_to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.depends import code_hash, is_program
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.tree import Definition
-from agent_core.registry.uses import code_hash
 from agent_core.storage import DropPending, FunctionStore, SaveVerdict
 from sandbox.wire.lines import lines_of
 
 from ..gate import CONTEXT, Candidate, Gate, Policy
 from ..gate.examples.example_text import with_example
-from ..gate.uses import is_program
 from ..gate.verdict import Fix
 from .foreign import here_already
 from .judgment import Judgment, judgment_on
@@ -238,7 +237,7 @@ class Importer:
         body, binds = file.parts.text.body, file.parts.binds
         running = {at for at, node in enumerate(body) if not binds[at] and _runs(node)}
         calling = {at for at in running if not isinstance(body[at], ast.Assign | ast.AugAssign)}  # no `f.__doc__ = …`
-        read = {word for at in calling for word in file.parts.reads[at]}
+        read = {word for at in calling for word in file.parts.statements[at].reads}
         statements = running | file.parts.needed([name, *read], frozenset(file.parts.public) - {name})
         helpers = tuple(sorted({bound for at in statements for bound in file.parts.binds[at]} - {name}))
         own = Candidate(name, file.parts.part(statements), file.module, file=file.file, helpers=helpers)

@@ -27,16 +27,16 @@ from agent_core.base import machine, syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.depends import ModuleParts
 from agent_core.registry.function import Function
 from agent_core.registry.module_edits import adding
 from agent_core.registry.source import FOLDER, ModuleSource, check_module_name, module_of
 from agent_core.registry.spans import ParsedText, applied, bound_names, column_of, is_literal
-from agent_core.registry.tree import Definition
+from agent_core.registry.tree import Definition, imported_module
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate
 from ..gate.read import write_escapes
-from .closure import ModuleParts
 from .file_checks import parse_line
 from .foreign import adapt, counterpart
 
@@ -428,7 +428,7 @@ def _opened(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[str, s
         for node in _imports(text) if name.endswith("/__init__.py") else ():
             if not isinstance(node, ast.ImportFrom) or all(alias.name.startswith("_") for alias in node.names):
                 continue
-            module = _base(node, f"{_dotted(name)}.__init__")
+            module = imported_module(node.module or "", node.level, _dotted(name), is_package=True)
             package, _, own = targets.get(module, "").rpartition(".")
             public = f"{package}.{own.strip('_')}"
             is_file = f"{module.replace('.', '/')}.py" in files
@@ -444,15 +444,6 @@ def _imports(text: str) -> list[ast.Import | ast.ImportFrom]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-
-
-def _base(node: ast.ImportFrom, own: str) -> str:
-    """Return the module that a statement of the module `own` imports from; `own` ends in `__init__` for a package."""
-    if not node.level:
-        return node.module or ""
-    parts = own.split(".")
-    base = parts[: len(parts) - node.level] if node.level <= len(parts) else []
-    return ".".join([*base, *([node.module] if node.module else [])])
 
 
 def _is_standard(name: str) -> bool:
@@ -490,7 +481,7 @@ class _ImportMover:
 
     def _from(self, node: ast.ImportFrom) -> tuple[str, str]:
         """Return `from …` where the names stay as they are, and the whole statement; empty if it stays."""
-        base = _base(node, f"{self.own}.__init__" if self.is_package else self.own)
+        base = imported_module(node.module or "", node.level, self.own, is_package=self.is_package)
         members = {alias.name: self.targets.get(f"{base}.{alias.name}".strip("."), "") for alias in node.names}
         if node.module == _BACKPORT and not node.level and all(hasattr(typing, name) for name in members):
             return "from typing", ast.unparse(node)
@@ -606,7 +597,7 @@ def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[st
     names = set[str]()
     for node in body:
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-            other = parts.get(imported_module(node, file))
+            other = parts.get(_source_of(node, file))
             if other is not None and other.module not in seen:
                 names |= {*star_names(other, parts, seen | {file.module})}
         else:
@@ -614,9 +605,10 @@ def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[st
     return sorted(name for name in names if not name.startswith("_") and name != "*")
 
 
-def imported_module(node: ast.ImportFrom, file: LibraryFile) -> str:
+def _source_of(node: ast.ImportFrom, file: LibraryFile) -> str:
     """Return the module of the workspace that a statement of a file imports from."""
-    return _base(node, f"{file.module}.__init__" if file.is_package else file.module).removeprefix(f"{FOLDER}.")
+    module = imported_module(node.module or "", node.level, file.module, is_package=file.is_package)
+    return module.removeprefix(f"{FOLDER}.")
 
 
 def with_names(file: LibraryFile, withheld: Iterable[str], parts: Mapping[str, LibraryFile]) -> str:
@@ -624,7 +616,7 @@ def with_names(file: LibraryFile, withheld: Iterable[str], parts: Mapping[str, L
     lines = list(file.parts.text.lines)
     for node in file.parts.text.body:
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            module = imported_module(node, file)
+            module = _source_of(node, file)
             if module in withheld and (names := star_names(parts[module], parts)):
                 lines[node.lineno - 1] = re.sub(r"\*", ", ".join(names), lines[node.lineno - 1], count=1)
     return "".join(lines)

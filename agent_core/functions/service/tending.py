@@ -17,9 +17,9 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
+from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.uses import callers
 from agent_core.storage import FAILURES, SaveTended, Store, TendedRow, UndoTended
 from sandbox.wire.lines import bare_lines, lines_of
 
@@ -403,7 +403,7 @@ def _mismatch(left: str, kept: str, snapshot: Snapshot) -> str:
         return f"more than their arguments decides what they do: {words[0]}"
     if _shape(functions[0]) != _shape(functions[1]):
         return "their arguments differ"
-    importing = [name for name, source in snapshot.modules.items() if _imports(source.text, left)]
+    importing = importers(left, snapshot)
     return f"the module {importing[0]} imports `{left}` by name" if importing else ""
 
 
@@ -415,14 +415,6 @@ def _shape(function: Function) -> object:
         for name, part in parameters.get("properties", {}).items()
     ]
     return kinds, sorted(parameters.get("required", ())), function.rest, function.extra
-
-
-def _imports(text: str, name: str) -> bool:
-    """Return whether a module imports a function by its name."""
-    if name not in text:
-        return False
-    imports = [node for node in ast.walk(syntax.parse(text)) if isinstance(node, ast.ImportFrom)]
-    return any(alias.name == name for node in imports for alias in node.names)
 
 
 def _calling(source: str, old: str, new: str, *, by_name: bool) -> str | None:

@@ -7,7 +7,7 @@ conflict.
 
 import ast
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Set
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence, one_line
+from agent_core.registry.depends import ModuleParts
 from agent_core.registry.imports import is_import
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import ModuleSource, parse
-from agent_core.registry.spans import LineEdit, ParsedText, applied, bound_names, with_newline
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.spans import LineEdit, applied, bound_names, with_newline
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate, Policy
@@ -41,82 +42,44 @@ if TYPE_CHECKING:
 
 def candidate_of(module_text: str, name: str, source: str) -> str:
     """Return the function of an earlier module with the imports and helpers that it needs. `source` is its own text."""
-    module = _read(module_text)
-    node = _holder(module, name)
-    if node is None:
+    module = ModuleParts.of(module_text)
+    at = None if isinstance(module, Problem) else _holder(module, {name})
+    if isinstance(module, Problem) or at is None:
         return source  # it stood under a condition: its own lines are all that can be taken
-    needed = _needed(module, node)
-    parts = [module.segment(statement) for statement in module.body if statement is node or statement in needed]
-    return "\n\n\n".join(parts) + "\n"
+    needed = sorted({at, *module.referred(at)})
+    return "\n\n\n".join(module.text.segment(module.text.body[each]) for each in needed) + "\n"
 
 
 def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
     """Return the current module with those helpers restored that only this function uses and that changed since."""
-    module, past = _read(module_text), _read(past_text)
-    node = _holder(past, name)
-    if node is None:
+    module, past = ModuleParts.of(module_text), ModuleParts.of(past_text)
+    if isinstance(module, Problem) or isinstance(past, Problem) or (own := _holder(past, {name})) is None:
         return module_text
     edits = []
-    for helper in _needed(past, node):
-        old = _holder(module, *bound_names(helper)) if not is_import(helper) else None
-        if old is None or ast.dump(old) == ast.dump(helper) or not _is_only_of(module, old, name):
+    for at in past.referred(own):
+        helper = past.text.body[at]
+        place = None if is_import(helper) else _holder(module, bound_names(helper))
+        old = None if place is None else module.text.body[place]
+        if place is None or old is None or ast.dump(old) == ast.dump(helper) or not _is_only_of(module, place, name):
             continue
-        start, end = module.span(old)
-        text = with_newline(f"{past.segment(helper)}\n", module.newline)
+        start, end = module.text.span(old)
+        text = with_newline(f"{past.text.segment(helper)}\n", module.text.newline)
         edits.append(LineEdit(start - 1, end, tuple(lines_of(text))))
-    return applied(module.lines, edits)
+    return applied(module.text.lines, edits)
 
 
-def _read(text: str) -> ParsedText:
-    tree = parse(ModuleSource("module", "module", text, ""))
-    return ParsedText.of(text, tree if isinstance(tree, ast.Module) else ast.Module([], []))
+def _holder(module: ModuleParts, names: Set[str]) -> int | None:
+    """Return the one statement at the top that binds exactly these names."""
+    holders = [at for at, node in enumerate(module.text.body) if bound_names(node) & names]
+    return holders[0] if len(holders) == 1 and bound_names(module.text.body[holders[0]]) == names else None
 
 
-def _holder(module_text: ParsedText, *names: str) -> ast.stmt | None:
-    """Return the one top-level statement that binds exactly these names."""
-    holders = [node for node in module_text.body if bound_names(node) & {*names}]
-    return holders[0] if len(holders) == 1 and bound_names(holders[0]) == {*names} else None
-
-
-def _needed(module_text: ParsedText, node: ast.stmt) -> list[ast.stmt]:
-    """Return the imports and private helpers that a function refers to, without its public neighbors."""
-    statements: list[ast.stmt] = []
-    waiting = [node]
-    while waiting:
-        words = set(_words(waiting.pop()))
-        for statement in module_text.body:
-            names = bound_names(statement)
-            is_brought = is_import(statement) or not _is_public_function(statement)
-            if (
-                statement is not node
-                and statement not in statements
-                and is_brought
-                and (names & words or (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"))
-            ):
-                statements.append(statement)
-                waiting.append(statement)
-    return statements
-
-
-def _is_only_of(module_text: ParsedText, helper: ast.stmt, name: str) -> bool:
+def _is_only_of(module: ModuleParts, helper: int, name: str) -> bool:
     """Return whether only the function, and helpers used by it alone, use a helper."""
-    own = _holder(module_text, name)
-    group = [own, *_needed(module_text, own)] if own else []
-    others = [node for node in module_text.body if node not in group and not is_import(node)]
-    return not any(helper in _needed(module_text, node) for node in others)
-
-
-def _is_public_function(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
-
-
-def _words(node: ast.stmt) -> Iterator[str]:
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Name(id=word):
-                yield word
-            case ast.Constant(value=str(text)) if text.isidentifier():  # an annotation in quotes
-                yield text
+    own = _holder(module, {name})
+    group = set[int]() if own is None else {own, *module.referred(own)}
+    others = [at for at, node in enumerate(module.text.body) if at not in group and not is_import(node)]
+    return not any(helper in module.referred(at) for at in others)
 
 
 class VersionHistory:

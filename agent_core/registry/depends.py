@@ -1,0 +1,819 @@
+"""What the code of a workspace depends on: the one graph behind hashes, users, approvals, imports and rollbacks.
+
+Read from the syntax trees; nothing is run. A module is the statements at its top, and each is looked at once, in
+whichever version of its module it stands. What is computed at run time is not seen; what only bears the same name is
+taken for a use.
+"""
+
+import ast
+import hashlib
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from agent_core.base import syntax
+from agent_core.base.problem import Problem
+from sandbox.wire.lines import bare_lines, lines_of
+
+from . import examples
+from .module_edits import unlisted
+from .source import FOLDER, ModuleSource, is_helper, parse, parse_accepted, tree_of
+from .spans import ParsedText, blocks, bound_names, first_line, is_blank, is_literal, last_line
+from .tree import Definition, imported_module, survey
+
+if TYPE_CHECKING:
+    from .function import Function
+    from .snapshot import Snapshot
+
+Names: TypeAlias = frozenset[str]
+Part: TypeAlias = tuple[str, str]
+"""A module and a name in it; an empty name is what runs at the module's import."""
+_GROUND: Final = ""  # the name of what a module does besides binding names
+_ITS_IMPORT: Final = "."  # a name that nothing binds: of a package around a module, only what runs at its import
+_NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a statement at the top of a module binds and mentions.
+
+    `names` are all names in it, `words` also attributes and the functions that it calls by `self.call`, which are
+    `called`. `reads` leaves out the names that a function binds for itself, and has those of annotations in quotes.
+    `shows` are the names in its examples. `imports` are levels, modules and names.
+    """
+
+    binds: Names
+    names: Names
+    words: Names
+    called: Names
+    reads: Names
+    shows: Names
+    modifies: Names  # values of the module, by the text alone
+    runs: Names  # functions that are called for what they do
+    shared: Names  # by `global`
+    imports: tuple[tuple[int, str, str], ...]
+
+    @classmethod
+    def of(cls, node: ast.stmt) -> "Statement":
+        """Return the facts of a statement."""
+        inner = [*ast.walk(node)]
+        names = frozenset(part.id for part in inner if isinstance(part, ast.Name))
+        calls = [part for part in inner if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "call"]
+        first = [argument.value for call in calls for argument in call.args[:1] if isinstance(argument, ast.Constant)]
+        called = frozenset(word for word in first if isinstance(word, str))
+        shared = frozenset(name for part in inner if isinstance(part, ast.Global) for name in part.names)
+        reads, own = _named(node), set[str]()
+        roots, runs = _modified(node)
+        if isinstance(node, Definition):
+            head = _in_text(node.returns).union(*map(_named, [*node.decorator_list, node.args]))
+            head |= _named(node.returns) if node.returns else set()
+            own = _own_names(node) - shared
+            reads = head.union(*map(_named, node.body)) - (own - head)
+            roots = (roots - own) | shared
+        return cls(
+            binds=frozenset(bound_names(node)),
+            names=names,
+            words=called.union(names, (part.attr for part in inner if isinstance(part, ast.Attribute))),
+            called=called,
+            reads=frozenset(reads),
+            shows=frozenset(_shown(node)),
+            modifies=frozenset(roots),
+            runs=frozenset(runs),
+            shared=shared,
+            imports=tuple(
+                (part.level, part.module or "", alias.name)
+                if isinstance(part, ast.ImportFrom)
+                else (-1, alias.name, "")
+                for part in inner
+                if isinstance(part, ast.Import | ast.ImportFrom)
+                for alias in part.names
+            ),
+        )
+
+
+@lru_cache(maxsize=4096)
+def _statement(text: str) -> Statement | None:
+    """Return the facts of a statement by its lines, which are kept over the versions of its module."""
+    try:
+        body = syntax.parse(text).body
+    except _NOT_PYTHON:
+        return None
+    return Statement.of(body[0]) if len(body) == 1 else None
+
+
+@lru_cache(maxsize=64)
+def _statements(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
+    """Return the statements at the top of a text with their facts, and with their lines if nothing else is on these.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python, or too deep.
+    """
+    body, lines, above = tree_of(text).body, lines_of(text), 0
+    statements = []
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        first, last = first_line(node), last_line(node)
+        is_alone = above < first and (following is None or last < following.lineno)
+        own = "".join(lines[first - 1 : last]) if is_alone else ""
+        facts = _statement(own)
+        statements.append((node, facts or Statement.of(node), own if facts else ""))
+        above = last
+    return tuple(statements)
+
+
+def _named(node: ast.AST) -> set[str]:
+    """Return every name in a part of a text, including names in annotations that are texts."""
+    names = set[str]()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name):
+            names.add(inner.id)
+        elif isinstance(inner, ast.arg | ast.AnnAssign | Definition):
+            names |= _in_text(inner.returns if isinstance(inner, Definition) else inner.annotation)
+    return names
+
+
+def _in_text(hint: ast.expr | None) -> set[str]:
+    texts = (part.value for part in ast.walk(hint or ast.Pass()) if isinstance(part, ast.Constant))
+    return set().union(*(_names_in(text, "eval") for text in texts if isinstance(text, str)))
+
+
+def _names_in(text: str, mode: str) -> set[str]:
+    try:
+        return {node.id for node in ast.walk(syntax.parse(text, "", mode)) if isinstance(node, ast.Name)}
+    except _NOT_PYTHON:
+        return set()
+
+
+def _own_names(node: Definition) -> set[str]:
+    """Return the names that a function binds for itself, with which it does not mean the module's."""
+    loops = [part.target for body in node.body for part in ast.walk(body) if isinstance(part, ast.comprehension)]
+    targets = {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
+    arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+    return arguments.union(*map(bound_names, node.body)) - targets
+
+
+def _shown(node: ast.stmt) -> set[str]:
+    """Return the names that the examples of a function read."""
+    words = ast.get_docstring(node) if isinstance(node, Definition) else None
+    try:
+        entries = list(examples.find(words)) if words and ">>>" in words else []
+    except ValueError:
+        return set()
+    return set().union(*(_names_in(entry.source, "exec") for entry in entries))
+
+
+def _modified(node: ast.stmt) -> tuple[set[str], set[str]]:
+    """Return the names of the values that a statement modifies, also in its blocks, and the functions that it calls
+    for what they do: `TABLE["a"] = 1`, `TABLE.update(…)`, `fill(TABLE)`. Of a function, what its calls modify.
+    """
+    roots, runs = set[str](), set[str]()
+    waiting = [node]
+    while waiting:
+        match waiting.pop():
+            case ast.For() | ast.While() | ast.If() | ast.With() | ast.Try() as block:
+                waiting += blocks(block)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() as function if function is node:
+                waiting += (part for part in ast.walk(node) if isinstance(part, ast.stmt) and part is not node)
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
+                runs.add(name)
+            case ast.Assign(targets=targets):
+                roots |= {*filter(None, (_root(each) for each in targets if not isinstance(each, ast.Name)))}
+            case ast.AugAssign(target=target) | ast.Expr(value=ast.Call(func=ast.Attribute(value=target))):
+                roots |= {*filter(None, [_root(target)])}
+    return roots, runs
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+# A module by its statements: what its functions need of it.
+
+
+@dataclass(frozen=True)
+class ModuleParts:
+    """A module as statements: the names that each binds, changes and reads, and the public functions.
+
+    `binds` has "*" for what is always needed, `changes` are the values of the module that a statement changes.
+    """
+
+    text: ParsedText
+    statements: tuple[Statement, ...]
+    binds: tuple[Names, ...]
+    changes: tuple[Names, ...]
+    public: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, path: str = "module", module: str = "") -> "ModuleParts | Problem":
+        """Return the parts of a text, or the problem that it cannot be read; a helper module offers no function."""
+        return _parts(text, path, is_helper(module))
+
+    def definition(self, name: str) -> Definition:
+        """Return the last definition of a public function."""
+        return [node for node in self.text.body if isinstance(node, Definition) and node.name == name][-1]
+
+    def exported(self) -> frozenset[str]:
+        """Return the texts in the module's `__all__`."""
+        listed = [node for node, bound in zip(self.text.body, self.binds, strict=True) if "__all__" in bound]
+        constants = (part.value for node in listed for part in ast.walk(node) if isinstance(part, ast.Constant))
+        return frozenset(value for value in constants if isinstance(value, str))
+
+    def needed(self, names: Iterable[str], stop: Set[str] = frozenset()) -> set[int]:
+        """Return the statements that these functions and their examples need, with their own, but not those of
+        functions in `stop`.
+        """
+        wanted, known = {*names}, {name for bound in self.binds for name in bound}
+        pairs = zip(self.binds, self.statements, strict=True)
+        shown = {name for bound, facts in pairs if bound & wanted for name in facts.shows & known}
+        always = {at for at, bound in enumerate(self.binds) if "*" in bound}
+        return always | _reached(wanted | shown, *self._needs, stop, always)
+
+    @cached_property
+    def _needs(self) -> tuple[Mapping[str, Sequence[int]], Sequence[Names]]:
+        changing = [bound | changed for bound, changed in zip(self.binds, self.changes, strict=True)]
+        reading = [facts.reads | changed for facts, changed in zip(self.statements, self.changes, strict=True)]
+        return _places(changing), reading
+
+    def referred(self, at: int) -> set[int]:
+        """Return the imports and private statements that a statement refers to, apart from public functions."""
+        functions = {other for other, node in enumerate(self.text.body) if isinstance(node, Definition)}
+        public = {other for other in functions if not any(name.startswith("_") for name in self.binds[other])}
+        words = [facts.names | facts.reads for facts in self.statements]
+        return _reached({*words[at], "*"}, _places(self.binds), words, passed={at, *public})
+
+    def lines(self, statements: Set[int]) -> set[int]:
+        """Return the lines of these statements, with their comments."""
+        spans = [self.text.span(self.text.body[at]) for at in statements]
+        return {line for first, last in spans for line in range(first, last + 1)}
+
+    def part(self, statements: Set[int]) -> str:
+        """Return the text of these statements alone, each on the lines that it has in the module."""
+        shown = self.lines(statements)
+        kept = (line if at in shown else "\n" for at, line in enumerate(self.text.lines, 1))
+        return "".join(kept).rstrip() + "\n"
+
+
+def _places(binds: Iterable[Names]) -> Mapping[str, Sequence[int]]:
+    """Return the statements that bind each name."""
+    places: dict[str, list[int]] = {}
+    for at, bound in enumerate(binds):
+        for name in bound:
+            places.setdefault(name, []).append(at)
+    return places
+
+
+def _reached(
+    names: Set[str],
+    places: Mapping[str, Sequence[int]],
+    words: Sequence[Names],
+    stop: Set[str] = frozenset(),
+    passed: Set[int] = frozenset(),
+) -> set[int]:
+    """Return the statements that names lead to, through the words of each; but for names to `stop` at, and for
+    statements that are `passed` over.
+    """
+    found, seen = set[int](), names | stop
+    waiting = [*(names - stop)]
+    while waiting:
+        new = {at for at in places.get(waiting.pop(), ()) if at not in found and at not in passed}
+        found |= new
+        more = set().union(*(words[at] for at in new)) - seen
+        seen |= more
+        waiting += more
+    return found
+
+
+@lru_cache(maxsize=64)
+def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # noqa: FBT001 - a fact about the module
+    tree = parse(ModuleSource(path, path, text, ""))
+    if isinstance(tree, Problem):
+        return tree
+    public = () if is_private else tuple(node.name for node in survey(tree).public() if node in tree.body)
+    pairs = [(node, facts) for node, facts, _ in _statements(text)]
+    body = tuple(node for node, *_ in pairs)
+    values = {name for node, facts in pairs if not _is_import(node) for name in _kept(node, facts)}
+    setters = _setters(pairs, values)
+
+    def changed(node: ast.stmt, facts: Statement) -> Names:
+        if not isinstance(node, Definition | ast.ClassDef):
+            return facts.modifies.union(*(setters.get(name, ()) for name in facts.runs))
+        if node.name in public:
+            return frozenset()
+        # A private function or a class may be registered: `@register("a")`, `@shown.register`.
+        marks = [mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list]
+        called = set().union(*(setters.get(mark.id, ()) for mark in marks if isinstance(mark, ast.Name)))
+        return frozenset(called | {_root(mark) for mark in marks if isinstance(mark, ast.Attribute)} & values)
+
+    return ModuleParts(
+        ParsedText(tuple(lines_of(text)), body),
+        tuple(facts for _, facts in pairs),
+        tuple(_kept(*pair) for pair in pairs),
+        tuple(changed(*pair) for pair in pairs),
+        public,
+    )
+
+
+def _kept(node: ast.stmt, facts: Statement) -> Names:
+    is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    return frozenset({"*"}) if is_future else facts.binds
+
+
+def _is_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _setters(pairs: Iterable[tuple[ast.stmt, Statement]], values: Set[str]) -> dict[str, Names]:
+    """Return for each function the values of its module that a call of it modifies, itself or through another."""
+    functions = {node.name: facts for node, facts in pairs if isinstance(node, Definition)}
+    setters = {name: facts.modifies & values for name, facts in functions.items()}
+    while True:
+        wider = {
+            name: own.union(*(setters[other] for other in functions[name].names & setters.keys()))
+            for name, own in setters.items()
+        }
+        if wider == setters:
+            return setters
+        setters = wider
+
+
+def only(text: str, names: Set[str]) -> str | Problem:
+    """Return a module's text with some of its public functions and only what they need."""
+    parts = ModuleParts.of(text)
+    if isinstance(parts, Problem):
+        return parts
+    stays = parts.needed(names)
+    for at, (node, bound) in enumerate(zip(parts.text.body, parts.binds, strict=True)):
+        is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        stays |= {at} if is_docstring or "__all__" in bound else set()
+    shown = parts.lines(stays)
+    gone = parts.lines(set(range(len(parts.binds))) - stays) - shown
+    lines: list[str] = []
+    for at, line in enumerate(parts.text.lines, 1):
+        is_spare = is_blank(line) and at not in shown and all(map(is_blank, lines[-2:]))
+        lines += [] if at in gone or is_spare else [line]
+    dropped = {name for at, bound in enumerate(parts.binds) if at not in stays for name in bound}
+    dropped -= {name for at in stays for name in parts.binds[at]}
+    return unlisted("".join(lines).rstrip("\r\n") + parts.text.newline, dropped & parts.exported())
+
+
+def running_with(text: str, name: str) -> list[ast.stmt]:
+    """Return the statements of a module that run with a function of it, in the order of the text: those that it
+    depends on, and what binds nothing. The module as a program is none of them.
+    """
+    nodes, places, names = _running(text)
+    return [nodes[at] for at in sorted(_reached({name, _GROUND}, places, names))]
+
+
+@lru_cache(maxsize=64)
+def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]], Sequence[Names]]:
+    found = []
+    for node, facts, _ in _statements(text):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not (is_text or is_program(node)):
+            own = {node.name} if isinstance(node, Definition | ast.ClassDef) else facts.binds
+            found.append((node, facts.shared | own or frozenset({_GROUND}), facts.names))
+    nodes, binds, names = zip(*found, strict=True) if found else ((), (), ())
+    return nodes, _places(binds), names
+
+
+def is_program(node: ast.stmt) -> bool:
+    """Check whether a statement runs only where its module is the program: `if __name__ == "__main__": …`."""
+    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
+
+
+# Functions by name: who uses whom.
+
+
+def callers(name: str, snapshot: "Snapshot") -> list[str]:
+    """Return the functions that mention another function by name, sorted."""
+    modules = {module for module, source in snapshot.modules.items() if name in source.text}
+    return sorted(
+        caller
+        for caller, function in snapshot.functions.items()
+        if function.module in modules and caller != name and name in uses(function, snapshot)
+    )
+
+
+def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
+    """Return the functions that use some functions, directly or through others; the nearest first."""
+    start = list(names)
+    reached = dict.fromkeys(start)
+    waiting = list(start)
+    while waiting:
+        direct_callers = [caller for name in waiting for caller in callers(name, snapshot) if caller not in reached]
+        waiting = list(dict.fromkeys(direct_callers))
+        reached |= dict.fromkeys(waiting)
+    return [name for name in reached if name not in start]
+
+
+def private_users(name: str, snapshot: "Snapshot") -> list[str]:
+    """Return the modules with code besides their functions that mentions a function by name, sorted."""
+    own = snapshot.functions[name].module
+    near = [own, *(module for module, reading in snapshot.readings.items() if own in reading.imports)]
+    texts = {module: snapshot.modules[module].text for module in near}
+    return sorted(
+        module
+        for module, text in texts.items()
+        if name in text
+        and any(name in piece.words for key, piece in _pieces(text).items() if (module, key) != (own, name))
+    )
+
+
+def importers(name: str, snapshot: "Snapshot") -> list[str]:
+    """Return the modules that import a function by its name."""
+    return [
+        module
+        for module, source in snapshot.modules.items()
+        if name in source.text
+        and any(
+            level >= 0 and imported == name
+            for _, facts, _ in _statements(source.text)
+            for level, _, imported in facts.imports
+        )
+    ]
+
+
+def callees(name: str, snapshot: "Snapshot") -> list[str]:
+    """Return the functions that a function mentions, sorted."""
+    return sorted(uses(snapshot.functions[name], snapshot) & snapshot.functions.keys() - {name})
+
+
+def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
+    """Return every name that the source of a function mentions, including its module's private helpers."""
+    return _mentioned(snapshot.modules[function.module].text, function.name)
+
+
+@lru_cache(maxsize=1024)
+def _mentioned(text: str, name: str) -> frozenset[str]:
+    words, imported = _defined(text)
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for word in words[waiting.pop()]:
+            real = imported.get(word, word)
+            if real not in seen:
+                seen.add(real)
+                if real in words and real.startswith("_"):
+                    waiting.append(real)
+    return frozenset(seen)
+
+
+@lru_cache(maxsize=64)  # the functions of a module follow one another
+def _defined(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
+    """Return the words of each definition of a module, and the names that it imports under others."""
+    tree = tree_of(text)
+    known = {id(node): facts for node, facts, _ in _statements(text)}
+    found = survey(tree).definitions
+    words = {name: (known.get(id(node)) or Statement.of(node)).words for name, node in found.items()}
+    renamed = [alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names if alias.asname]
+    return words, {alias.asname: alias.name for alias in renamed if alias.asname}
+
+
+@lru_cache(maxsize=256)  # all versions of a module are looked at for each of its functions
+def offered(text: str) -> Mapping[str, str]:
+    """Return the lines of each function that a module offers, from its first decorator on."""
+    tree, lines = parse_accepted(ModuleSource("", "", text, "")), lines_of(text)
+    nodes = survey(tree).public() if isinstance(tree, ast.Module) else []
+    return {node.name: "".join(lines[first_line(node) - 1 : node.end_lineno]) for node in nodes}
+
+
+def using_modules(module: str, snapshot: "Snapshot") -> list[str]:
+    """Return the modules that import a module or call its functions by name, directly or through others."""
+    calling = {
+        name: source.text.replace("'", '"') for name, source in snapshot.modules.items() if ".call(" in source.text
+    }
+    reached = {module: None}
+    waiting = [module]
+    while waiting:
+        used = waiting.pop()
+        own = snapshot.readings[used].functions if used in snapshot.readings else ()
+        called = [f'"{function.name}"' for function in own]
+        near = [name for name, reading in snapshot.readings.items() if used in reading.imports]
+        near += [name for name, text in calling.items() if any(word in text for word in called)]
+        new = dict.fromkeys(name for name in near if name not in reached)
+        reached |= new
+        waiting += new
+    return [*reached][1:]
+
+
+def modules_of(module: str, snapshot: "Snapshot") -> Mapping[str, ModuleSource]:
+    """Return a module with the packages around it and all its imports, recursively."""
+    modules: dict[str, ModuleSource] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        for around in (*_packages(name), name):
+            source = snapshot.modules.get(around)
+            if source is not None and around not in modules:
+                modules[around] = source
+                waiting += snapshot.readings[around].imports
+    return modules
+
+
+def _packages(module: str) -> Iterator[str]:
+    pieces = module.split(".")
+    yield from (".".join(pieces[:size]) for size in range(1, len(pieces)))
+
+
+# The code that decides a function's results: its hash is kept with what was found out about them.
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The statements that bind a name at the top of a module: their hash without docstrings, and what they mention."""
+
+    digest: str
+    words: Names
+    called: Names
+
+
+def code_hash(function: "Function", snapshot: "Snapshot") -> str:
+    """Return the hash of a function's own text and of all the workspace code that it may use.
+
+    Helpers, constants and classes of its module, and functions of other modules, down to the last.
+    """
+    digests: dict[Part, str] = {}
+    waiting = [(function.module, function.name), (function.module, _GROUND)]
+    while waiting:
+        module, name = waiting.pop()
+        piece = _pieces(snapshot.modules[module].text).get(name)
+        if piece is None or (module, name) in digests:
+            continue
+        digests[module, name] = piece.digest
+        reading = snapshot.readings.get(module)
+        for related in (module, *(reading.imports if reading else ())):
+            if (source := snapshot.modules.get(related)) is not None:
+                waiting += ((related, word) for word in piece.words & _pieces(source.text).keys() | {_GROUND})
+        waiting += ((snapshot.functions[name].module, name) for name in piece.called & snapshot.functions.keys())
+    digests[function.module, function.name] = function.body_hash
+    return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _pieces(text: str) -> Mapping[str, _Piece]:
+    pieces: dict[str, list[tuple[ast.stmt, Statement]]] = {_GROUND: []}
+    for node, facts, _ in _statements(text):
+        # A decorator may have put what it stands on anywhere in the module.
+        is_ground = not facts.binds or getattr(node, "decorator_list", None)
+        for name in facts.binds | ({_GROUND} if is_ground else set()):
+            pieces.setdefault(name, []).append((node, facts))
+    lines = lines_of(text)
+    found = dict[str, _Piece]()
+    for name, pairs in pieces.items():
+        words = {name or module for _, facts in pairs for _, module, name in facts.imports}
+        called = {word for _, facts in pairs for word in facts.called}
+        shown = "\n".join(_dumped(node, lines) for node, _ in pairs)
+        digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+        found[name] = _Piece(digest, frozenset(words.union(*(facts.words for _, facts in pairs))), frozenset(called))
+    return found
+
+
+def _dumped(node: ast.stmt, lines: list[str]) -> str:
+    """Return the tree of a statement as a text, without its docstring."""
+    bare: ast.AST = node
+    if isinstance(node, Definition) and ast.get_docstring(node, clean=False) is not None:
+        bare = type(node)(**{**dict(ast.iter_fields(node)), "body": node.body[1:]})
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        bare = ast.Pass()
+    try:
+        return ast.dump(bare)
+    except RecursionError:
+        return "".join(lines[node.lineno - 1 : last_line(node)])
+
+
+# The text that an approval is for: a part of a module counts if it is named, or if defining it runs something.
+
+# Words by which a text may reach what it does not name.
+_PLAIN_DUNDERS: Final = (
+    "init|post_init|name|main|future|all|doc|enter|exit|iter|next|len|repr|str|eq|hash|call|slots|contains|getitem"
+)
+_REACHING: Final = re.compile(
+    rf"\b(globals|vars|eval|exec|(?<!\bre\.)compile|getattr|setattr|attrgetter|methodcaller|sys|inspect|importlib|gc|types|pickle"
+    rf"|marshal|builtins|runpy|pkgutil|pydoc|unittest|mock|doctest|traceback|tb_frame|\w+_frame|_getframe|f_globals|f_back"
+    rf"|__(?!(?:{_PLAIN_DUNDERS})__)\w+__)\b"
+)
+# Words by which a text may also see where its lines are, or read them.
+_SEEING: Final = re.compile(
+    rf"{_REACHING.pattern}|\b(warnings|logging|linecache|tokenize|lineno|f?trace|profile|cProfile|tracemalloc|\w*format_map"
+    r"|Formatter|help|locals|dir|ast|dis|code|symtable|faulthandler)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedStatement:
+    """A statement at the top of a module, with the names it binds; if it is inert, only their use makes it matter."""
+
+    text: str
+    code: str  # its text without layout, unless something in it may see the layout
+    binds: Names
+    names: Names
+    imports: tuple[Part, ...]  # of the workspace: module, and name in it, or "" for all of it
+    is_inert: bool
+
+
+def parts_of(part: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
+    """Return the text of every part that a function's behavior depends on, of these modules."""
+    parts: dict[Part, str] = {}
+    for key, statements in approved(part, texts).items():
+        for statement in statements:
+            if statement.text not in parts.get(key, ""):
+                parts[key] = f"{parts[key]}\n{statement.text}" if key in parts else statement.text
+    return parts
+
+
+def approved(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Sequence[ApprovedStatement]]:
+    """Return the statements of every part that a function's behavior depends on, of these modules, in their order."""
+    parts: dict[Part, set[ApprovedStatement]] = {}
+    waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in _packages(part[0]))]
+    seen: set[Part] = set()
+    while waiting:
+        module, name = waiting.pop()
+        if (module, name) in seen or (text := texts.get(module)) is None:
+            continue
+        seen.add((module, name))
+        for statement in approved_statements(text, module):
+            if name and statement.is_inert and name not in statement.binds:
+                continue
+            parts.setdefault((module, min(statement.binds) if statement.is_inert else ""), set()).add(statement)
+            waiting += [(module, used) for used in statement.names]
+            waiting += [target for imported in statement.imports for target in _targets(*imported, texts)]
+    # Names lead to the statements of a part in any order, which is another one in each process.
+    return {key: [one for one in approved_statements(texts[key[0]], key[0]) if one in parts[key]] for key in parts}
+
+
+def _targets(module: str, name: str, texts: Mapping[str, str]) -> Iterator[Part]:
+    """Yield what an import brings in, and the packages that it runs."""
+    inner = f"{module}.{name}".strip(".")
+    target = (inner, "") if inner in texts else (module, name)
+    yield from ((package, _ITS_IMPORT) for package in _packages(target[0]))
+    yield target
+
+
+@lru_cache(maxsize=512)
+def approved_statements(text: str, module: str) -> tuple[ApprovedStatement, ...]:
+    """Return the statements of a module; all of its text as one if that is no Python."""
+    lines = bare_lines(text)
+    try:
+        found = _statements(text)
+        known = _known_names([(node, facts) for node, facts, _ in found])
+        return tuple(_approved(*each, lines, module, known) for each in found)
+    except _NOT_PYTHON:
+        return (ApprovedStatement(text, "", frozenset(), frozenset(), (), is_inert=False),)
+
+
+def _approved(
+    node: ast.stmt, facts: Statement, own: str, lines: list[str], module: str, known: Mapping[str, str]
+) -> ApprovedStatement:
+    text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    binds = frozenset({"__doc__"}) if is_text else facts.binds
+    imports = tuple(_workspace_parts(facts.imports, module))
+    if _REACHING.search(text):  # every name of its own module, then
+        imports = (*imports, (module, ""))
+    code = _code_of(own) if own else _code(node, text)
+    return ApprovedStatement(text, code, binds, facts.names, imports, is_inert=bool(binds) and _is_inert(node, known))
+
+
+@lru_cache(maxsize=1024)
+def _code_of(own: str) -> str:
+    return _code(syntax.parse(own).body[0], own)
+
+
+def _code(node: ast.stmt, text: str) -> str:
+    """Return a statement without its layout; an empty text if something in it may see the layout."""
+    return "" if _SEEING.search(f"{text}\n{ast.unparse(node)}") else ast.dump(node)
+
+
+def _workspace_parts(imports: Iterable[tuple[int, str, str]], module: str) -> Iterator[Part]:
+    for level, base, name in imports:
+        home = base if level <= 0 else imported_module(base, level, f"{FOLDER}.{module}")
+        if home == FOLDER or home.startswith(f"{FOLDER}."):
+            yield home.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name
+
+
+# Statements that only bind names: defining them runs nothing of the workspace. Whatever is not known counts as running.
+
+_Decorated: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+# Calls that run nothing of the workspace, if their arguments are values.
+_VALUES: Final = frozenset(
+    {"re.compile", "frozenset", "set", "dict", "list", "tuple", "decimal.Decimal", "fractions.Fraction"}
+    | {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "pathlib.Path"}
+)
+_DECORATORS: Final = frozenset(
+    {"functools.cache", "functools.lru_cache", "contextlib.contextmanager", "dataclasses.dataclass"}
+    | {"staticmethod", "classmethod", "property"}
+)
+_BASES: Final = frozenset(
+    {"object", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum", "enum.StrEnum"}
+    | {"Exception", "ValueError", "RuntimeError", "LookupError", "KeyError", "html.parser.HTMLParser"}
+)
+# Methods that run when an instance is made or used, and never because its class is defined or named.
+_METHODS: Final = frozenset(
+    {"__init__", "__post_init__", "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__repr__", "__str__"}
+    | {"__eq__", "__hash__", "__call__", "__contains__", "__getitem__"}
+)
+_HINTS: Final = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.BitOr)
+
+
+def _known_names(pairs: Sequence[tuple[ast.stmt, Statement]]) -> Mapping[str, str]:
+    """Return what the names that a module binds mean: for one that only an import of the standard library binds, what
+    it is there; for any other, nothing.
+    """
+    times = Counter(name for _, facts in pairs for name in facts.binds)
+    imported = dict[str, str]()
+    for node, _ in pairs:
+        match node:
+            case ast.Import(names=names) if _is_standard(node):
+                imported |= {one.asname or one.name: one.name for one in names if one.asname or "." not in one.name}
+            case ast.ImportFrom(module=module, names=names) if _is_standard(node):
+                imported |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
+    return {name: imported.get(name, "") if count == 1 else "" for name, count in times.items()}
+
+
+def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
+    """Check whether a statement binds names and does no more than that."""
+    match node:
+        case ast.FunctionDef(args=args, returns=returns) | ast.AsyncFunctionDef(args=args, returns=returns):
+            every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+            hints = [*(argument.annotation for argument in every if argument is not None), returns]
+            values = [*args.defaults, *args.kw_defaults]
+            return _are_plain(hints, values, known) and _is_plainly_decorated(node, known)
+        case ast.ClassDef():
+            return _is_inert_class(node, known)
+        case ast.Assign(targets=targets, value=value):
+            return all(isinstance(target, ast.Name) for target in targets) and _is_value(value, known)
+        case ast.AnnAssign(target=ast.Name(), value=value, annotation=hint):
+            return _are_plain([hint], [value], known)
+        case ast.Import() | ast.ImportFrom():
+            return _is_standard(node) and all(alias.name != "*" for alias in node.names)
+        case _:
+            return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
+    """Check whether an import is from the standard library alone; `__future__` changes what follows it."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    is_listed = all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
+    return is_listed and not getattr(node, "level", 0) and names != ["__future__"]
+
+
+def _is_inert_class(node: ast.ClassDef, known: Mapping[str, str]) -> bool:
+    """Check whether defining a class runs nothing of the workspace. An enumeration, say, calls its own methods."""
+    bases = [_origin(base, known) for base in node.bases]
+    names = {name for inner in node.body for name in bound_names(inner)}
+    hooks = {name for name in names - {"__slots__"} if name.startswith("_") and name.endswith("_")}
+    within = {**known, **dict.fromkeys(names, "")}
+    return (
+        not node.keywords
+        and _BASES.issuperset(bases)
+        and not (hooks if bases else hooks - _METHODS)
+        and _is_plainly_decorated(node, known)
+        and all(_is_inert(inner, within) for inner in node.body)
+    )
+
+
+def _is_plainly_decorated(node: _Decorated, known: Mapping[str, str]) -> bool:
+    calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
+    values = [argument for call in calls for argument in (*call.args, *(word.value for word in call.keywords))]
+    heads = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+    return _DECORATORS.issuperset(_origin(head, known) for head in heads) and all(map(is_literal, values))
+
+
+def _are_plain(hints: Iterable[ast.expr | None], values: Iterable[ast.expr | None], known: Mapping[str, str]) -> bool:
+    inner = [child for hint in hints if hint is not None for child in ast.walk(hint)]
+    is_plain = all(isinstance(child, (*_HINTS, ast.expr_context)) for child in inner)
+    return is_plain and all(value is None or _is_value(value, known) for value in values)
+
+
+def _origin(node: ast.expr, known: Mapping[str, str]) -> str:
+    """Return what a dotted name means: of the standard library, or built in if nothing here binds it; else ""."""
+    match node:
+        case ast.Name(id=name):
+            return known.get(name, "" if "*" in known else name)
+        case ast.Attribute(value=value, attr=attribute) if origin := _origin(value, known):
+            return f"{origin}.{attribute}"
+        case _:
+            return ""
+
+
+def _is_value(node: ast.expr, known: Mapping[str, str]) -> bool:
+    """Check whether an expression runs nothing of the workspace: a literal, or calls that make values of literals."""
+    match node:
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            inner = [*arguments, *(word.value for word in keywords)]
+            return _origin(function, known) in _VALUES and all(_is_value(each, known) for each in inner)
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return all(_is_value(part, known) for part in parts)
+        case ast.Dict(keys=keys, values=values):
+            return all(key is not None and _is_value(key, known) for key in keys) and _are_plain([], values, known)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _is_value(left, known) and _is_value(right, known)
+        case ast.Attribute(value=ast.Name(id=name)):
+            return known.get(name) == "re"
+        case _:
+            return is_literal(node)
