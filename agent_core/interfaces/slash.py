@@ -11,12 +11,12 @@ from agent_core.functions.debug import Placed, typed_breakpoint
 from sandbox.wire.lines import bare_lines
 
 from . import slash_session, slash_shell, slash_shorthands
-from .catalogue import BY_NAME, GROUPS, CommandEntry, check_source, group, nearest, needed
+from .catalogue import BY_NAME, GROUPS, check_source, group, nearest, needed
 from .choices import Choice
 from .columns import explained
 from .commands.calls import stopping_first
-from .commands.functions import ended
-from .commands.history import challenge_hint, judged
+from .commands.functions import challenge_hint, ended, judged
+from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation
 from .manual_edits import text_from_editor
 from .render.call_log import laid_open
@@ -174,7 +174,7 @@ async def during(conversation: Conversation, text: str) -> None:
         return
     text = text.strip()
     entry = BY_NAME.get(_name(text))
-    if entry is not None and not entry.in_turn:
+    if entry is not None and not (entry.in_turn or entry.shows == ALWAYS):
         conversation.later.append(text)
         activity = "turn" if conversation.busy else "call"
         conversation.voice.lines([line(("dim", f"  /{entry.name} waits until this {activity} has ended"))])
@@ -191,7 +191,7 @@ async def command(conversation: Conversation, text: str) -> None:
         return
     conversation.commanded = frozenset(text.split()[1:])
     try:
-        if words and not BY_NAME[name].usage:
+        if words and " " not in BY_NAME[name].typed:
             raise UsageError(f"/{name} takes nothing after it, so it was not run.", fix=f"Type /{name} alone.")
         check_source(name, words, is_trusted=conversation.voice.is_trusted)
         await run(conversation, words)

@@ -10,12 +10,10 @@ import click
 from agent_core.base.errors import UsageError
 
 from ..spans import line
-from .verb import Door, Opens, Result, Verb, verb
+from .verb import BlockLabel, Door, OfAgent, Opens, Result, slash, verb
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.workspace.forgetting import ForgetReport
-
-_agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 
 
 @click.group()
@@ -23,10 +21,17 @@ def memory() -> None:
     """Show, edit and search what an agent remembers."""
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("label", default="")
-@_agent
-async def show(door: Door, label: str, agent: str) -> Result:
+@slash(
+    "memory [LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | tidy [LABEL] | search TEXT | section …]",
+    "Show what the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` edits the system message.",
+    takes="<label> edit history undo tidy search section",
+    after={**dict.fromkeys(("edit", "history", "undo", "tidy"), "<label>"), "section": "<section>"},
+    shows=r"(?!(?:edit|undo|tidy)(?: |$))\S*|history(?: .*)?|search .*|section(?: \S+)?",
+    needs_user=r"edit \S+",
+    page="the room Memory",
+)
+@verb(memory, opens=Opens.NOTHING, scope="read")
+async def show(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Show the blocks and sections. All, or the one called LABEL, with the size of recall and archival."""
     from ..render.memory_view import memory_document, memory_lines, total_line
 
@@ -39,10 +44,9 @@ async def show(door: Door, label: str, agent: str) -> Result:
     return Result(data, lines, "" if data["blocks"] or label else none)
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("label", default="")
-@_agent
-async def history(door: Door, label: str, agent: str) -> Result:
+@slash("memory history")
+@verb(memory, opens=Opens.NOTHING, scope="read")
+async def history(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Show the changes of blocks. Of LABEL, or of all: when, by whom, in which turn, and what was changed.
 
     With --json also what each made of the block.
@@ -54,8 +58,8 @@ async def history(door: Door, label: str, agent: str) -> Result:
     return Result(data, history_lines(data), "" if data["changes"] else "Nothing was ever changed.")
 
 
-@verb()
-@click.argument("label")
+@slash("memory edit", last="value")
+@verb(memory, scope="edit")
 @click.option("--value", metavar="TEXT", help="The new text.")
 @click.option(
     "--file",
@@ -68,8 +72,7 @@ async def history(door: Door, label: str, agent: str) -> Result:
 @click.option("--limit", type=click.IntRange(1), help="The new limit of the block, in characters.")
 @click.option("--description", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
 @click.option("--version", type=click.IntRange(1), help="Only if the block is still at this version.")
-@_agent
-async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  # Any: the options above
+async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any) -> Result:  # Any: the options above
     """Change a block or a section. Give --value or --file, or use your editor; --limit and --description alone change
     only these.
     """
@@ -96,10 +99,9 @@ async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  #
     return edit_shown(label, None if text is None else await write_block(blocks, label, text, options["version"]))
 
 
-@verb()
-@click.argument("label", default="")
-@_agent
-async def undo(door: Door, label: str, agent: str) -> Result:
+@slash("memory undo")
+@verb(memory, scope="edit")
+async def undo(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Undo the last change of a block. LABEL, or the block that was changed last; repeat to go back further."""
     from ..manual_edits import undo_block
     from ..render.memory_view import edit_shown
@@ -107,10 +109,9 @@ async def undo(door: Door, label: str, agent: str) -> Result:
     return edit_shown(label, await undo_block((await door.agent(agent)).memory.blocks, label))
 
 
-@verb()
-@click.argument("label", default="")
-@_agent
-async def tidy(door: Door, label: str, agent: str) -> Result:
+@slash("memory tidy")
+@verb(memory)
+async def tidy(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Have the model tidy a block. LABEL, or every block: lines that are repeated or untrue go, others are joined.
 
     A line that became untrue is kept in archival memory; undo takes it all back.
@@ -128,13 +129,11 @@ async def tidy(door: Door, label: str, agent: str) -> Result:
     return Result(document, lines, "" if results else "There is nothing to tidy.", code)
 
 
-@verb()
-@click.argument("label")
+@verb(memory, scope="edit")
 @click.option("--value", default="", metavar="TEXT", help="The initial value.")
 @click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="The limit, in characters.")
 @click.option("--description", default="", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
-@_agent
-async def add(door: Door, label: str, agent: str, **fields: Any) -> Result:  # Any: the block's fields
+async def add(door: Door, label: BlockLabel, *, agent: OfAgent, **fields: Any) -> Result:  # Any: the block's fields
     """Add a block to an agent. The agent edits it like its other blocks."""
     from ..manual_edits import add_block
     from ..render.memory_view import edit_shown
@@ -142,18 +141,10 @@ async def add(door: Door, label: str, agent: str, **fields: Any) -> Result:  # A
     return edit_shown(label, await add_block((await door.agent(agent)).memory.blocks, label, **fields))
 
 
-_HANDED = {  # verb of `Blocks` → what it says of itself
-    "attach": "Give an agent a block that another shares. It replaces the agent's own block of this label.",
-    "detach": "Remove a block from an agent's memory. Its history is kept, and other agents keep the block.",
-}
-
-
-@verb()
-@click.argument("label")
+@verb(memory)
 @click.option("--readers", metavar="NAMES", help="The agents that may have it, as a,b; * for all.")
 @click.option("--writers", metavar="NAMES", help="The agents that may also change it, as a,b; * for all.")
-@_agent
-async def share(door: Door, label: str, agent: str, readers: str | None, writers: str | None) -> Result:
+async def share(door: Door, label: BlockLabel, *, agent: OfAgent, readers: str | None, writers: str | None) -> Result:
     """Share a block with other agents. They get it by `memory attach`, and see each other's changes.
 
     --readers and --writers say which agents; without them, all.
@@ -172,28 +163,36 @@ def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _handed(action: str) -> Verb:
-    @click.argument("label")
-    @_agent
-    async def hand(door: Door, label: str, agent: str) -> Result:
-        from ..manual_edits import HUMAN, done
-        from ..render.memory_view import edit_shown
-
-        blocks = (await door.agent(agent)).memory.blocks
-        return edit_shown(label, await done(blocks, getattr(blocks, action)(label, HUMAN)))
-
-    hand.__doc__ = _HANDED[action]
-    return verb(action)(hand)
+@verb(memory)
+async def attach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
+    """Give an agent a block that another shares. It replaces the agent's own block of this label."""
+    return await _handed(door, label, agent, "attach")
 
 
-@verb(opens=Opens.READABLE)
+@verb(memory)
+async def detach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
+    """Remove a block from an agent's memory. Its history is kept, and other agents keep the block."""
+    return await _handed(door, label, agent, "detach")
+
+
+async def _handed(door: Door, label: str, agent: str, action: str) -> Result:
+    from ..manual_edits import HUMAN, done
+    from ..render.memory_view import edit_shown
+
+    blocks = (await door.agent(agent)).memory.blocks
+    return edit_shown(label, await done(blocks, getattr(blocks, action)(label, HUMAN)))
+
+
+@slash("memory search")
+@verb(memory, opens=Opens.READABLE, scope="read")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--in", "where", type=click.Choice(("both", "recall", "archival")), default="both", show_default=True)
 @click.option("--page", type=click.IntRange(0), default=0, help="Pages begin at 0.")
 @click.option("--count", type=click.IntRange(1, 100), default=10, show_default=True, help="Results of a page.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only passages with this tag.")
-@_agent
-async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) -> Result:  # Any: the options above
+async def search(
+    door: Door, text: tuple[str, ...], *, agent: OfAgent, **options: Any
+) -> Result:  # Any: the options above
     """Search what was said, and what was archived. By words and by meaning, the best first.
 
     The lines of blocks that have a word of TEXT are shown before.
@@ -220,7 +219,13 @@ async def _edited(door: Door, name: str, text: str) -> str | None:
         return await text_from_editor(name, text)
 
 
-@verb(opens=Opens.NOTHING)
+@slash(
+    "forget TEXT | message N.M | turn N | before DATE",
+    "Take it out of the record for good, after a preview, such as: /forget green tea. `last` is the last message or"
+    " turn; --word TEXT: only the whole word; text TEXT: a text that begins with one of these words.",
+    takes="message turn before text",
+)
+@verb(memory, opens=Opens.NOTHING)
 @click.argument("text", nargs=-1)
 @click.option(
     "--message", default="", metavar="N.M|last", help="A message of the agent; `memory search` has its number."
@@ -229,10 +234,11 @@ async def _edited(door: Door, name: str, text: str) -> str | None:
 @click.option("--before", default="", metavar="DATE", help="All of the agent before a date.")
 @click.option("--word", is_flag=True, help="TEXT only as a whole word, not within longer ones.")
 @click.option("--exact", is_flag=True, help="TEXT only in this case.")
-@click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 @click.option("--dry-run", is_flag=True, help="Show what would be forgotten, and change nothing.")
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
-async def forget(door: Door, text: tuple[str, ...], agent: str, **options: Any) -> Result:  # Any: the options above
+async def forget(
+    door: Door, text: tuple[str, ...], *, agent: OfAgent, **options: Any
+) -> Result:  # Any: the options above
     """Take out of the record what must not stay: TEXT in all agents, or a message, a turn, or all before a date.
 
     Shows what and how much in which place, then asks. It cannot be undone: the state file is written anew, so that
@@ -276,7 +282,3 @@ async def _agrees(door: Door, report: "ForgetReport") -> bool:
         raise UsageError("There is no terminal for the question.", fix="Give -y to forget, or --dry-run to look.")
     say(forget_lines(report))
     return agreed(question, is_final=True)
-
-
-for _command in (show, history, edit, undo, tidy, add, share, *map(_handed, _HANDED), search, forget):
-    memory.add_command(_command)

@@ -15,7 +15,7 @@ def storage() -> None:
     """Check, measure, clean and move the state of a workspace."""
 
 
-@verb(opens=Opens.NOTHING)
+@verb(storage, opens=Opens.NOTHING)
 async def check(door: Door) -> Result:
     """Read the whole state, and say what is wrong with it. The exit code is 1 if anything is."""
     async with door.state() as state:
@@ -28,7 +28,7 @@ async def check(door: Door) -> Result:
     return Result(document, shown, code=1 if problems else 0)
 
 
-@verb(opens=Opens.NOTHING)
+@verb(storage, opens=Opens.NOTHING)
 async def stats(door: Door) -> Result:
     """Show where the state is, and how many rows each of its tables has."""
     from agent_core.storage import row_counts
@@ -38,7 +38,7 @@ async def stats(door: Door) -> Result:
     return Result({"place": place, "rows": counts}, [line(("strong", place)), *_count_lines(counts)])
 
 
-@verb(opens=Opens.NOTHING)
+@verb(storage, opens=Opens.NOTHING)
 async def vacuum(door: Door) -> Result:
     """Give back the room of what was deleted. Others wait meanwhile."""
     async with door.state() as state:
@@ -125,5 +125,5 @@ def _count_lines(counts: dict[str, Any]) -> list[Line]:  # Any: numbers
     return [line(f"  {count:>10,}  ", ("name", name)) for name, count in counts.items() if count]
 
 
-for _command in (check, stats, vacuum, copy, claim, join, confirm):
+for _command in (copy, claim, join, confirm):
     storage.add_command(_command)

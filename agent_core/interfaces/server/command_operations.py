@@ -1,54 +1,20 @@
 """The API of commands: what `knapper --server URL …` runs where the workspace is, with the handlers of the shell."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-import click
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 
-from ..commands.agents import agents
-from ..commands.calls import calls
-from ..commands.functions import functions
-from ..commands.helpers import helpers
-from ..commands.memory import memory
-from ..commands.sources import sources
-from ..commands.verb import Result, Verb
+from ..catalogue import verb_of
+from ..commands.verb import Result
 from .command_door import ServerDoor
 from .failures import NotThere
-from .identity import SCOPES, Scope
+from .identity import SCOPES
 from .operations import API, Asked, Operation
 from .parts import Part
 
-_NOUNS: Final[Mapping[str, click.Group]] = {
-    "functions": functions,
-    "calls": calls,
-    "memory": memory,
-    "agents": agents,
-    "sources": sources,
-    "helpers": helpers,
-}
-_ALLOWED: Final[Mapping[Scope, Mapping[str, str]]] = {
-    "read": {
-        "functions": "list search show history diff blame grants",
-        "calls": "list show",
-        "memory": "show history search",
-        "agents": "list show tree",
-        "sources": "list",
-        "helpers": "list show history propose",
-    },
-    "edit": {
-        "functions": "create edit delete test trace release good bad rollback add-example confirm pending reload",
-        "calls": "replay",
-        "memory": "edit undo add",
-        "sources": "attach detach remove",
-        "helpers": "create edit delete rollback",
-    },
-    "chat": {"functions": "call"},
-    "approve": {"functions": "revoke"},
-}
 _OF_ALL_AGENTS: Final = ("functions", "calls")  # the others show agents that a token may not see
 _HELP: Final = ("-h", "--help")
 _Word = Annotated[str, Field(max_length=400_000)]
@@ -72,8 +38,10 @@ async def command(asked: Asked) -> object:
     """Run a command of `knapper`, and return what it shows."""
     body = asked.body
     noun, name, *words = body.words
-    verb, scope = _verb(noun, name)
-    asked.identity.needs(scope)
+    verb = verb_of(noun, name)
+    if verb is None or not verb.scope:
+        raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
+    asked.identity.needs(verb.scope)
     if asked.identity.agents and noun not in _OF_ALL_AGENTS:
         raise UsageError(f"`{noun}` needs a token for all agents.", fix="Use the API, or another token.")
     if any(word in _HELP for word in words):
@@ -84,15 +52,6 @@ async def command(asked: Asked) -> object:
         asked.rooms, body.texts, agent=agent, owners=owners, at_prompt=body.at_prompt, is_sure=body.is_sure
     )
     return _shown(await verb.handler(door, **verb.taken(words)))
-
-
-def _verb(noun: str, name: str) -> tuple[Verb, Scope]:
-    for scope in SCOPES:
-        if name in _ALLOWED.get(scope, {}).get(noun, "").split():
-            verb = _NOUNS[noun].commands[name]
-            assert isinstance(verb, Verb)
-            return verb, scope
-    raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
 
 
 def _shown(result: Result) -> dict[str, Any]:  # Any: JSON
