@@ -24,7 +24,7 @@ from .listeners import JsonLines, Listener, PlainText
 from .options import RunOptions
 from .plain import MARK, Typed, ctrl_c
 from .render.call_log import CallLog
-from .server.command_door import NEEDS_TEXT, NEEDS_YES
+from .server.command_operations import NEEDS_TEXT, NEEDS_YES
 from .server.failures import ApiRefusal
 from .shell_door import decide, is_attended, print_result
 from .slash_shell import OF_SHELL, shell_words

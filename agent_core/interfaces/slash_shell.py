@@ -14,49 +14,35 @@ from typing import Final
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
-from agent_core.functions.debug import Debugger
-from agent_core.functions.service import FunctionService
 from agent_core.functions.service.grant_commands import GrantListing
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
-from agent_core.storage import CallOwners, TurnStore
-from agent_core.workspace.workspace import Workspace
+from agent_core.storage import TurnStore
 from sandbox.wire.lines import bare_lines
 
 from .attachments import headline
 from .catalogue import BY_NAME, VERBS, needed, verb_of
 from .commands.functions import results_of, revoked
-from .commands.verb import Result, SourceProgress, read_here
+from .commands.verb import Door, Result, SourceProgress
 from .conversation import Conversation
 from .manual_edits import write_section
-from .render.statistics import SLASH, shown_line
+from .render.statistics import shown_line
 from .spans import Line, line
 from .state import WorkspaceState, opened_state
 
 _STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach", "agents watch")
 
 
-class PromptDoor:
+class PromptDoor(Door):
     """The prompt: a command works on what the conversation has open."""
 
     at_prompt = True
-    typed = SLASH
-    owners: CallOwners = None
 
     def __init__(self, conversation: Conversation) -> None:
+        super().__init__(conversation.workspace)
         self._conversation = conversation
         self.agent_name = conversation.agent.name
-
-    @property
-    def workspace(self) -> Workspace:
-        """The open workspace."""
-        return self._conversation.workspace
-
-    @property
-    def shop(self) -> FunctionService:
-        """Its functions."""
-        return self._conversation.workspace.workshop
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
         """Open the state on disk, with all agents in it."""
@@ -73,10 +59,6 @@ class PromptDoor:
     async def sources(self, name: str) -> Sources:
         """Return the sources of this agent."""
         return self._conversation.agent.memory.sources
-
-    def read(self, file: str | None) -> str:
-        """Read a file of this machine."""
-        return read_here(file)
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask for a yes, with a code if the deed cannot be undone."""
@@ -98,19 +80,9 @@ class PromptDoor:
             finally:
                 await self._conversation.switch(self.agent_name)
 
-    async def ask(self, question: str) -> str | None:
-        """Ask nothing: the line is for the next command, which can hold the answer."""
-        return None
-
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""
-        if not self._conversation.voice.is_attended:
-            raise UsageError("There is no terminal for an editor.", fix=fix)
-        return self._conversation.aside()
-
-    def debugger(self) -> Debugger | None:
-        """Return None: the workspace was opened with the conversation's debugger."""
-        return None
+        return self._conversation.aside() if self._conversation.voice.is_attended else super().editor(fix)
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:

@@ -8,10 +8,10 @@ import inspect
 import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -56,73 +56,6 @@ class Result:
     table: "Table | None" = None
 
 
-class Door(Protocol):
-    """The way by which a command came in: what it works on, and how it asks its user."""
-
-    at_prompt: bool
-    typed: str
-    """What the user types before a verb of functions."""
-    agent_name: str
-    """The agent that is talked to; "" in the shell, where the usual one is meant."""
-    owners: "CallOwners"
-    """The agents whose calls may be read."""
-
-    @property
-    def workspace(self) -> "Workspace":
-        """The open workspace."""
-
-    @property
-    def shop(self) -> "FunctionService":
-        """Its functions."""
-
-    def state(self) -> AbstractAsyncContextManager["WorkspaceState"]:
-        """Open the state on disk, with all agents in it."""
-
-    async def agent(self, name: str) -> "Agent":
-        """Return an agent that exists: a command that only looks creates nothing."""
-
-    async def memory(self, name: str) -> "AgentMemory":
-        """Return what an agent that exists remembers, to search it; the agent may be running elsewhere."""
-
-    async def sources(self, name: str) -> "Sources":
-        """Return the sources of an agent."""
-
-    def read(self, file: str | None) -> str:
-        """Return the text of a file that the user named; `-`, or None, is standard input.
-
-        Raises:
-            UsageError: it cannot be read, or nobody types it.
-        """
-
-    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes, with a code if the deed cannot be undone. In the shell, the command itself is a yes."""
-
-    def show(self, lines: Sequence["Line"]) -> None:
-        """Show what belongs to a question, before it is asked."""
-
-    def resting(self) -> AbstractAsyncContextManager[None]:
-        """Close the agent that is talked to while the block runs; it goes on with what is on disk then."""
-
-    async def ask(self, question: str) -> str | None:
-        """Return what the user types, or None if nobody can be asked or nothing more comes."""
-
-    def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
-        """Give the terminal to the user's editor. Where there is none, the error suggests `fix`."""
-
-    def debugger(self) -> "Debugger | None":
-        """Return the user at the debugger, None for that of the workspace.
-
-        Raises:
-            UsageError: nobody can sit there.
-        """
-
-    def source_progress(self) -> AbstractContextManager[SourceProgress]:
-        """Show how far a source is read."""
-
-
-Handler: TypeAlias = Callable[..., Awaitable[Result]]
-
-
 def read_here(file: str | None) -> str:
     """Return the text of a file of this machine; None is standard input, at which nobody is waited for.
 
@@ -135,6 +68,97 @@ def read_here(file: str | None) -> str:
         return read_named_text(file or "-")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}.") from error
+
+
+class Door:
+    """The way by which a command came in: what it works on, and how it asks its user. Here nobody can be asked."""
+
+    at_prompt = False
+    agent_name = ""
+    """The agent that is talked to; "" in the shell, where the usual one is meant."""
+    owners: "CallOwners" = None
+    """The agents whose calls may be read."""
+
+    def __init__(self, workspace: "Workspace | None" = None) -> None:
+        self._workspace = workspace
+
+    @property
+    def typed(self) -> str:
+        """What the user types before a verb of functions."""
+        return "/" if self.at_prompt else "knapper functions "
+
+    @property
+    def workspace(self) -> "Workspace":
+        """The open workspace."""
+        assert self._workspace is not None
+        return self._workspace
+
+    @property
+    def shop(self) -> "FunctionService":
+        """Its functions."""
+        return self.workspace.workshop
+
+    def state(self) -> AbstractAsyncContextManager["WorkspaceState"]:
+        """Open the state on disk, with all agents in it."""
+        raise NotImplementedError
+
+    async def known(self, name: str) -> str:
+        """Return the name of an agent that exists, or the usual one: a command that only looks creates nothing."""
+        raise NotImplementedError
+
+    async def agent(self, name: str) -> "Agent":
+        """Return an agent that exists."""
+        return await self.workspace.agent(await self.known(name))
+
+    async def memory(self, name: str) -> "AgentMemory":
+        """Return what an agent that exists remembers, to search it; the agent may be running elsewhere."""
+        return self.workspace.memory(await self.known(name))
+
+    async def sources(self, name: str) -> "Sources":
+        """Return the sources of an agent."""
+        return await self.workspace.sources(await self.known(name))
+
+    def read(self, file: str | None) -> str:
+        """Return the text of a file that the user named; `-`, or None, is standard input.
+
+        Raises:
+            UsageError: it cannot be read, or nobody types it.
+        """
+        return read_here(file)
+
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+        """Ask for a yes, with a code if the deed cannot be undone. In the shell, the command itself is a yes."""
+        return True
+
+    def show(self, lines: Sequence["Line"]) -> None:
+        """Show what belongs to a question, before it is asked."""
+
+    def resting(self) -> AbstractAsyncContextManager[None]:
+        """Close the agent that is talked to while the block runs; it goes on with what is on disk then."""
+        return nullcontext()
+
+    async def ask(self, question: str) -> str | None:
+        """Return what the user types, or None if nobody can be asked or nothing more comes."""
+        return None
+
+    def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
+        """Give the terminal to the user's editor. Where there is none, the error suggests `fix`."""
+        raise UsageError("There is no terminal for an editor.", fix=fix)
+
+    def debugger(self) -> "Debugger | None":
+        """Return the user at the debugger, None for that of the workspace.
+
+        Raises:
+            UsageError: nobody can sit there.
+        """
+        return None
+
+    def source_progress(self) -> AbstractContextManager[SourceProgress]:
+        """Show how far a source is read."""
+        return nullcontext(lambda *_: None)
+
+
+Handler: TypeAlias = Callable[..., Awaitable[Result]]
 
 
 class Opens(Enum):
