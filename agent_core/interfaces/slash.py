@@ -35,7 +35,11 @@ async def _break(conversation: Conversation, words: str) -> None:
         case "":
             _list(conversation)
         case "now" if not arguments:
-            _break_now(conversation)
+            if conversation.workspace.debugging.seat.debugger is None:
+                raise UsageError("No human is at a debugger here, so nothing is stopped.")
+            reached = conversation.workspace.debugging.break_now()
+            message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
+            conversation.voice.lines([line(("dim", f"  {message}"))])
         case "clear":
             _clear_breakpoints(conversation, arguments.strip())
         case _:
@@ -47,14 +51,6 @@ def _list(conversation: Conversation) -> None:
     conversation.voice.lines(
         [_line(entry) for entry in placed] or [line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))]
     )
-
-
-def _break_now(conversation: Conversation) -> None:
-    if conversation.workspace.debugging.seat.debugger is None:
-        raise UsageError("No human is at a debugger here, so nothing is stopped.")
-    reached = conversation.workspace.debugging.break_now()
-    message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
-    conversation.voice.lines([line(("dim", f"  {message}"))])
 
 
 def _clear_breakpoints(conversation: Conversation, target: str) -> None:
@@ -94,7 +90,11 @@ def _line(placed: Placed) -> Line:
 async def _debug(conversation: Conversation, words: str) -> None:
     name, _, arguments = needed(words, "debug").partition(" ")
     if words == "last":
-        await _debug_last(conversation)
+        failed = await conversation.workspace.workshop.replays.calls(failed=True)
+        if not failed:
+            raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
+        async with conversation.command():
+            await show(conversation, await run_shell(conversation, "calls", "replay", "--debug", str(failed[0].call)))
         return
     if not arguments:
         _show_placed(conversation, _armed(conversation, name, once=True))
@@ -106,14 +106,6 @@ async def _debug(conversation: Conversation, words: str) -> None:
         shown = ended(door, (name, arguments), outcome)
         seen = [line(("dim", text)) for text in bare_lines(outcome.debugged)]
         await show(conversation, replace(shown, aside=[*shown.aside, *seen]))
-
-
-async def _debug_last(conversation: Conversation) -> None:
-    failed = await conversation.workspace.workshop.replays.calls(failed=True)
-    if not failed:
-        raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
-    async with conversation.command():
-        await show(conversation, await run_shell(conversation, "calls", "replay", "--debug", str(failed[0].call)))
 
 
 _BEGUN: Final = '''\

@@ -15,6 +15,7 @@ from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, workspace_command
 from ..faults import turn_fault
+from ..question import agreed
 from ..spans import Line, line
 from .packages import must_have
 from .verb import AgentName, Door, Opens, Result, slash, verb
@@ -120,8 +121,6 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
 
 
 def _agrees(name: str) -> bool:
-    from ..question import agreed
-
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Give -y to delete without asking.")
     return agreed(f"Delete {name} with all that it remembers?", is_final=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..render.replays import call_lines, calls_lines, replay_lines
 from .verb import CallNumber, Door, FunctionName, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
@@ -21,8 +22,6 @@ def calls() -> None:
 @click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
 async def list_(door: Door, function: FunctionName = "", *, failed: bool) -> Result:
     """List the calls that can be replayed, newest first."""
-    from ..render.replays import calls_lines
-
     records = await door.shop.replays.of(door.owners).calls(function, failed=failed)
     return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
 
@@ -30,8 +29,6 @@ async def list_(door: Door, function: FunctionName = "", *, failed: bool) -> Res
 @verb(calls, opens=Opens.READABLE, scope="read")
 async def show(door: Door, call: CallNumber) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""
-    from ..render.replays import call_lines
-
     record = await door.shop.replays.of(door.owners).show(call)
     return Result(record, call_lines(record))
 
@@ -49,8 +46,6 @@ async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: boo
 
     The exit code is 1 if the outcome differs.
     """
-    from ..render.replays import replay_lines
-
     replays = door.shop.replays.of(door.owners)
     result = await (_debugged(door, call, version) if is_debugged else replays.replay(call, version))
     return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)

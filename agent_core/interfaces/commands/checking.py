@@ -17,6 +17,8 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, print_json, workspace_command
 from ..progress import ProgressBar
+from ..render.audit_view import audit_lines, tending_lines, undone_lines
+from ..render.import_report import export_lines, function_lines, summary_lines
 from ..render.verdicts import Legend, verdict_line, verdict_lines
 from ..render.versions import coloured
 from ..sarif import SarifLog
@@ -184,7 +186,6 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
     """
     from agent_core.functions.service import Taking
 
-    from ..render.import_report import function_lines, summary_lines
     from ..shell_door import with_workspace
 
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
@@ -213,8 +214,6 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
     """Write a package that works without Knapper: all functions, or NAMES and what they need, with their tests."""
     from agent_core.functions.service import Handing
 
-    from ..render.import_report import export_lines
-
     report = await door.shop.bulk.hand_out(Handing(folder, names, package))
     return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")
 
@@ -228,8 +227,6 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
     Confusable functions (a request finds the wrong one), failing and unused ones, calls that ended in ways that the
     docstring leaves out, missing examples, descriptions that are lists of words, more than 7 parameters.
     """
-    from ..render.audit_view import audit_lines
-
     report = await door.shop.auditing.report()
     if is_sarif:
         _log_audit(report, door.workspace.root)
@@ -248,8 +245,6 @@ async def tend(door: Door, *, applies: bool = False, undoes: bool = False) -> Re
     Each change is proven by recorded calls that are made again. What a person wrote, changed or keeps at hand stays.
     """
     from agent_core.functions.service.tending import TendingBudget
-
-    from ..render.audit_view import tending_lines, undone_lines
 
     if undoes:
         steps = await door.shop.tending.undo()

@@ -21,7 +21,9 @@ from sandbox.wire.lines import bare_lines
 
 from ..editor import open_editor
 from ..progress import StatusLine
+from ..question import agreed, ask, say
 from ..render.function_view import brief_lines, facts_lines, list_lines, match_lines
+from ..render.replays import trace_lines
 from ..render.statistics import COMMAND, quarantine_lines, released_lines, unused_hint, unused_lines
 from ..render.verdicts import (
     changes_line,
@@ -262,8 +264,6 @@ async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> R
 @verb(functions, opens=Opens.ASKING, scope="edit")
 async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
-    from ..render.replays import trace_lines
-
     arguments = _read(door, arguments)
     data = await door.shop.trace(name, arguments)
     code = 0 if data.outcome.outcome == "returned" else 1
@@ -590,7 +590,6 @@ async def revoked(functions: "FunctionService", name: str, selection: "Grants | 
 
 
 def _agrees(question: "Question") -> bool:
-    from ..question import agreed, ask, say
     from ..render.grant_question import pages
 
     if not sys.stdin.isatty():

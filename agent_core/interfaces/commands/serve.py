@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
@@ -135,8 +136,6 @@ def tokens() -> None:
 @click.option("--expires", default="", metavar="TIME", help="How long it is valid: 30d, 12h or 90m.")
 async def add(door: Door, name: str, *, scopes: tuple[str, ...], agents: tuple[str, ...], expires: str) -> Result:
     """Make a token. It is shown once; only its hash is stored."""
-    import time
-
     from ..server.identity import SCOPES, TokenBook
 
     async with door.state() as state:
@@ -163,8 +162,6 @@ async def list_(door: Door) -> Result:
 @verb(tokens, opens=Opens.NOTHING)
 async def revoke(door: Door, name: str) -> Result:
     """Revoke a token. It is refused from now on, by servers that are running, too."""
-    import time
-
     from ..server.identity import TokenBook
 
     async with door.state() as state:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..render.source_reports import report_json, report_lines, source_json, source_lines
 from ..spans import line
 from .verb import Door, OfAgent, Opens, Result, SourcePlace, slash, verb
 
@@ -55,8 +56,6 @@ async def load(door: Door, place: SourcePlace, *, name: str | None) -> Result:
 
 
 async def _added(door: Door, sources: "Sources", place: str, name: str | None) -> Result:
-    from ..render.source_reports import report_json, report_lines
-
     with door.source_progress() as hear:
         reports = await sources.add(place, hear, name)
     code = 0 if any(report.outcome != "refused" for report in reports) else 1
@@ -66,8 +65,6 @@ async def _added(door: Door, sources: "Sources", place: str, name: str | None) -
 @verb(sources, scope="edit")
 async def attach(door: Door, source: str, *, agent: OfAgent) -> Result:
     """Give an agent a loaded source. By its name, the beginning of its hash, or the folder it came with."""
-    from ..render.source_reports import source_json
-
     rows = await (await door.sources(agent)).attach(source)
     lines = [line(("ok", "✓ "), "attached ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"attached": [source_json(row) for row in rows]}, lines)
@@ -76,8 +73,6 @@ async def attach(door: Door, source: str, *, agent: OfAgent) -> Result:
 @verb(sources, scope="edit")
 async def detach(door: Door, source: str, *, agent: OfAgent) -> Result:
     """Take a source from an agent. What is loaded stays loaded; other agents keep it."""
-    from ..render.source_reports import source_json
-
     rows = await (await door.sources(agent)).remove(source)
     lines = [line(("ok", "✓ "), "detached ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"detached": [source_json(row) for row in rows]}, lines)
@@ -87,8 +82,6 @@ async def detach(door: Door, source: str, *, agent: OfAgent) -> Result:
 @click.option("--loaded", is_flag=True, help="Those that were loaded for all agents.")
 async def list_(door: Door, *, agent: OfAgent, loaded: bool) -> Result:
     """List the sources. Shows their kind, their hash, and how much of each is stored."""
-    from ..render.source_reports import source_json, source_lines
-
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).list()
     hint = "" if rows else "There is none yet. Next: knapper sources add PATH"
     has = {row.hash for row in rows}
@@ -102,8 +95,6 @@ async def list_(door: Door, *, agent: OfAgent, loaded: bool) -> Result:
 @click.option("--loaded", is_flag=True, help="Of those that were loaded for all agents; agents that have it keep it.")
 async def remove(door: Door, source: str, *, agent: OfAgent, loaded: bool) -> Result:
     """Remove a source with its passages. By its name, the beginning of its hash, or the folder it came with."""
-    from ..render.source_reports import source_json
-
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).remove(source)
     lines = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"removed": [source_json(row) for row in rows]}, lines)

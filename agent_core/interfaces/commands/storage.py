@@ -5,6 +5,9 @@ from typing import Any
 
 import click
 
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
+
 from ..cli_context import CliContext, workspace_command
 from ..spans import Line, line
 from .verb import Door, Opens, Result, verb
@@ -53,7 +56,6 @@ async def vacuum(door: Door) -> Result:
 @workspace_command
 def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click hands it in)
     """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""
-    from agent_core.base.errors import UsageError
 
     if source == target:
         raise UsageError("A state cannot be copied to itself.", fix="Name another place after --to.")
@@ -64,7 +66,6 @@ def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  
 
 
 async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
-    from agent_core.base.clock import Clock
     from agent_core.storage import copy_store, open_store
 
     clock = Clock()
@@ -89,8 +90,6 @@ def join(context: CliContext) -> None:
 
 
 async def _settled(context: CliContext, *, joins: bool) -> None:
-    from agent_core.base.clock import Clock
-    from agent_core.base.errors import UsageError
     from agent_core.base.settings import load
     from agent_core.functions.service.folder_copy import FolderCopy
     from agent_core.storage import open_store, prepare_state_dir, workspace_id
@@ -111,7 +110,6 @@ async def _settled(context: CliContext, *, joins: bool) -> None:
 def confirm(context: CliContext) -> None:
     """Allow the database that knapper.toml names: conversations and memory are kept there from now on."""
     from agent_core.access.grants.addresses import confirm as keep
-    from agent_core.base.errors import UsageError
     from agent_core.base.settings import load, storage_of_file
 
     named = storage_of_file(load(context.root))
