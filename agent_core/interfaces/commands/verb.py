@@ -315,16 +315,16 @@ def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callab
     There its arguments are typed in order, and the option `last` as the last of them. If it only reads, it only shows.
     """
 
-    def made(command: Verb) -> Verb:
-        arguments = [param for param in command.params if isinstance(param, click.Argument)]
-        command.slash = typed.partition(" ")[0] if says else typed
-        command.at_prompt = [*arguments, *(param for param in command.params if param.name == last)]
+    def made(verb: Verb) -> Verb:
+        arguments = [param for param in verb.params if isinstance(param, click.Argument)]
+        verb.slash = typed.partition(" ")[0] if says else typed
+        verb.at_prompt = [*arguments, *(param for param in verb.params if param.name == last)]
         if says:
-            usage = "" if " " in typed else " ".join(_typed(param) for param in command.at_prompt)
-            takes = ", ".join(command.kinds.get(param.name or "", "") for param in arguments)
-            shows = ALWAYS if command.opens is Opens.READABLE else NEVER
-            command.entry = CommandEntry(f"/{typed} {usage}".rstrip(), says, **{"takes": takes, "shows": shows} | entry)
-        return command
+            usage = "" if " " in typed else " ".join(_typed(param) for param in verb.at_prompt)
+            takes = ", ".join(verb.kinds.get(param.name or "", "") for param in arguments)
+            shows = ALWAYS if verb.opens is Opens.READABLE else NEVER
+            verb.entry = CommandEntry(f"/{typed} {usage}".rstrip(), says, **{"takes": takes, "shows": shows} | entry)
+        return verb
 
     return made
 

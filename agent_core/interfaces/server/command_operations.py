@@ -18,7 +18,7 @@ from ..spans import Line, plain
 from ..state import WorkspaceState
 from .failures import ApiRefusal, NotThere
 from .identity import SCOPES
-from .operations import API, Asked, Operation
+from .operations import Asked, operation
 from .parts import Part
 
 _OF_ALL_AGENTS: Final = ("functions", "calls")  # the others show agents that a token may not see
@@ -47,10 +47,10 @@ _ELSEWHERE = "This does not work over a server: {what} is where the workspace is
 class ServerDoor(Door):
     """A command from elsewhere: it reads no file and asks nobody here; files came with it."""
 
-    def __init__(self, asked: Asked, agent: str, owners: CallOwners) -> None:
-        super().__init__(asked.rooms.workspace)
+    def __init__(self, asked: Asked, line: CommandLine, agent: str, owners: CallOwners) -> None:
+        super().__init__(asked.workspace)
         self._rooms = asked.rooms
-        self._line: CommandLine = asked.body
+        self._line = line
         self.at_prompt = self._line.at_prompt
         self.agent_name = agent
         self.owners = owners
@@ -107,10 +107,10 @@ class ServerDoor(Door):
         raise UsageError(_ELSEWHERE.format(what="the debugger"), fix="Omit --debug.")
 
 
-async def command(asked: Asked) -> object:
+@operation("POST", "/commands", SCOPES, "Run a command of the shell.")
+async def command(asked: Asked, line: CommandLine) -> object:
     """Run a command of `knapper`, and return what it shows."""
-    body = asked.body
-    noun, name, *words = body.words
+    noun, name, *words = line.words
     verb = verb_of(noun, name)
     if verb is None or not verb.scope:
         raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
@@ -119,8 +119,8 @@ async def command(asked: Asked) -> object:
         raise UsageError(f"`{noun}` needs a token for all agents.", fix="Use the API, or another token.")
     if any(word in _HELP for word in words):
         raise UsageError("Help is where the command is typed.")
-    agent = await asked.rooms.known(body.agent, asked.identity) if body.agent else ""
-    door = ServerDoor(asked, agent, await asked.rooms.owners(asked.identity))
+    agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else ""
+    door = ServerDoor(asked, line, agent, await asked.rooms.owners(asked.identity))
     return _shown(await verb.handler(door, **verb.taken(words)))
 
 
@@ -135,8 +135,3 @@ def _shown(result: Result) -> dict[str, Any]:  # Any: JSON
         "hint": result.hint,
         "code": result.code,
     }
-
-
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation("POST", f"{API}/commands", SCOPES, "Run a command of the shell.", command, CommandLine),
-)
