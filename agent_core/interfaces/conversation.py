@@ -32,7 +32,7 @@ from .debug_log import traced
 from .faults import crash_line, fault_lines, innermost, turn_fault
 from .listeners import Listener
 from .options import RunOptions
-from .render.agent_tree import BehindLines
+from .render.agent_view import BehindLines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spans import Line, line, warned
 from .spending import Spending

@@ -27,7 +27,7 @@ from .commands.functions import results_of, revoked
 from .commands.verb import Door, Result, SourceProgress
 from .conversation import Conversation
 from .manual_edits import write_section
-from .render.statistics import shown_line
+from .render.function_view import shown_line
 from .spans import Line, line
 from .state import WorkspaceState, opened_state
 

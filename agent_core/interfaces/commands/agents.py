@@ -131,7 +131,7 @@ def _agrees(name: str) -> bool:
 async def run(door: Door, *, until_idle: bool) -> Result:
     """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
 
-    from ..render.agent_tree import BehindLines
+    from ..render.agent_view import BehindLines
 
     lines = BehindLines()
     counts = {"turns": 0}
@@ -213,7 +213,7 @@ async def _watched(
 async def _work(
     context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
-    from ..render.agent_tree import BehindLines
+    from ..render.agent_view import BehindLines
     from ..wrap import write
     from .serve import stopping
 
@@ -242,7 +242,7 @@ async def tree(door: Door) -> Result:
     """Show what all agents do: state, who waits for whom since when, what was spent, and why."""
     from agent_core.workspace.group_file import file_problems
 
-    from ..render.agent_tree import tree_lines
+    from ..render.agent_view import tree_lines
 
     async with _supervised(door) as (supervision, state, files):
         states = await supervision.tree()
@@ -257,7 +257,7 @@ async def tree(door: Door) -> Result:
 @click.option("--seconds", type=float, default=None, help="End after so long; by default, with Ctrl-C.")
 async def watch(door: Door, seconds: float | None) -> Result:
     """Show the tree again whenever it changes."""
-    from ..render.agent_tree import tree_lines
+    from ..render.agent_view import tree_lines
 
     shown: list[Line] = []
     async with _supervised(door) as (supervision, *_):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..render.replays import call_lines, calls_lines, replay_lines
+from ..render.verdicts import call_lines, calls_lines, replay_lines
 from .verb import CallNumber, Door, FunctionName, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

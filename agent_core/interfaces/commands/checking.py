@@ -17,10 +17,18 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, print_json, workspace_command
 from ..progress import ProgressBar
-from ..render.audit_view import audit_lines, tending_lines, undone_lines
-from ..render.import_report import export_lines, function_lines, summary_lines
-from ..render.verdicts import Legend, verdict_line, verdict_lines
-from ..render.versions import coloured
+from ..render.verdicts import (
+    Legend,
+    audit_lines,
+    coloured,
+    export_lines,
+    function_lines,
+    summary_lines,
+    tending_lines,
+    undone_lines,
+    verdict_line,
+    verdict_lines,
+)
 from ..sarif import SarifLog
 from ..shell_completion import FUNCTION
 from ..spans import Line, line

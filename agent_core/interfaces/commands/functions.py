@@ -22,10 +22,23 @@ from sandbox.wire.lines import bare_lines
 from ..editor import open_editor
 from ..progress import StatusLine
 from ..question import agreed, ask, say
-from ..render.function_view import brief_lines, facts_lines, list_lines, match_lines
-from ..render.replays import trace_lines
-from ..render.statistics import COMMAND, quarantine_lines, released_lines, unused_hint, unused_lines
+from ..render.function_view import (
+    blame_lines,
+    brief_lines,
+    diff_lines,
+    facts_lines,
+    history_lines,
+    list_lines,
+    match_lines,
+    pending_hint,
+    pending_lines,
+    quarantine_lines,
+    released_lines,
+    unused_hint,
+    unused_lines,
+)
 from ..render.verdicts import (
+    COMMAND,
     changes_line,
     compact_call,
     examples_lines,
@@ -33,10 +46,10 @@ from ..render.verdicts import (
     outcome_lines,
     problem_lines,
     save_lines,
+    trace_lines,
     value_lines,
     verdict_lines,
 )
-from ..render.versions import blame_lines, diff_lines, history_lines, pending_hint, pending_lines
 from ..spans import Line, Span, line, plain
 from ..wrap import screen_columns
 from .checking import audit, check, export, import_, tend

@@ -27,7 +27,7 @@ def helpers() -> None:
 @verb(helpers, opens=Opens.READABLE, scope="read")
 async def list_(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
-    from ..render.helper_view import helpers_document, list_lines
+    from ..render.agent_view import helpers_document, list_lines
 
     data, problems = await helpers_document(door.workspace), door.workspace.helpers.problems
     is_empty = not data["helpers"] and not problems
@@ -38,10 +38,10 @@ async def list_(door: Door) -> Result:
 @verb(helpers, opens=Opens.READABLE, scope="read")
 async def show(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
-    from ..render.helper_view import facts_lines, helper_document, source_lines
+    from ..render.agent_view import helper_document, helper_facts_lines, source_lines
 
     data = await helper_document(door.workspace, name)
-    return Result(data, [*facts_lines(data), *source_lines(data["text"])])
+    return Result(data, [*helper_facts_lines(data), *source_lines(data["text"])])
 
 
 @verb(helpers)
@@ -93,7 +93,7 @@ async def delete(door: Door, name: str, *, reason: Reason) -> Result:
 @verb(helpers, opens=Opens.READABLE, scope="read")
 async def history(door: Door, name: str) -> Result:
     """Show the versions of a helper: when, by whom and why, those of a deleted one too."""
-    from ..render.helper_view import history_lines
+    from ..render.agent_view import history_lines
 
     await door.workspace.helpers.refresh(is_told=False)
     versions = await door.workspace.helpers.history(name)
@@ -110,7 +110,7 @@ async def rollback(door: Door, name: str, version: str = "", *, reason: Reason) 
 @verb(helpers, scope="read")
 async def propose(door: Door) -> Result:
     """Draft a helper for each set of functions that recorded turns used together, with the figures why."""
-    from ..render.helper_view import proposal_lines
+    from ..render.agent_view import proposal_lines
 
     data = await door.workspace.helper_proposals()
     hint = "" if data else "No functions were used together often enough: in three turns, and in half of one's turns."
@@ -118,6 +118,6 @@ async def propose(door: Door) -> Result:
 
 
 def _judged(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
-    from ..render.helper_view import verdict_lines
+    from ..render.agent_view import verdict_lines
 
     return Result(verdict, verdict_lines(verdict, done), hint if verdict.admitted else "", 0 if verdict.admitted else 1)

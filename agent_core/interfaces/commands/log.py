@@ -32,7 +32,7 @@ async def log(door: Door, *, agent: OfAgent, file: str, **options: Any) -> Resul
     from agent_core.storage.turn_store import SAID
     from agent_core.workspace.portable import NoAgent, write_file
 
-    from ..render.transcript import transcript, transcript_document, turns_of
+    from ..render.memory_view import transcript, transcript_document, turns_of
 
     async with door.state() as state:
         name, names = agent or door.agent_name or state.agent, await state.moves.names()

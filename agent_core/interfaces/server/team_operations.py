@@ -16,7 +16,7 @@ from agent_core.workspace.agent_files import first_problems
 from agent_core.workspace.group_file import FOLDER, GroupFile
 from agent_core.workspace.helper_changes import HelperVerdict
 
-from ..render.helper_view import helper_document, helpers_document
+from ..render.agent_view import helper_document, helpers_document
 from .failures import ApiRefusal, NotThere
 from .identity import NotAllowed
 from .operations import Asked, operation
