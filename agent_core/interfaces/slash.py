@@ -198,7 +198,7 @@ async def command(conversation: Conversation, text: str) -> None:
     if run is None:
         conversation.explain(_no_command(name))
         return
-    conversation.commanded = frozenset(text.split()[1:])
+    beside, conversation.commanded = conversation.commanded, frozenset(text.split()[1:])
     try:
         if words and " " not in BY_NAME[name].typed:
             raise UsageError(f"/{name} takes nothing after it, so it was not run.", fix=f"Type /{name} alone.")
@@ -208,7 +208,7 @@ async def command(conversation: Conversation, text: str) -> None:
     except KnapperError as error:
         conversation.explain(error)
     finally:
-        conversation.commanded = frozenset()
+        conversation.commanded = beside
 
 
 def _no_command(name: str) -> UsageError:

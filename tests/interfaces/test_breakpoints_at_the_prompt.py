@@ -98,6 +98,23 @@ def test_a_running_function_is_stopped_where_it_is(tmp_path: Path) -> None:
         does(screen, "c", "Done.")
 
 
+def test_a_call_of_ones_own_is_stopped_where_it_is(tmp_path: Path) -> None:
+    written(tmp_path, SPIN)
+    with prompt([], tmp_path) as (screen, _):
+        does(screen, "=spin()", "spin()")
+        does(screen, "/break now", "(debug)")
+        screen.wait_for("break now")
+        does(screen, "rounds = 77_777", "done")
+        does(screen, "c", "7777")
+
+
+def test_a_function_that_is_looked_at_stops_at_no_breakpoint(tmp_path: Path) -> None:
+    written(tmp_path)
+    with prompt([], tmp_path) as (screen, _):
+        does(screen, "/break scale", "● 1: scale")
+        does(screen, "?scale", "??scale shows its source.")
+
+
 def test_an_asynchronous_function_stops_and_goes_on(tmp_path: Path) -> None:
     written(tmp_path, LATER)
     script: Script = [Ask(Wanted("later", {"word": "so"})), Expect(DONE, contains("naynay"))]

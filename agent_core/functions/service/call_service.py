@@ -15,7 +15,7 @@ from agent_core.registry.arguments import read as read_arguments
 from sandbox import Evaluation, Job, Outcome, Refused, Returned
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
-from ..debug import Watch, stop
+from ..debug import DebuggerSeat, Watch, stop
 from ..state import FunctionStates
 from ..worker_api import OnProgress, WorkerApi
 from .call_records import noted, recorded
@@ -186,7 +186,8 @@ class CallService:
         self, function: "Function", snapshot: "Snapshot", example: "Example"
     ) -> tuple[set[int], set[int]]:
         permit = await self._grants.having(function, snapshot)
-        watch = self.debugging.watch(trace="cover", covers=(function.module, function.name))
+        nobody = DebuggerSeat()  # an example that is run to count lines stops at no breakpoint
+        watch = self.debugging.watch(trace="cover", covers=(function.module, function.name), seat=nobody)
 
         async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross
             return await watch.answer(arguments, snapshot) if name == "debug" else None

@@ -62,6 +62,9 @@ class PromptConversation(Protocol):
     def answers(self, text: str) -> bool:
         """Return whether the line answered an open question."""
 
+    def can_run_beside(self, text: str) -> bool:
+        """Return whether a command is running that the line is meant for, as `/break now` is for a call."""
+
     async def take(self, text: str) -> None:
         """Process a typed line."""
 
@@ -132,7 +135,7 @@ class Repl:
         if self._session is not None and self._session.answers(text):
             return
         self._echo(text)
-        if self._session is not None and self._session.busy:
+        if self._session is not None and (self._session.busy or self._session.can_run_beside(text)):
             self._start(self._session.during(text))
         else:
             if self._session is not None and self._session.stoppable and not was_asked:  # a command ended the question

@@ -58,6 +58,10 @@ class LoadedSession:
         """Return whether the line answered an open question."""
         return self._voice.answers(text)
 
+    def can_run_beside(self, text: str) -> bool:
+        """Return whether a command is running that the line is meant for, as `/break now` is for a call."""
+        return self._conversation.stoppable and text.split() == ["/break", "now"]
+
     async def take(self, text: str) -> None:
         """Process a typed line."""
         with self._voice.at_work(self._conversation.agent.name):
