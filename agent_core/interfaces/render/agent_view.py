@@ -9,20 +9,19 @@ from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
 from agent_core.registry.synopsis import signature
 from agent_core.storage.agent_store import HELPER_RUN
-from agent_core.workspace.helper_file import Helper, path_of
 from agent_core.workspace.portable import AgentReport, waiting_of
-from agent_core.workspace.supervision import AgentState
 from sandbox.wire.lines import bare_lines
 
-from ..columns import columns
+from ..columns import columns, money
 from ..spans import Line, Role, indented, line
-from ..spending import money
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.workspace.helper_changes import HelperVerdict
+    from agent_core.workspace.helper_file import Helper
     from agent_core.workspace.helper_library import HelperVersion
     from agent_core.workspace.helper_proposals import HelperProposal
+    from agent_core.workspace.supervision import AgentState
     from agent_core.workspace.workspace import Workspace
 
     from ..state import WorkspaceState
@@ -179,13 +178,13 @@ _CHARS = 100
 _ROLES: Mapping[str, Role] = {"running": "ok", "stuck": "bad", "stopped": "bad", "paused": "warn", "waiting": "warn"}
 
 
-def tree_lines(states: Sequence[AgentState]) -> list[Line]:
+def tree_lines(states: Sequence["AgentState"]) -> list[Line]:
     """Return a row for each agent, those that are waited for below those that wait."""
     rows = [_row(state) for state in states]
     return columns(rows, ("name", "", "dim", "dim", "dim"))
 
 
-def _row(state: AgentState) -> list[str]:
+def _row(state: "AgentState") -> list[str]:
     since = f"since {shown_time(state.since, '%m-%d %H:%M:%S')}" if state.since else ""
     waits = f"{state.state} → {state.waits_on}" if state.waits_on else state.state
     spent = ", ".join(_amount(name, amount) for name, amount in state.spent.items())
@@ -253,14 +252,14 @@ async def helper_document(workspace: "Workspace", name: str) -> Json:
     }
 
 
-def _summary(helper: Helper, runs: Mapping[str, Sequence[str]]) -> Json:
+def _summary(helper: "Helper", runs: Mapping[str, Sequence[str]]) -> Json:
     return {
         "name": helper.name,
         "purpose": helper.purpose,
         "signature": signature(helper.function),
         "functions": list(helper.functions),
         "runs": len(runs.get(helper.name, ())),
-        "path": path_of(helper.name),
+        "path": helper.function.path,
     }
 
 
