@@ -25,29 +25,14 @@ from sandbox.wire.lines import bare_lines
 from .cli_context import workspace_option
 from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
 
-_COMMANDS = {
-    "init": "setup:init",
-    "configure": "configure:configure",
-    "run": "run:run",
-    "functions": "functions:functions",
-    "calls": "calls:calls",
-    "secrets": "secrets:secrets",
-    "agents": "agents:agents",
-    "helpers": "helpers:helpers",
-    "memory": "memory:memory",
-    "sources": "sources:sources",
-    "log": "log:log",
-    "serve": "serve:serve",
-    "login": "serve:login",
-    "worker": "agents:worker",
-    "mcp": "mcp:mcp",
-    "tokens": "serve:tokens",
-    "schema": "setup:schema",
-    "models": "models:models",
-    "state": "setup:state",
-    "storage": "storage:storage",
-    "doctor": "setup:doctor",
-}
+_COMMANDS = (
+    *("init", "configure", "run", "functions", "calls", "secrets", "agents", "helpers", "memory", "sources", "log"),
+    *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor"),
+)
+_ELSEWHERE = {"worker": "agents", **dict.fromkeys(("login", "tokens"), "serve")} | dict.fromkeys(
+    ("init", "schema", "state", "doctor"), "setup"
+)
+"""The module below `commands` of a command that has none of its own name."""
 
 _GROUPS = (
     (
@@ -96,7 +81,7 @@ _START = (
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are `module:attribute` below `commands`, imported when they are used."""
+    """A group whose commands are below `commands`, imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which a newcomer meets them."""
@@ -106,8 +91,8 @@ class LazyGroup(click.Group):
         """Return the command of that name, or None."""
         if cmd_name not in _COMMANDS:
             return None
-        module, attribute = _COMMANDS[cmd_name].split(":")
-        command: click.Command = getattr(import_module(f"{__package__}.commands.{module}"), attribute)
+        module = import_module(f"{__package__}.commands.{_ELSEWHERE.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

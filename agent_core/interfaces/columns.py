@@ -128,6 +128,11 @@ def _is_disputed(character: str) -> bool:
     return category[0] != "M" and _own_cells(character) != cell_len(character)
 
 
+def money(cost: float) -> str:
+    """Return `$0.0123` or `$1.20`."""
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
 def duration(seconds: float) -> str:
     """Return `12 ms`, `3.4 s` or `2 min 5 s`."""
     if seconds < 1:

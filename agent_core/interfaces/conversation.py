@@ -32,7 +32,7 @@ from .debug_log import traced
 from .faults import crash_line, fault_lines, innermost, turn_fault
 from .listeners import Listener
 from .options import RunOptions
-from .render.agent_tree import BehindLines
+from .render.agent_view import BehindLines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spans import Line, line, warned
 from .spending import Spending
@@ -398,13 +398,6 @@ def _was_cut_off(history: Sequence[Message]) -> bool:
     return isinstance(last, User | Notice) or (isinstance(last, Answer) and last.name != SEND)
 
 
-def _check_preset(options: RunOptions, agent: Agent) -> None:
-    had = agent.session.style.preset
-    if options.preset not in (None, had):
-        message = f"The agent {agent.name} has been of the preset {had} since its first use."
-        raise UsageError(message, fix=f"For another agent: knapper run --preset {options.preset} --agent NAME")
-
-
 @asynccontextmanager
 async def opened(
     options: RunOptions, voice: Voice, run_command: RunCommand | None = None
@@ -426,7 +419,10 @@ async def opened(
         ) as workspace,
         _agent(workspace, options, voice) as agent,
     ):
-        _check_preset(options, agent)
+        had = agent.session.style.preset
+        if options.preset not in (None, had):
+            message = f"The agent {agent.name} has been of the preset {had} since its first use."
+            raise UsageError(message, fix=f"For another agent: knapper run --preset {options.preset} --agent NAME")
         conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.on_change(conversation.announce)
         try:

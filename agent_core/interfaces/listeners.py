@@ -13,8 +13,8 @@ from .cli_context import print_json
 from .faults import with_options
 from .progress import StatusLine, status_text
 from .render.call_log import CallLog, call_line, call_lines, ended_lines, verdict_part, was_told
+from .render.function_view import quarantine_lines
 from .render.grant_question import denied_lines
-from .render.statistics import quarantine_lines
 from .spans import Line, line
 from .wrap import screen_columns, write
 

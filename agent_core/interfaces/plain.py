@@ -68,7 +68,12 @@ async def each_line(options: RunOptions) -> bool:
         while not conversation.left and (text := await typed.line(MARK)) is not None:
             has_line = True
             with ctrl_c(group, lambda: _stop(conversation, typed)):
-                await _take(conversation, text, options)
+                if options.as_json:
+                    await conversation.turn(text, JsonLines())
+                elif sys.stdin.isatty():
+                    await conversation.guarded(take(conversation, text))
+                else:
+                    await take(conversation, text)
         if not has_line:
             voice.aloud([line(("dim", _EMPTY))])
         return not conversation.failed
@@ -106,15 +111,6 @@ async def _edit(conversation: Conversation, typed: TypedLine) -> None:
     conversation.voice.lines(
         [line(("dim", f"  in the editor: {typed.old} became {typed.new}, and {typed.file} was saved"))]
     )
-
-
-async def _take(conversation: Conversation, text: str, options: RunOptions) -> None:
-    if options.as_json:
-        await conversation.turn(text, JsonLines())
-    elif sys.stdin.isatty():
-        await conversation.guarded(take(conversation, text))
-    else:
-        await take(conversation, text)
 
 
 async def _open_with(conversation: Conversation, opening: str) -> None:

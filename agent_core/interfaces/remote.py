@@ -13,7 +13,7 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 
-from .catalogue import ENTRIES, GROUPS, check_source, group, nearest
+from .catalogue import BY_NAME, GROUPS, check_source, group, nearest
 from .cli_context import CliContext
 from .client.client import Client
 from .client.wire import HttpWire
@@ -24,10 +24,10 @@ from .listeners import JsonLines, Listener, PlainText
 from .options import RunOptions
 from .plain import MARK, Typed, ctrl_c
 from .render.call_log import CallLog
-from .server.command_door import NEEDS_TEXT, NEEDS_YES
+from .server.command_operations import NEEDS_TEXT, NEEDS_YES
 from .server.failures import ApiRefusal
 from .shell_door import decide, is_attended, print_result
-from .slash_shell import shell_words
+from .slash_shell import OF_SHELL, shell_words
 from .spans import line
 from .ui import PlainVoice
 from .wrap import screen_columns, write
@@ -54,13 +54,7 @@ async def connected(context: CliContext) -> AsyncIterator[Client]:
 
 
 def run_command(context: CliContext, words: Sequence[str]) -> int:
-    """Run a command where the workspace is, print what it shows, and return its exit code.
-
-    Raises:
-        UsageError: the command is one word, and those are for the machine where they are typed.
-    """
-    if words[1] == "--":
-        raise UsageError(f"`{words[0]}` does not work over a server.", fix="Run it where the workspace is.")
+    """Run a command where the workspace is, print what it shows, and return its exit code."""
 
     async def run() -> Result:
         async with connected(context) as client:
@@ -180,7 +174,7 @@ class RemoteTalk:
             case "exit":
                 self.left = True
             case "help":
-                entries = [entry for kind in GROUPS for entry in group(kind) if entry.name in (*_OWN, *_names())]
+                entries = [entry for kind in GROUPS for entry in group(kind) if entry.name in (*_OWN, *OF_SHELL)]
                 self._voice.lines(explained([(entry.typed, entry.says) for entry in entries], screen_columns()))
             case "retry":
                 await self._shown(self._client.follow(await self._client.retry(self._agent), self._agent), None)
@@ -195,7 +189,7 @@ class RemoteTalk:
     async def _run(self, name: str, words: str) -> None:
         command = shell_words(name, words)
         if command is None:
-            known = any(entry.name == name for entry in ENTRIES)
+            known = name in BY_NAME
             message = f"/{name} does not work over a server." if known else f"There is no command /{name}."
             meant = nearest(name)
             fix = "" if known else f"Did you mean /{meant}?" if meant else "Type /help for the list."
@@ -206,10 +200,6 @@ class RemoteTalk:
         self._voice.lines([*shown.lines, *shown.aside, *hint])
         if shown.source is not None:
             self._voice.source(*shown.source)
-
-
-def _names() -> list[str]:
-    return [entry.name for entry in ENTRIES if entry.runs]
 
 
 async def talk_over(context: CliContext, options: RunOptions) -> bool:

@@ -79,16 +79,3 @@ def _models(root: Path) -> Iterator[str]:
 FUNCTION: Final = _Name(_functions)
 AGENT: Final = _Name(_agents)
 MODEL: Final = _Name(_models)
-_OF_FUNCTIONS: Final = ("functions", "history", "granting", "checking")
-
-
-def complete(command: click.Command, module: str) -> None:
-    """Let the shell complete the names that a command takes, which has its handler in this module."""
-    room = module.rpartition(".")[2]
-    for param in command.params:
-        if param.name == "model":
-            param.type = MODEL
-        elif param.name == "agent" or (param.name == "name" and room == "agents"):
-            param.type = AGENT
-        elif param.name in ("name", "names") and room in _OF_FUNCTIONS:
-            param.type = FUNCTION

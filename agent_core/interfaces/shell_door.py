@@ -13,22 +13,17 @@ from agent_core.base.late import LateModule
 from agent_core.workspace.reading_copy import is_read_only, reading_copy
 from agent_core.workspace.workspace import Workspace
 
-from .commands.verb import Door, Opens, Result, SourceProgress, read_here
+from .commands.verb import Door, Opens, Result, SourceProgress
 from .progress import StatusLine
 from .question import TerminalAnswers, say
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
-from .render.statistics import COMMAND
 from .wrap import write
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver, Decision, Question
     from agent_core.functions.debug import Debugger
-    from agent_core.functions.service import FunctionService
-    from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.source_catalog import Sources
-    from agent_core.runtime.agent import Agent
-    from agent_core.storage import CallOwners
 
     from . import state, ui
     from .cli_context import CliContext
@@ -54,28 +49,12 @@ async def decide(question: "Question") -> "Decision":
     return decision
 
 
-class ShellDoor:
+class ShellDoor(Door):
     """The shell: a command has the workspace for itself, and asks nothing that an option can answer."""
 
-    at_prompt = False
-    typed = COMMAND
-    agent_name = ""
-    owners: "CallOwners" = None
-
     def __init__(self, context: "CliContext", workspace: Workspace | None = None) -> None:
+        super().__init__(workspace)
         self._context = context
-        self._workspace = workspace
-
-    @property
-    def workspace(self) -> Workspace:
-        """The open workspace."""
-        assert self._workspace is not None
-        return self._workspace
-
-    @property
-    def shop(self) -> "FunctionService":
-        """Its functions."""
-        return self.workspace.workshop
 
     @asynccontextmanager
     async def state(self) -> "AsyncIterator[state.WorkspaceState]":
@@ -85,37 +64,19 @@ class ShellDoor:
                 self._context.tell(opened.store.recovered)
             yield opened
 
-    async def agent(self, name: str) -> "Agent":
-        """Return an agent that exists, or the usual one."""
+    async def known(self, name: str) -> str:
+        """Return the name of an agent that exists, or of the usual one."""
         async with self.state() as opened:
             await opened.moves.whole(name or opened.agent)
-            return await self.workspace.agent(name or opened.agent)
-
-    async def memory(self, name: str) -> "AgentMemory":
-        """Return what an agent remembers, without the agent."""
-        async with self.state() as opened:
-            await opened.moves.whole(name or opened.agent)
-            return self.workspace.memory(name or opened.agent)
+            return name or opened.agent
 
     async def sources(self, name: str) -> "Sources":
         """Return the sources of an agent."""
         return await self.workspace.sources(name or None)
 
-    def read(self, file: str | None) -> str:
-        """Read a file of this machine."""
-        return read_here(file)
-
-    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Take the command itself as a yes."""
-        return True
-
     def show(self, lines: Sequence["Line"]) -> None:
         """Show lines on standard error."""
         say(lines)
-
-    def resting(self) -> AbstractAsyncContextManager[None]:
-        """Do nothing: no agent is talked to."""
-        return nullcontext()
 
     async def ask(self, question: str) -> str | None:
         """Ask at a terminal, unless a script reads the result."""
@@ -128,9 +89,7 @@ class ShellDoor:
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Return nothing to wait for: the terminal is free."""
-        if not sys.stdin.isatty():
-            raise UsageError("There is no terminal for an editor.", fix=fix)
-        return nullcontext()
+        return nullcontext() if sys.stdin.isatty() else super().editor(fix)
 
     def debugger(self) -> "Debugger | None":
         """Return the user at the terminal."""

@@ -11,78 +11,38 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-import click
-
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
-from agent_core.functions.debug import Debugger
-from agent_core.functions.service import FunctionService
 from agent_core.functions.service.grant_commands import GrantListing
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
-from agent_core.storage import CallOwners, TurnStore
-from agent_core.workspace.workspace import Workspace
+from agent_core.storage import TurnStore
 from sandbox.wire.lines import bare_lines
 
 from .attachments import headline
-from .catalogue import BY_NAME, ENTRIES, needed
-from .commands.agents import agents
-from .commands.calls import calls
-from .commands.functions import functions
-from .commands.granting import revoked
-from .commands.history import results_of
-from .commands.log import log
-from .commands.memory import memory
-from .commands.sources import sources
-from .commands.verb import Result, SourceProgress, Verb, read_here
+from .catalogue import BY_NAME, VERBS, needed, verb_of
+from .commands.functions import results_of, revoked
+from .commands.verb import Door, Result, SourceProgress
 from .conversation import Conversation
 from .manual_edits import write_section
-from .render.statistics import SLASH, shown_line
+from .render.function_view import shown_line
 from .spans import Line, line
 from .state import WorkspaceState, opened_state
 
-_NOUNS: Final = {
-    "functions": functions,
-    "calls": calls,
-    "memory": memory,
-    "agents": agents,
-    "sources": sources,
-    "log": log,
-}
-_SHELL: Final = {
-    name: command
-    for entry in ENTRIES
-    for name, command in [
-        (entry.name, entry.runs),
-        *((f"{entry.name} {word}", below) for word, below in entry.below.items()),
-    ]
-    if command
-}
 _STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach", "agents watch")
 
 
-class PromptDoor:
+class PromptDoor(Door):
     """The prompt: a command works on what the conversation has open."""
 
     at_prompt = True
-    typed = SLASH
-    owners: CallOwners = None
 
     def __init__(self, conversation: Conversation) -> None:
+        super().__init__(conversation.workspace)
         self._conversation = conversation
         self.agent_name = conversation.agent.name
-
-    @property
-    def workspace(self) -> Workspace:
-        """The open workspace."""
-        return self._conversation.workspace
-
-    @property
-    def shop(self) -> FunctionService:
-        """Its functions."""
-        return self._conversation.workspace.workshop
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
         """Open the state on disk, with all agents in it."""
@@ -99,10 +59,6 @@ class PromptDoor:
     async def sources(self, name: str) -> Sources:
         """Return the sources of this agent."""
         return self._conversation.agent.memory.sources
-
-    def read(self, file: str | None) -> str:
-        """Read a file of this machine."""
-        return read_here(file)
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask for a yes, with a code if the deed cannot be undone."""
@@ -124,19 +80,9 @@ class PromptDoor:
             finally:
                 await self._conversation.switch(self.agent_name)
 
-    async def ask(self, question: str) -> str | None:
-        """Ask nothing: the line is for the next command, which can hold the answer."""
-        return None
-
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""
-        if not self._conversation.voice.is_attended:
-            raise UsageError("There is no terminal for an editor.", fix=fix)
-        return self._conversation.aside()
-
-    def debugger(self) -> Debugger | None:
-        """Return None: the workspace was opened with the conversation's debugger."""
-        return None
+        return self._conversation.aside() if self._conversation.voice.is_attended else super().editor(fix)
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:
@@ -154,9 +100,7 @@ class PromptDoor:
 
 async def _run(name: str, conversation: Conversation, words: str) -> None:
     """Run a slash command that the shell has, too."""
-    verb, _, arguments = words.partition(" ")
-    if (below := f"{name} {verb}") in _SHELL or below in _READERS:
-        name, words = below, arguments.strip()
+    name, words = _form_of(name, words)
     if name not in _STOPPABLE:
         await show(conversation, await _shown(name, conversation, words))
         return
@@ -178,22 +122,26 @@ def shell_words(name: str, words: str) -> list[str] | None:
     Raises:
         UsageError: the words do not fit.
     """
-    verb, _, arguments = words.partition(" ")
-    if (below := f"{name} {verb}") in _SHELL:
-        name, words = below, arguments.strip()
-    return _typed(name, words) if name in _SHELL or name in _WORDS else None
+    name, words = _form_of(name, words)
+    return _typed(name, words) if name in OF_SHELL else None
+
+
+def _form_of(name: str, words: str) -> tuple[str, str]:
+    """Return a command, or its form that the first of its words names, and the other words."""
+    first, _, others = words.partition(" ")
+    below = f"{name} {first}"
+    return (below, others.strip()) if below in VERBS or below in _READERS else (name, words)
 
 
 def _typed(name: str, words: str) -> list[str]:
     if name in _WORDS:
         return _WORDS[name](words)
-    noun, verb, *places = _SHELL[name].split()
-    if words and not places:
-        entry = BY_NAME[name.split()[0]]
+    (noun, verb), entry = VERBS[name], BY_NAME[name.partition(" ")[0]]
+    if words and not verb.at_prompt:
         raise UsageError(f"/{name} cannot {one_line(words, 40)}.", fix=f"Type {entry.typed}. {entry.says}")
-    if places and not places[0].startswith("["):
-        needed(words, name.split()[0])
-    return [noun, verb, *_filled(places, words)]
+    if verb.at_prompt and verb.at_prompt[0].required:
+        needed(words, entry.name)
+    return [noun, verb.name or "", *verb.from_prompt(words)]
 
 
 async def run_shell(conversation: Conversation, noun: str, name: str, *arguments: str) -> Result:
@@ -202,9 +150,8 @@ async def run_shell(conversation: Conversation, noun: str, name: str, *arguments
     Raises:
         UsageError: the arguments do not fit.
     """
-    above = _NOUNS[noun]
-    verb = above.commands[name] if isinstance(above, click.Group) else above
-    assert isinstance(verb, Verb), f"{noun} {name} is only for the shell"
+    verb = verb_of(noun, name)
+    assert verb is not None, f"{noun} {name} is only for the shell"
     return await verb.handler(PromptDoor(conversation), **verb.taken(arguments))
 
 
@@ -218,17 +165,6 @@ async def show(conversation: Conversation, result: Result) -> None:
         conversation.voice.lines(lines)
     if result.source is not None:
         conversation.voice.source(*result.source)
-
-
-def _filled(places: Sequence[str], words: str) -> list[str]:
-    """Return a word for each of the places, such as `NAME` and `[--args=JSON]`, as the shell takes them.
-
-    The last place takes all that is left; a place without a word is left out.
-    """
-    texts = [text.strip() for text in words.split(" ", len(places) - 1)] if places else []
-    pairs = [(place.strip("[]").partition("=")[0], text) for place, text in zip(places, texts, strict=False) if text]
-    options = [f"{place}={text}" for place, text in pairs if place.startswith("--")]
-    return [*options, "--", *(text for place, text in pairs if not place.startswith("--"))]
 
 
 def _functions(words: str) -> list[str]:
@@ -372,8 +308,10 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
     "log": _log,
 }
 """The commands that need the conversation, too."""
+OF_SHELL: Final = {name for name in (*VERBS, *_WORDS) if name in _WORDS or name not in _READERS}
+"""The commands that are nothing else than the shell's."""
 RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {
-    name: partial(_run, name) for name in (*_SHELL, *_WORDS, *_READERS) if name in BY_NAME
+    name: partial(_run, name) for name in (*VERBS, *_WORDS, *_READERS) if name in BY_NAME
 }
 
 

@@ -120,7 +120,12 @@ async def _call(conversation: Conversation, words: str) -> None:
     if keyword.iskeyword(kept_as):
         raise UsageError(f"`{kept_as}` is a word of Python's, and no name.", fix="Type =x = NAME(…).")
     async with conversation.command():
-        await _wait_for_saves(conversation)
+        text = "  checking saved files first…"
+        told = asyncio.get_running_loop().call_later(_QUIET_S, conversation.voice.lines, [line(("dim", text))])
+        try:
+            await asyncio.shield(conversation.workspace.workshop.reload())
+        finally:
+            told.cancel()
         name, arguments = _typed_call(conversation, words)
         conversation.tried = name, len(conversation.log.calls)
         with conversation.running(name):
@@ -128,16 +133,6 @@ async def _call(conversation: Conversation, words: str) -> None:
         if isinstance(shown.document, CallReport) and shown.document.outcome == "returned":
             conversation.results |= dict.fromkeys(("_", kept_as) if kept_as else ("_",), shown.document)
         await show(conversation, shown)
-
-
-async def _wait_for_saves(conversation: Conversation) -> None:
-    """Load files that were saved and not checked yet: a call typed after a save means the saved code."""
-    text = "  checking saved files first…"
-    told = asyncio.get_running_loop().call_later(_QUIET_S, conversation.voice.lines, [line(("dim", text))])
-    try:
-        await asyncio.shield(conversation.workspace.workshop.reload())
-    finally:
-        told.cancel()
 
 
 def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
@@ -156,7 +151,9 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
         raise UsageError(f"That is not a call: {one_line(why, 200)}.", fix=_LITERALS) from error
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
-    function = _callable(conversation, node.func.id)
+    shop = conversation.workspace.workshop
+    foreign = shop.foreign().get(node.func.id)
+    function = foreign.function if foreign else shop.registry.snapshot().functions.get(node.func.id)
     if function is None and _own(conversation, node.func.id):
         fix = f"To see what it takes: ?{node.func.id}. /help lists what you can do yourself."
         raise UsageError(f"{node.func.id} is part of the program: only the agent calls it.", fix=fix)
@@ -172,13 +169,6 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
         reasons = "; ".join(problem.message for problem in problems)
         raise UsageError(f"{function.name} was not called: {one_line(reasons, 400)}.", fix=f"Type ?{function.name}.")
     return function.name, arguments
-
-
-def _callable(conversation: Conversation, name: str) -> Function | None:
-    """Return a function of the workspace, or an approved tool of an MCP server."""
-    shop = conversation.workspace.workshop
-    foreign = shop.foreign().get(name)
-    return foreign.function if foreign else shop.registry.snapshot().functions.get(name)
 
 
 def _arguments(node: ast.Call, function: Function, conversation: Conversation) -> dict[str, Any]:  # Any: values of JSON

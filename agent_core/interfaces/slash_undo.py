@@ -21,7 +21,7 @@ from . import undo_log
 from .attachments import headline
 from .conversation import Conversation
 from .manual_edits import undo_block, write_block
-from .render.helper_view import verdict_lines as helper_lines
+from .render.agent_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
 from .render.verdicts import folded_lines
 from .spans import Line, line

@@ -17,7 +17,7 @@ from agent_core.storage import USAGE, Entry, TurnStore
 from sandbox.wire.foreign import read_toml
 
 from .attachments import headline
-from .columns import columns
+from .columns import columns, money
 from .spans import Line, line
 
 FILE = "prices.toml"
@@ -250,11 +250,6 @@ def priced(model: NamedModel) -> str:
     price = model.price
     costs = f"${price.input:g} in, ${price.output:g} out for a million tokens" if price else ""
     return ", ".join(filter(None, [model.name or "", f"at {model.base_url}" if model.base_url else "", costs]))
-
-
-def money(cost: float) -> str:
-    """Return `$0.0123` or `$1.20`."""
-    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 
 
 def short(cost: TurnCost) -> str:

@@ -12,8 +12,7 @@ from agent_core.functions.debug import Command, Debugger, DebugStop
 from .choices import Choice, Table
 from .listeners import Listener, PlainText
 from .question import Agreement, Answers
-from .render.call_log import CallLog
-from .render.debug_stop import explained, stop_parts, typed_command
+from .render.call_log import CallLog, explained, stop_parts, typed_command
 from .render.function_view import row_lines, source_lines
 from .render.grant_question import answered
 from .spans import Line, line, takes_colour

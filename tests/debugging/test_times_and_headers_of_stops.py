@@ -4,7 +4,7 @@ import asyncio
 
 from agent_core.base.events import CallAnswered
 from agent_core.functions.debug import Command, DebugStop
-from agent_core.interfaces.render.debug_stop import head_line
+from agent_core.interfaces.render.call_log import head_line
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import Desk, of

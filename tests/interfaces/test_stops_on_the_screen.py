@@ -2,7 +2,7 @@
 
 from agent_core.functions.debug import Command, DebugStop
 from agent_core.functions.debug.stop import At
-from agent_core.interfaces.render.debug_stop import stop_parts
+from agent_core.interfaces.render.call_log import stop_parts
 from agent_core.interfaces.spans import plain
 
 

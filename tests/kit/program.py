@@ -27,7 +27,7 @@ FORKING.set_forkserver_preload(
         __name__,
         "agent_core.interfaces.cli",
         "agent_core.interfaces.commands.run",
-        "agent_core.interfaces.completion_values",
+        "agent_core.interfaces.repl.session_loader",
         "agent_core.interfaces.plain",
         "agent_core.interfaces.repl.app",
         "agent_core.interfaces.repl.session_loader",

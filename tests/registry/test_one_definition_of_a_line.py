@@ -23,8 +23,6 @@ NO_SOURCES = {
     "agent_core/functions/gate/examples/": "the value of a docstring: Python has read its line ends already",
     "agent_core/functions/gate/mutants.py": "a text that `ast.unparse` wrote",
     "agent_core/interfaces/repl/": "rows for the screen, made visible before",
-    "agent_core/interfaces/slash_session.py": "a message of the program",
-    "agent_core/interfaces/render/debug_stop.py": "what the debugger says, made visible before",
     "agent_core/memory/": "blocks of memory, which have lines of their own",
     "agent_core/model/dialect.py": "a file of the program",
     "agent_core/model/discover.py": "files of /proc",

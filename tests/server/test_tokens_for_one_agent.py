@@ -19,10 +19,12 @@ import pytest
 from starlette.routing import Route
 
 from agent_core import Workspace
+from agent_core.interfaces.catalogue import NOUNS, verb_of
+from agent_core.interfaces.commands.verb import Verb
 from agent_core.interfaces.mcp.http_door import HttpDoor
 from agent_core.interfaces.server.app import LoginDoor, application
 from agent_core.interfaces.server.catalog import OPERATIONS
-from agent_core.interfaces.server.command_operations import _ALLOWED, _NOUNS, _OF_ALL_AGENTS
+from agent_core.interfaces.server.command_operations import _OF_ALL_AGENTS
 from agent_core.interfaces.server.identity import SCOPES, Sessions
 from agent_core.interfaces.server.operations import API, Operation
 from agent_core.interfaces.server.parts import Nothing, Part
@@ -444,11 +446,13 @@ async def _mcp(neighbors: Neighbors, method: str, params: Json) -> httpx2.Respon
     return await neighbors.asks("POST", "/mcp", body=body)
 
 
-def _commands() -> Iterator[tuple[str, str, click.Command]]:
+def _commands() -> Iterator[tuple[str, str, Verb]]:
     """All commands that a server runs; what deletes something comes last."""
-    rows = [(noun, name) for nouns in _ALLOWED.values() for noun, names in nouns.items() for name in names.split()]
+    groups = [(noun, group) for noun, group in NOUNS.items() if isinstance(group, click.Group)]
+    rows = [(noun, name) for noun, group in groups for name in group.commands]
     for noun, name in sorted(rows, key=lambda row: (row[1] in ("delete", "remove", "revoke"), row)):
-        yield noun, name, _NOUNS[noun].commands[name]
+        if (verb := verb_of(noun, name)) is not None and verb.scope is not None:
+            yield noun, name, verb
 
 
 def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
@@ -491,7 +495,7 @@ async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: 
                     assert "needs a token for all agents" in answer.text
         if "internal" in codes or (noun in _OF_ALL_AGENTS and codes <= {"usage", "not-found"}):
             unrun.add(f"{noun} {name}: {codes} {answer.text}")
-        if name not in _ALLOWED["read"].get(noun, "").split():
+        if command.scope != "read":
             assert await neighbors.state() == before, (noun, name)
     assert not unrun, "what these take has no value here that they accept"
 

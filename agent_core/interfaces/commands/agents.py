@@ -15,9 +15,10 @@ from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, workspace_command
 from ..faults import turn_fault
+from ..question import agreed
 from ..spans import Line, line
 from .packages import must_have
-from .verb import Door, Opens, Result, verb
+from .verb import AgentName, Door, Opens, Result, slash, verb
 
 if TYPE_CHECKING:  # slow to import
     from agent_core.base.events import Event
@@ -34,7 +35,16 @@ def agents() -> None:
     """
 
 
-@verb("list", opens=Opens.NOTHING)
+@slash(
+    "agents [tree | watch | pause NAME | resume NAME | stop NAME | answer NAME TEXT | route NAME TO]",
+    "List the agents of this workspace, * marks the current one; `tree` (or `watch`, live) shows what they do; or"
+    " steer one. /switch NAME makes one.",
+    takes="tree watch pause resume stop answer route, <agent>",
+    in_turn=True,
+    shows="(?:tree|watch)?",
+    page="the room Agents",
+)
+@verb(agents, opens=Opens.NOTHING, scope="read")
 async def list_(door: Door) -> Result:
     """List the agents. Shows how much each has said and remembers."""
     from ..render.agent_view import agents_listing, listing_lines
@@ -45,9 +55,8 @@ async def list_(door: Door) -> Result:
     return Result(data, listing_lines(data, door.agent_name), hint)
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
-async def show(door: Door, name: str) -> Result:
+@verb(agents, opens=Opens.NOTHING, scope="read")
+async def show(door: Door, name: AgentName) -> Result:
     """Show one agent. Includes its settings, blocks, sections and sources, with counts of each."""
     from ..render.agent_view import agent_facts, facts_lines
 
@@ -56,10 +65,9 @@ async def show(door: Door, name: str) -> Result:
     return Result(data, facts_lines(data))
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@verb(agents, opens=Opens.NOTHING)
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
-async def delete(door: Door, name: str, is_sure: bool) -> Result:  # noqa: FBT001  (click hands it in)
+async def delete(door: Door, name: AgentName, *, is_sure: bool) -> Result:
     """Delete an agent completely. Removes its conversation and its memory; what it shares with others stays."""
     async with door.state() as state:
         await state.moves.whole(name)
@@ -70,10 +78,10 @@ async def delete(door: Door, name: str, is_sure: bool) -> Result:  # noqa: FBT00
     return Result({"deleted": name}, [line(("ok", "✓ "), "deleted ", ("name", name))])
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@slash("save [FILE]", "Write this agent to FILE, as one JSON document.", takes="<path>")
+@verb(agents, opens=Opens.NOTHING)
 @click.argument("file", default="-", metavar="[FILE]")
-async def export(door: Door, name: str, file: str) -> Result:
+async def export(door: Door, name: AgentName, file: str) -> Result:
     """Export an agent as one JSON document. Writes to FILE, which must not exist, or to standard output."""
     from agent_core.workspace.portable import write_file
 
@@ -87,7 +95,7 @@ async def export(door: Door, name: str, file: str) -> Result:
     return Result({"agent": name, "file": file, "bytes": len(text.encode())}, [summary])
 
 
-@verb("import", opens=Opens.NOTHING)
+@verb(agents, opens=Opens.NOTHING)
 @click.argument("file", metavar="FILE")
 @click.option("--as", "name", default="", metavar="NAME", help="The name of the imported agent.")
 @click.option("--only", default="", metavar="NAME", help="Import only this agent, if the file has several.")
@@ -113,19 +121,17 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
 
 
 def _agrees(name: str) -> bool:
-    from ..question import agreed
-
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Give -y to delete without asking.")
     return agreed(f"Delete {name} with all that it remembers?", is_final=True)
 
 
-@verb(opens=Opens.ASKING)
+@verb(agents, opens=Opens.ASKING)
 @click.option("--until-idle", is_flag=True, help="End when nothing is due and no turn runs.")
-async def run(door: Door, until_idle: bool) -> Result:  # noqa: FBT001  (click hands it in)
+async def run(door: Door, *, until_idle: bool) -> Result:
     """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
 
-    from ..render.agent_tree import BehindLines
+    from ..render.agent_view import BehindLines
 
     lines = BehindLines()
     counts = {"turns": 0}
@@ -207,7 +213,7 @@ async def _watched(
 async def _work(
     context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
-    from ..render.agent_tree import BehindLines
+    from ..render.agent_view import BehindLines
     from ..wrap import write
     from .serve import stopping
 
@@ -230,12 +236,13 @@ async def _work(
         await run
 
 
-@verb(opens=Opens.NOTHING)
+@slash("agents tree")
+@verb(agents, opens=Opens.NOTHING, scope="read")
 async def tree(door: Door) -> Result:
     """Show what all agents do: state, who waits for whom since when, what was spent, and why."""
     from agent_core.workspace.group_file import file_problems
 
-    from ..render.agent_tree import tree_lines
+    from ..render.agent_view import tree_lines
 
     async with _supervised(door) as (supervision, state, files):
         states = await supervision.tree()
@@ -245,11 +252,12 @@ async def tree(door: Door) -> Result:
     return Result(document, tree_lines(states), hint, aside=[line(("bad", str(problem))) for problem in problems])
 
 
-@verb(opens=Opens.NOTHING)
+@slash("agents watch")
+@verb(agents, opens=Opens.NOTHING)
 @click.option("--seconds", type=float, default=None, help="End after so long; by default, with Ctrl-C.")
 async def watch(door: Door, seconds: float | None) -> Result:
     """Show the tree again whenever it changes."""
-    from ..render.agent_tree import tree_lines
+    from ..render.agent_view import tree_lines
 
     shown: list[Line] = []
     async with _supervised(door) as (supervision, *_):
@@ -264,10 +272,10 @@ async def watch(door: Door, seconds: float | None) -> Result:
     return Result(None)
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@slash("agents pause", last="why")
+@verb(agents, opens=Opens.NOTHING)
 @click.option("--why", default="", help="The reason, for who waits for it.")
-async def pause(door: Door, name: str, why: str) -> Result:
+async def pause(door: Door, name: AgentName, *, why: str) -> Result:
     """Pause an agent: its turns wait, its inbox goes on filling."""
     from agent_core.storage import PauseAgent
 
@@ -277,9 +285,9 @@ async def pause(door: Door, name: str, why: str) -> Result:
     return _done({"paused": name}, f"{name} is paused", f"knapper agents resume {name}")
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
-async def resume(door: Door, name: str) -> Result:
+@slash("agents resume")
+@verb(agents, opens=Opens.NOTHING)
+async def resume(door: Door, name: AgentName) -> Result:
     """Resume a paused agent, or open a thread again that is stuck."""
     async with _supervised(door) as (supervision, *_):
         threads = await supervision.resume(name)
@@ -287,30 +295,28 @@ async def resume(door: Door, name: str) -> Result:
     return _done({"resumed": name, "threads": threads}, f"{name} {'may go on' if threads else 'goes on'}", say)
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@slash("agents stop", last="why")
+@verb(agents, opens=Opens.NOTHING)
 @click.option("--why", default="A person stopped it.", help="The reason.")
-async def stop(door: Door, name: str, why: str) -> Result:
+async def stop(door: Door, name: AgentName, *, why: str) -> Result:
     """Stop the threads that an agent works in: nobody waits any more, and what waits in them is dropped."""
     async with _supervised(door) as (supervision, *_):
         threads = await supervision.stop(name, why)
     return _done({"stopped": threads}, f"stopped {len(threads)} thread{'' if len(threads) == 1 else 's'}")
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
-@click.argument("text")
-async def answer(door: Door, name: str, text: str) -> Result:
+@slash("agents answer")
+@verb(agents, opens=Opens.NOTHING)
+async def answer(door: Door, name: AgentName, text: str) -> Result:
     """Answer in place of an agent what others ask it."""
     async with _supervised(door) as (supervision, *_):
         count = await supervision.answer(name, text)
     return _done({"answered": count}, f"answered {count} in place of {name}")
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
-@click.argument("to")
-async def route(door: Door, name: str, to: str) -> Result:
+@slash("agents route")
+@verb(agents, opens=Opens.NOTHING)
+async def route(door: Door, name: AgentName, to: AgentName) -> Result:
     """Put what others ask an agent to another one."""
     async with _supervised(door) as (supervision, *_):
         count = await supervision.route(name, to)
@@ -336,8 +342,3 @@ async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: view, state, fi
 
 def _done(document: dict[str, Any], text: str, hint: str = "") -> Result:  # Any: JSON
     return Result(document, [line(("ok", "✓ "), text)], f"Next: {hint}" if hint else "")
-
-
-_COMMANDS = (list_, show, delete, export, import_, run, tree, watch, pause, resume, stop, answer, route)
-for _command in _COMMANDS:
-    agents.add_command(_command)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .verb import Door, Opens, Result, verb
+from ..render.verdicts import call_lines, calls_lines, replay_lines
+from .verb import CallNumber, Door, FunctionName, Opens, Result, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.replay import Replay
@@ -17,29 +18,22 @@ def calls() -> None:
     """List, show and replay recorded calls of functions."""
 
 
-@verb("list", opens=Opens.READABLE)
-@click.argument("function", default="")
+@verb(calls, opens=Opens.READABLE, scope="read")
 @click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
-async def list_(door: Door, function: str, failed: bool) -> Result:  # noqa: FBT001  (click hands it in)
+async def list_(door: Door, function: FunctionName = "", *, failed: bool) -> Result:
     """List the calls that can be replayed, newest first."""
-    from ..render.replays import calls_lines
-
     records = await door.shop.replays.of(door.owners).calls(function, failed=failed)
     return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
 
 
-@verb(opens=Opens.READABLE)
-@click.argument("call", metavar="ID", type=click.IntRange(1))
-async def show(door: Door, call: int) -> Result:
+@verb(calls, opens=Opens.READABLE, scope="read")
+async def show(door: Door, call: CallNumber) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""
-    from ..render.replays import call_lines
-
     record = await door.shop.replays.of(door.owners).show(call)
     return Result(record, call_lines(record))
 
 
-@verb()
-@click.argument("call", metavar="ID", type=click.IntRange(1))
+@verb(calls, scope="edit")
 @click.option(
     "--version",
     metavar="V",
@@ -47,13 +41,11 @@ async def show(door: Door, call: int) -> Result:
     help="The version to run: `now`, or one from `functions history`. By default, that of the recorded call.",
 )
 @click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
-async def replay(door: Door, call: int, version: str, is_debugged: bool) -> Result:  # noqa: FBT001  (click hands it in)
+async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: bool) -> Result:
     """Replay a call with the original arguments, time zone, random seed and fetches.
 
     The exit code is 1 if the outcome differs.
     """
-    from ..render.replays import replay_lines
-
     replays = door.shop.replays.of(door.owners)
     result = await (_debugged(door, call, version) if is_debugged else replays.replay(call, version))
     return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
@@ -86,7 +78,3 @@ async def _debugged(door: Door, call: int, version: str) -> "Replay":
         return await replays.replay(call, version, looks_back=True, debugger=debugger)
     with stopping_first(door, then.call.function):
         return await replays.replay(call, version, debugger=debugger)
-
-
-for _command in (list_, show, replay):
-    calls.add_command(_command)

@@ -17,12 +17,23 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, print_json, workspace_command
 from ..progress import ProgressBar
-from ..render.verdicts import Legend, verdict_line, verdict_lines
-from ..render.versions import coloured
+from ..render.verdicts import (
+    Legend,
+    audit_lines,
+    coloured,
+    export_lines,
+    function_lines,
+    summary_lines,
+    tending_lines,
+    undone_lines,
+    verdict_line,
+    verdict_lines,
+)
 from ..sarif import SarifLog
+from ..shell_completion import FUNCTION
 from ..spans import Line, line
 from ..wrap import write
-from .verb import Door, Opens, Result, verb
+from .verb import Door, Opens, Result, slash, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.audit import AuditReport
@@ -183,7 +194,6 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
     """
     from agent_core.functions.service import Taking
 
-    from ..render.import_report import function_lines, summary_lines
     from ..shell_door import with_workspace
 
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
@@ -206,28 +216,25 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
 
 @verb()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, type=FUNCTION)
 @click.option("--package", default="", help="The package's name; by default, the folder's.")
 async def export(door: Door, folder: Path, names: tuple[str, ...], package: str) -> Result:
     """Write a package that works without Knapper: all functions, or NAMES and what they need, with their tests."""
     from agent_core.functions.service import Handing
 
-    from ..render.import_report import export_lines
-
     report = await door.shop.bulk.hand_out(Handing(folder, names, package))
     return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")
 
 
+@slash("audit", "Show the state of the library: a score, and what to improve, each with a proposal.")
 @verb(opens=Opens.READABLE)
 @click.option("--sarif", "is_sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
-async def audit(door: Door, is_sarif: bool = False) -> Result:  # noqa: FBT001, FBT002  (click hands it in)
+async def audit(door: Door, *, is_sarif: bool = False) -> Result:
     """Show the state of the library: a score, and what to improve, each with a proposal and a command.
 
     Confusable functions (a request finds the wrong one), failing and unused ones, calls that ended in ways that the
     docstring leaves out, missing examples, descriptions that are lists of words, more than 7 parameters.
     """
-    from ..render.audit_view import audit_lines
-
     report = await door.shop.auditing.report()
     if is_sarif:
         _log_audit(report, door.workspace.root)
@@ -240,14 +247,12 @@ async def audit(door: Door, is_sarif: bool = False) -> Result:  # noqa: FBT001, 
 @verb(opens=Opens.ASKING)
 @click.option("--apply", "applies", is_flag=True, help="Make the changes that are proven, not only propose them.")
 @click.option("--undo", "undoes", is_flag=True, help="Take back all changes of the last run that are still there.")
-async def tend(door: Door, applies: bool = False, undoes: bool = False) -> Result:  # noqa: FBT001, FBT002  (click)
+async def tend(door: Door, *, applies: bool = False, undoes: bool = False) -> Result:
     """Tend the library: near-copies become one, what keeps failing is mended, what harms or is unused is archived.
 
     Each change is proven by recorded calls that are made again. What a person wrote, changed or keeps at hand stays.
     """
     from agent_core.functions.service.tending import TendingBudget
-
-    from ..render.audit_view import tending_lines, undone_lines
 
     if undoes:
         steps = await door.shop.tending.undo()

@@ -1,41 +1,75 @@
 """`knapper functions`: the commands with which people and scripts manage functions and their packages."""
 
+import ast
 import json
 import shlex
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.lines import bare_lines
 
 from ..editor import open_editor
 from ..progress import StatusLine
-from ..render.function_view import brief_lines, facts_lines, list_lines, match_lines
-from ..render.statistics import COMMAND, quarantine_lines, released_lines, unused_hint, unused_lines
+from ..question import agreed, ask, say
+from ..render.function_view import (
+    blame_lines,
+    brief_lines,
+    diff_lines,
+    facts_lines,
+    history_lines,
+    list_lines,
+    match_lines,
+    pending_hint,
+    pending_lines,
+    quarantine_lines,
+    released_lines,
+    unused_hint,
+    unused_lines,
+)
 from ..render.verdicts import (
+    COMMAND,
     changes_line,
     compact_call,
     examples_lines,
+    folded_lines,
     outcome_lines,
     problem_lines,
     save_lines,
+    trace_lines,
     value_lines,
+    verdict_lines,
 )
 from ..spans import Line, Span, line, plain
-from . import granting, history
+from ..wrap import screen_columns
 from .checking import audit, check, export, import_, tend
-from .history import judged
-from .verb import Door, Opens, Result, verb
+from .verb import (
+    ALWAYS,
+    CandidateName,
+    Door,
+    FunctionName,
+    Opens,
+    Reason,
+    Result,
+    VersionRef,
+    slash,
+    verb,
+)
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.access.grants import Grants, Question
     from agent_core.functions.answers import CallReport
+    from agent_core.functions.service import FunctionService
     from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.function_facts import FunctionListing
     from agent_core.functions.service.judgment import Judgment
@@ -44,32 +78,9 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
 
 _MOST = 12
 _ARGUMENTS = "The arguments, as one JSON object; - is standard input."
-
-
-@verb()
-@click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
-async def packages(door: Door, is_clean: bool) -> Result:  # noqa: FBT001  (click hands it in)
-    """List the packages that functions were granted, as functions/requirements.lock pins them."""
-    packing = door.shop.granting.packages
-    if is_clean:
-        result = await packing.clean()
-        return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
-    data = await packing.listing()
-    none = "No function has a package. Next: knapper functions grant NAME --package REQ"
-    return Result(data, [*package_lines(data)], "" if data.packages else none, 1 if data.problem else 0)
-
-
-def package_lines(listing: "PackageListing") -> Iterator[Line]:
-    """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
-    if listing.problem:
-        yield line(("bad", "✗ "), listing.problem)
-    for row in listing.packages:
-        users = ", ".join(row.functions) or "no function"
-        state = f"{row.bytes / 1e6:.1f} MB" if row.installed else "not installed: you will be asked when it is called"
-        yield line(("name", ", ".join(row.requirements)), ("dim", f"  for {users}  "), state)
-        pins = row.pins[:_MOST] + ((f"and {len(row.pins) - _MOST} more",) if len(row.pins) > _MOST else ())
-        if pins:
-            yield line("  ", one_line(", ".join(pins), 1_000))
+CallArguments = Annotated[str, click.option("--args", "arguments", metavar="JSON", default="{}", help=_ARGUMENTS)]
+IN_FUNCTIONS, IN_FUNCTION = "the room Functions", "the function in the room Functions"
+IN_FORM = "the function's form in the room Functions"
 
 
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
@@ -84,8 +95,7 @@ def functions() -> None:
     """List, show, check, create, edit, test and call functions."""
 
 
-@verb("list", opens=Opens.READABLE)
-@click.argument("pattern", default="")
+@verb(functions, opens=Opens.READABLE, scope="read")
 @click.option("--module", default="", help="Only functions of one module.")
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
 @click.option(
@@ -93,7 +103,7 @@ def functions() -> None:
     is_flag=True,
     help="Only functions that nobody has called for a long time, with the command to delete them.",
 )
-async def list_(door: Door, pattern: str, module: str, standing: str | None, unused: bool) -> Result:  # noqa: FBT001  (click)
+async def list_(door: Door, pattern: str = "", *, module: str, standing: str | None, unused: bool) -> Result:
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
     count_*.
     """
@@ -131,8 +141,7 @@ def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> R
     return Result(listing, lines, "" if lines else why)
 
 
-@verb(opens=Opens.READABLE)
-@click.argument("need")
+@verb(functions, opens=Opens.READABLE, scope="read")
 @click.option("--count", type=click.IntRange(1), help="How many at most; 5 if not given.")
 async def search(door: Door, need: str, count: int | None) -> Result:
     """Find functions by what they are needed for: why each matches, how it differs from similar ones, what it needs."""
@@ -142,25 +151,24 @@ async def search(door: Door, need: str, count: int | None) -> Result:
     return Result(report, [*trouble, *match_lines(report)], "" if report.results else none)
 
 
-@verb()
-@click.argument("name")
-async def release(door: Door, name: str) -> Result:
+@slash("release", "Release a function from quarantine: the model sees it again.", in_turn=True, page=IN_FUNCTION)
+@verb(functions, scope="edit")
+async def release(door: Door, name: FunctionName) -> Result:
     """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
     released = await door.shop.release(name)
     return Result(released, released_lines(released))
 
 
-@verb()
-@click.argument("name")
-async def good(door: Door, name: str) -> Result:
+@slash("good [NAME]", "Say that a function's results are right; by default, those of the last call.")
+@verb(functions, scope="edit")
+async def good(door: Door, name: FunctionName) -> Result:
     """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
     return _rated(await door.shop.rate(name, is_good=True))
 
 
-@verb()
-@click.argument("name")
-@click.argument("note", default="")
-async def bad(door: Door, name: str, note: str) -> Result:
+@slash("bad [NAME [NOTE]]", "Say that its result was wrong: it becomes a draft, and the agent is told.")
+@verb(functions, scope="edit")
+async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
     """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
     good.
     """
@@ -175,10 +183,10 @@ def _rated(rated: "Rated") -> Result:
     )
 
 
-@verb(opens=Opens.READABLE)
-@click.argument("name")
+@slash("introspect", "Show a function's source, standing, calls, verdict and callers.", page=IN_FUNCTIONS)
+@verb(functions, opens=Opens.READABLE, scope="read")
 @click.option("--brief", "is_brief", is_flag=True, help="Only its signature, its docstring and its standing.")
-async def show(door: Door, name: str, is_brief: bool) -> Result:  # noqa: FBT001  (click hands it in)
+async def show(door: Door, name: FunctionName, *, is_brief: bool) -> Result:
     """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
     versions.
     """
@@ -189,44 +197,45 @@ async def show(door: Door, name: str, is_brief: bool) -> Result:  # noqa: FBT001
     return Result(data, facts_lines(data, door.typed), source=source)
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
+@verb(functions, opens=Opens.ASKING, scope="edit")
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
 @click.option(
     "--module", default="grown", show_default=True, help="The module to add it to; created if it does not exist."
 )
-@click.option("--reason", default="", help="The reason, for the history.")
-async def create(door: Door, name: str, source: str | None, file: str | None, module: str, reason: str) -> Result:
+async def create(
+    door: Door, name: FunctionName, source: str | None, *, file: str | None, module: str, reason: Reason
+) -> Result:
     """Create the function in FILE. It goes through the gate; without FILE, it is read from standard input."""
     if name.endswith(".py"):
         fix = f"Next: knapper functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
     verdict = await door.shop.create(name, door.read(file or source), module, reason=reason)
-    return _with_next(door, await history.predicted(door, verdict))
+    return _with_next(door, await predicted(door, verdict))
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
+@slash("edit", "Open a function in $VISUAL or $EDITOR, at its line.", needs_user=ALWAYS)
+@verb(functions, opens=Opens.ASKING, scope="edit")
 @_code_file
 @click.option("--old", help="The text to replace; it must occur exactly once.")
 @click.option("--new", help="The replacement.")
-@click.option("--reason", default="", help="The reason, for the history.")
-async def edit(door: Door, name: str, file: str | None, old: str | None, new: str | None, reason: str) -> Result:
+async def edit(
+    door: Door, name: FunctionName, *, file: str | None, old: str | None, new: str | None, reason: Reason
+) -> Result:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
     shop = door.shop
     if old is not None and new is not None:
-        return _with_next(door, await history.predicted(door, await shop.edit(name, old, new, reason=reason)))
+        return _with_next(door, await predicted(door, await shop.edit(name, old, new, reason=reason)))
     if file is not None:
-        return _with_next(door, await history.predicted(door, await shop.replace(name, door.read(file), reason=reason)))
+        return _with_next(door, await predicted(door, await shop.replace(name, door.read(file), reason=reason)))
     async with door.editor("Give --old and --new, or --file FILE."):
         change = await shop.reload_after(open_editor(*shop.path_of(name)))
     return Result(None) if door.at_prompt else _changed(change)  # the prompt announces it, like any manual change
 
 
-@verb()
-@click.argument("name")
-async def delete(door: Door, name: str) -> Result:
+@slash("delete", "Delete a function, after asking.")
+@verb(functions, scope="edit")
+async def delete(door: Door, name: FunctionName) -> Result:
     """Delete a function from its module. This is refused while other functions call it."""
     if name not in door.shop.names():
         fix = did_you_mean(name, door.shop.names(), f"Type {_list_of(door)} for the list.")
@@ -240,10 +249,10 @@ async def delete(door: Door, name: str) -> Result:
     return Result(result, lines)
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
+@slash("test", "Run a function's examples, or one call with arguments.", page=IN_FUNCTION, last="arguments")
+@verb(functions, opens=Opens.ASKING, scope="edit")
 @click.option("--args", "arguments", metavar="JSON", help=f"Run one call instead of the examples. {_ARGUMENTS}")
-async def test(door: Door, name: str, arguments: str | None) -> Result:
+async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
     arguments = None if arguments is None else _read(door, arguments)
     tested = await door.shop.test(name, arguments)
@@ -253,10 +262,8 @@ async def test(door: Door, name: str, arguments: str | None) -> Result:
     return Result(tested, examples_lines(tested), code=0 if passed else 1)
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
-@click.option("--args", "arguments", metavar="JSON", default="{}", help=_ARGUMENTS)
-async def call(door: Door, name: str, arguments: str) -> Result:
+@verb(functions, opens=Opens.ASKING, scope="chat")
+async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function in a worker and print what it returned."""
     arguments = _read(door, arguments)
     if door.at_prompt:  # which has a line of its own for what runs
@@ -266,20 +273,18 @@ async def call(door: Door, name: str, arguments: str) -> Result:
         return ended(door, (name, arguments), await door.shop.call(name, arguments, status.count, owners=door.owners))
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
-@click.option("--args", "arguments", metavar="JSON", default="{}", help=_ARGUMENTS)
-async def trace(door: Door, name: str, arguments: str) -> Result:
+@slash("trace", "Show the lines that a call runs, and the locals that they change.", page=IN_FORM, last="arguments")
+@verb(functions, opens=Opens.ASKING, scope="edit")
+async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
-    from ..render.replays import trace_lines
-
     arguments = _read(door, arguments)
     data = await door.shop.trace(name, arguments)
     code = 0 if data.outcome.outcome == "returned" else 1
     return Result(data, [*_head(door, (name, arguments)), *trace_lines(data)], code=code)
 
 
-@verb()
+@slash("reload", "Read the functions folder again.")
+@verb(functions, scope="edit")
 async def reload(door: Door) -> Result:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
     change, many = await door.shop.reload(), len(door.shop.names())
@@ -357,7 +362,7 @@ def _with_next(door: Door, judgment: "Judgment") -> Result:
     if judgment.admitted:
         return judged(door, judgment, f"Next: knapper functions call {judgment.name} --args '{{…}}'")
     unasked = judgment.denied or "" if not is_attended() else ""
-    return judged(door, judgment, history.challenge_hint(door, judgment) or unasked)
+    return judged(door, judgment, challenge_hint(door, judgment) or unasked)
 
 
 def _changed(report: "ReloadReport", hint: str = "") -> Result:
@@ -365,7 +370,275 @@ def _changed(report: "ReloadReport", hint: str = "") -> Result:
     return Result(report, lines, hint, 1 if report.rejected else 0)
 
 
-for _command in (list_, search, release, good, bad, show, create, edit, delete, test, call, trace, reload, packages):
+@slash("history", "Show a function's versions: when, who, why; works for a deleted one, too.", page=IN_FUNCTION)
+@verb(functions, opens=Opens.READABLE, scope="read")
+async def history(door: Door, name: FunctionName) -> Result:
+    """Show the versions of a function. Even of a deleted one: when, who, what changed and why; * marks the current
+    one.
+    """
+    data = await door.shop.past.history(name)
+    if door.at_prompt:
+        from ..render.function_tables import versions_table
+
+        return Result(data, table=versions_table(data))
+    hint = f"It is deleted. Next: knapper functions rollback {name}" if data.deleted else ""
+    return Result(data, history_lines(data.versions), hint)
+
+
+@slash("diff", "Show what changed since a version, or in the last change.", page=IN_FUNCTION)
+@verb(functions, opens=Opens.READABLE, scope="read")
+async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
+    """Show what changed since VERSION. A number or the beginning of a hash; by default, the one before the current."""
+    data = await door.shop.past.diff(name, version)
+    return Result(data, diff_lines(data))
+
+
+@slash("blame", "Show who wrote which line, when and why.")
+@verb(functions, opens=Opens.READABLE, scope="read")
+async def blame(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
+    """Show who wrote each line, when and why. Uses the current source, or that of VERSION."""
+    data = await door.shop.past.blame(name, version)
+    return Result(data, blame_lines(data.lines))
+
+
+@slash("rollback", "Restore an earlier version, or a deleted function.", page=IN_FUNCTION)
+@verb(functions, opens=Opens.ASKING, scope="edit")
+async def rollback(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
+    """Restore VERSION of a function. By default the one before the current, and again the one before that; a
+    deleted function is restored, too.
+    """
+    return judged(door, await door.shop.rollback(name, version))
+
+
+@slash("example NAME CALL = RESULT", "Add an example to a function, if it passes.")
+@verb(functions, opens=Opens.ASKING, scope="edit")
+@click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
+@click.option("--expected", required=True, help="What it must return, as Python prints it.")
+async def add_example(door: Door, name: FunctionName, *, call: str, expected: str) -> Result:
+    """Add an example to a function. It is written into its docstring if it passes."""
+    return judged(door, await door.shop.add_example(name, call, expected))
+
+
+@slash(
+    "confirm NAME [REASON | = RESULT, …]",
+    "Admit a rejected candidate with the results that came back, or say which ones must.",
+)
+@verb(functions, scope="edit")
+@click.option("--expected", multiple=True, help="The result of a call that was asked about, one for each.")
+async def confirm(door: Door, name: CandidateName, *, expected: tuple[str, ...], reason: Reason) -> Result:
+    """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
+    results, or if you were asked for results: then give each with --expected.
+    """
+    candidate = (await door.shop.all_pending()).get(name)
+    if expected and candidate and candidate.asked and len(candidate.asked) != len(expected):
+        calls = ", ".join(one_line(call, 200) for call in candidate.asked)
+        given = f"{len(candidate.asked)} results are asked for, and {len(expected)} came"
+        raise UsageError(f"{given}.", fix=f"Give those of {calls}, in this order.")
+    verdict = await door.shop.confirm(name, expected=expected, reason=reason)
+    return judged(door, verdict, "" if verdict.admitted else challenge_hint(door, verdict))
+
+
+@slash(
+    "pending [NAME [drop]]",
+    "Show the rejected candidates, and why; `drop` discards one.",
+    takes="<candidate>, drop",
+    shows=r"\S*",
+    in_turn=True,
+)
+@verb(functions, scope="edit")
+@click.option("--drop", is_flag=True, help="Discard the candidate NAME.")
+async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result:
+    """Show the rejected candidates. With NAME that one, with its source."""
+    shop = door.shop
+    if drop:
+        dropped = await shop.drop(name)
+        return Result(dropped, [line(("ok", "✓ "), f"The candidate for {name} was discarded.")])
+    confirming, listing = f"{door.typed}confirm", f"{door.typed}pending"
+    candidates = await shop.all_pending()
+    if name and name not in candidates:
+        raise UsageError(
+            f"No candidate named `{name}` was rejected.", fix=did_you_mean(name, candidates, f"Next: {listing}")
+        )
+    shown = {name: candidates[name]} if name else candidates
+    source = shown[name].text if name else ""
+    dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"
+    hint = pending_hint(shown, confirming, dropping) if shown else "There are no rejected candidates."
+    return Result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))], hint)
+
+
+async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
+    """Ask a user at a terminal for the results that are to be predicted. Return the verdict after that."""
+    results: list[str] = []
+    if judgment.challenges:
+        door.show(
+            [line(f"The examples of {judgment.name} leave these calls open. Each result that you give is compared.")]
+        )
+    for call in judgment.challenges:
+        typed = await _typed_result(door, f"What must {one_line(call, 400)} return? ")
+        if not typed:
+            return judgment
+        results.append(typed)
+    return await door.shop.confirm(judgment.name, expected=results) if results else judgment
+
+
+async def _typed_result(door: Door, question: str) -> str | None:
+    """Return what a user types. Enter alone is no result: it is asked once more, with what else can be done."""
+    typed = await door.ask(question)
+    if typed is None or typed.strip():
+        return typed
+    door.show([line("Type it as Python prints it, such as 3 or 'text'. Enter alone leaves the function waiting.")])
+    typed = await door.ask(question)
+    return typed and typed.strip()
+
+
+def challenge_hint(door: Door, judgment: "Judgment") -> str:
+    """Return the command that gives the results that are to be predicted."""
+    if not judgment.challenges:
+        return ""
+    at_prompt = f"= {', '.join('RESULT' for _ in judgment.challenges)}"
+    given = at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in judgment.challenges)
+    return f"Next: {door.typed}confirm {judgment.name} {given}"
+
+
+def results_of(text: str) -> list[str]:
+    """Return the results in a text in which they follow each other, each as Python writes it."""
+    try:
+        tree = syntax.parse(f"({text},)", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return [text.strip()]
+    return [ast.unparse(element) for element in tree.elts] if isinstance(tree, ast.Tuple) else [text.strip()]
+
+
+def judged(door: Door, judgment: "Judgment", hint: str = "") -> Result:
+    """Return the verdict on a function that was to join. At the prompt its hints fold into one line if it did."""
+    lines = folded_lines(judgment, f"??{judgment.name}") if door.at_prompt else verdict_lines(judgment)
+    return Result(judgment, lines, hint, 0 if judgment.admitted else 1)
+
+
+_ITEMS = (
+    ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
+    ("--read", "read", "PATH", "A file or folder to read: in the workspace, or absolute."),
+    ("--write", "write", "PATH", "A file or folder to read and write."),
+    ("--secret", "secrets", "NAME", "A secret, by name."),
+    ("--package", "packages", "REQ", "A package: requests or requests>=2.31."),
+    ("--block", "memory", "LABEL", "A block of memory."),
+    ("--call", "functions", "NAME", "Another function that has grants of its own."),
+)
+
+
+def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name what is granted."""
+    command = click.option("--stateful", is_flag=True, help="Keep one worker between calls.")(command)
+    command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default.")(
+        command
+    )
+    command = click.option("--seconds", type=float, metavar="S", help="More time than the default.")(command)
+    for flag, kind, shown, text in reversed(_ITEMS):
+        command = click.option(flag, kind, multiple=True, metavar=shown, help=text)(command)
+    return command
+
+
+@verb(functions)
+@_kinds
+@click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
+async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any) -> Result:
+    """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
+    from agent_core.functions.service.plan import Given
+
+    from ..render.grant_question import given_lines
+
+    grants = door.shop.grants
+    question = await grants.question(name, grants.wanted(options))
+    if not question.missing:
+        raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
+    if not is_sure and not _agrees(question):
+        return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
+    result = await grants.grant(name, question.missing, version=question.version)
+    if isinstance(result, Given):
+        return Result(result, given_lines(result))
+    return judged(door, result)
+
+
+@verb(functions, scope="approve")
+@_kinds
+@click.option("--all", "is_all", is_flag=True, help="All grants of the function.")
+async def revoke(door: Door, name: FunctionName, *, is_all: bool, **options: Any) -> Result:
+    """Revoke grants of a function: those that are named, or --all."""
+    selection = door.shop.grants.wanted(options)
+    if is_all == bool(selection):
+        raise UsageError(
+            "Name the grants to revoke, or use --all.", fix=f"Such as: knapper functions revoke {name} --all"
+        )
+    return await revoked(door.shop, name, None if is_all else selection)
+
+
+@slash(
+    "grants [NAME [revoke [WHAT]]]",
+    "Show the grants of functions; `revoke` removes all, a kind or one item.",
+    takes="<function>, revoke",
+    shows=r"\S*",
+    in_turn=True,
+)
+@verb(functions, opens=Opens.READABLE, scope="read")
+async def grants(door: Door, name: FunctionName = "") -> Result:
+    """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""
+    from agent_core.functions.service.function_facts import unknown_function
+
+    from ..render.grant_question import grants_lines
+
+    data = await door.shop.grants.listing(name)
+    if name and not data.grants and name not in (names := door.shop.names()):
+        raise unknown_function(name, names)
+    none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
+    none += "You are asked when one is needed." if door.at_prompt else "Next: knapper functions grant NAME"
+    return Result(data, grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0)
+
+
+async def revoked(functions: "FunctionService", name: str, selection: "Grants | None") -> Result:
+    """Revoke some grants of a function, or with None all."""
+    from ..render.grant_question import revoked_lines
+
+    result = await functions.grants.revoke(name, selection)
+    return Result(result, revoked_lines(result))
+
+
+def _agrees(question: "Question") -> bool:
+    from ..render.grant_question import pages
+
+    if not sys.stdin.isatty():
+        raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
+    for page, is_last in pages(question, screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
+        say(page)
+        if not is_last and ask("This is not all of it. Enter shows more; anything else grants nothing.") != "":
+            return False
+    return agreed("Grant it?")
+
+
+@verb(functions)
+@click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
+async def packages(door: Door, *, is_clean: bool) -> Result:
+    """List the packages that functions were granted, as functions/requirements.lock pins them."""
+    packing = door.shop.granting.packages
+    if is_clean:
+        result = await packing.clean()
+        return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
+    data = await packing.listing()
+    none = "No function has a package. Next: knapper functions grant NAME --package REQ"
+    return Result(data, [*package_lines(data)], "" if data.packages else none, 1 if data.problem else 0)
+
+
+def package_lines(listing: "PackageListing") -> Iterator[Line]:
+    """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
+    if listing.problem:
+        yield line(("bad", "✗ "), listing.problem)
+    for row in listing.packages:
+        users = ", ".join(row.functions) or "no function"
+        state = f"{row.bytes / 1e6:.1f} MB" if row.installed else "not installed: you will be asked when it is called"
+        yield line(("name", ", ".join(row.requirements)), ("dim", f"  for {users}  "), state)
+        pins = row.pins[:_MOST] + ((f"and {len(row.pins) - _MOST} more",) if len(row.pins) > _MOST else ())
+        if pins:
+            yield line("  ", one_line(", ".join(pins), 1_000))
+
+
+for _command in (check, import_, export, audit, tend):
     functions.add_command(_command)
-for _shell_command in (*history.COMMANDS, audit, tend, check, import_, export, *granting.COMMANDS):
-    functions.add_command(_shell_command)

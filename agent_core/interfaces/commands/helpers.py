@@ -9,7 +9,7 @@ from agent_core.base.errors import UsageError
 
 from ..render.verdicts import problem_lines
 from ..spans import Span, line
-from .verb import Door, Opens, Result, verb
+from .verb import Door, Opens, Reason, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.workspace.helper_changes import HelperVerdict
@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
 _file = click.option(
     "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The file; - reads standard input."
 )
-_reason = click.option("--reason", default="", help="Why, for the history.")
 
 
 @click.group()
@@ -25,10 +24,10 @@ def helpers() -> None:
     """List, show, check, create, edit and delete helpers; propose new ones."""
 
 
-@verb("list", opens=Opens.READABLE)
+@verb(helpers, opens=Opens.READABLE, scope="read")
 async def list_(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
-    from ..render.helper_view import helpers_document, list_lines
+    from ..render.agent_view import helpers_document, list_lines
 
     data, problems = await helpers_document(door.workspace), door.workspace.helpers.problems
     is_empty = not data["helpers"] and not problems
@@ -36,17 +35,16 @@ async def list_(door: Door) -> Result:
     return Result(data, [*list_lines(data["helpers"]), *problem_lines(problems)], hint)
 
 
-@verb(opens=Opens.READABLE)
-@click.argument("name")
+@verb(helpers, opens=Opens.READABLE, scope="read")
 async def show(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
-    from ..render.helper_view import facts_lines, helper_document, source_lines
+    from ..render.agent_view import helper_document, helper_facts_lines, source_lines
 
     data = await helper_document(door.workspace, name)
-    return Result(data, [*facts_lines(data), *source_lines(data["text"])])
+    return Result(data, [*helper_facts_lines(data), *source_lines(data["text"])])
 
 
-@verb()
+@verb(helpers)
 @click.argument("name", default="", metavar="[NAME|FILE]")
 async def check(door: Door, name: str) -> Result:
     """Judge a helper, or the file of one, without changing anything. Without NAME, judge all."""
@@ -64,11 +62,9 @@ async def check(door: Door, name: str) -> Result:
     return _judged(verdict, "is a good helper")
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
+@verb(helpers, opens=Opens.ASKING, scope="edit")
 @_file
-@_reason
-async def create(door: Door, name: str, file: str | None, reason: str) -> Result:
+async def create(door: Door, name: str, *, file: str | None, reason: Reason) -> Result:
     """Create a helper from a file, if it passes its gate."""
     if file is None:
         raise UsageError("A helper is made from a file.", fix=f"Next: knapper helpers create {name} --file FILE")
@@ -76,11 +72,9 @@ async def create(door: Door, name: str, file: str | None, reason: str) -> Result
     return _judged(verdict, "was created")
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
+@verb(helpers, opens=Opens.ASKING, scope="edit")
 @_file
-@_reason
-async def edit(door: Door, name: str, file: str | None, reason: str) -> Result:
+async def edit(door: Door, name: str, *, file: str | None, reason: Reason) -> Result:
     """Replace the file of a helper, if the new one passes its gate."""
     if file is None:
         path = f"helpers/{name}.toml"
@@ -89,40 +83,34 @@ async def edit(door: Door, name: str, file: str | None, reason: str) -> Result:
     return _judged(verdict, "was changed")
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
-@_reason
-async def delete(door: Door, name: str, reason: str) -> Result:
+@verb(helpers, opens=Opens.ASKING, scope="edit")
+async def delete(door: Door, name: str, *, reason: Reason) -> Result:
     """Delete a helper that no other helper names. Its history is kept."""
     verdict = await door.workspace.helper_changes.delete(name, door.workspace.by_user(reason))
     return _judged(verdict, "was deleted", f"To undo: knapper helpers rollback {name}")
 
 
-@verb(opens=Opens.READABLE)
-@click.argument("name")
+@verb(helpers, opens=Opens.READABLE, scope="read")
 async def history(door: Door, name: str) -> Result:
     """Show the versions of a helper: when, by whom and why, those of a deleted one too."""
-    from ..render.helper_view import history_lines
+    from ..render.agent_view import history_lines
 
     await door.workspace.helpers.refresh(is_told=False)
     versions = await door.workspace.helpers.history(name)
     return Result({"name": name, "versions": versions}, history_lines(versions))
 
 
-@verb(opens=Opens.ASKING)
-@click.argument("name")
-@click.argument("version", default="")
-@_reason
-async def rollback(door: Door, name: str, version: str, reason: str) -> Result:
+@verb(helpers, opens=Opens.ASKING, scope="edit")
+async def rollback(door: Door, name: str, version: str = "", *, reason: Reason) -> Result:
     """Restore an earlier version of a helper, or a deleted one; by default, one version further back each time."""
     verdict = await door.workspace.helper_changes.rollback(name, version, door.workspace.by_user(reason))
     return _judged(verdict, "was restored")
 
 
-@verb()
+@verb(helpers, scope="read")
 async def propose(door: Door) -> Result:
     """Draft a helper for each set of functions that recorded turns used together, with the figures why."""
-    from ..render.helper_view import proposal_lines
+    from ..render.agent_view import proposal_lines
 
     data = await door.workspace.helper_proposals()
     hint = "" if data else "No functions were used together often enough: in three turns, and in half of one's turns."
@@ -130,10 +118,6 @@ async def propose(door: Door) -> Result:
 
 
 def _judged(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
-    from ..render.helper_view import verdict_lines
+    from ..render.agent_view import verdict_lines
 
     return Result(verdict, verdict_lines(verdict, done), hint if verdict.admitted else "", 0 if verdict.admitted else 1)
-
-
-for _command in (list_, show, check, create, edit, delete, history, rollback, propose):
-    helpers.add_command(_command)

@@ -6,18 +6,24 @@ from typing import Any
 import click
 
 from ..spans import line
-from .verb import Door, Opens, Result, verb
+from .verb import Door, OfAgent, Opens, Result, slash, verb
 
 
-@verb("log", opens=Opens.NOTHING)
-@click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
+@slash(
+    "log [--last N] [--since DATE] [--all] [-o FILE]",
+    "Show this conversation as Markdown, or write it to FILE; `--all`: with what /new and /pop removed.",
+    takes="--last --since --all -o",
+    in_turn=True,
+    shows=r"(?:--all|--last \d+|--since [\w:.+-]+| )*",
+)
+@verb(opens=Opens.NOTHING)
 @click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N turns.")
 @click.option(
     "--since", default="", metavar="DATE", help="Only turns since then: 2026-11-20, yesterday, two hours ago."
 )
 @click.option("--all", "with_removed", is_flag=True, help="Also what /new and /pop removed from the context.")
 @click.option("--output", "-o", "file", default="", metavar="FILE", help="Write it to FILE, which must not exist.")
-async def log(door: Door, agent: str, file: str, **options: Any) -> Result:  # Any: the options above
+async def log(door: Door, *, agent: OfAgent, file: str, **options: Any) -> Result:  # Any: the options above
     """Show a conversation as Markdown, each turn with its receipt. What was summarized for the model is there in
     full, and so is what came of a reply that is cut off. Needs no lock.
     """
@@ -26,7 +32,7 @@ async def log(door: Door, agent: str, file: str, **options: Any) -> Result:  # A
     from agent_core.storage.turn_store import SAID
     from agent_core.workspace.portable import NoAgent, write_file
 
-    from ..render.transcript import transcript, transcript_document, turns_of
+    from ..render.memory_view import transcript, transcript_document, turns_of
 
     async with door.state() as state:
         name, names = agent or door.agent_name or state.agent, await state.moves.names()

@@ -53,8 +53,7 @@ def mcp(context: CliContext, *, grow: bool) -> int | None:
     return 0
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@verb(mcp, opens=Opens.NOTHING)
 @click.argument("target", nargs=-1, required=True, metavar="COMMAND… | URL")
 @click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A secret that it gets, as a variable.")
 @click.option("--bearer", default="", metavar="NAME", help="The secret that is sent to a URL as the token.")
@@ -88,7 +87,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
         return await _shown(library, name, is_whole=False)
 
 
-@verb("list", opens=Opens.NOTHING)
+@verb(mcp, opens=Opens.NOTHING)
 async def list_(door: Door) -> Result:
     """List the MCP servers, and how many tools of each you approved."""
     async with opened_library(door) as library:
@@ -109,8 +108,7 @@ async def list_(door: Door) -> Result:
     return Result({"servers": rows}, lines, "" if rows else "There is none. Next: knapper mcp add NAME COMMAND…")
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@verb(mcp, opens=Opens.NOTHING)
 async def remove(door: Door, name: str) -> Result:
     """Remove an MCP server, and take back every yes to it."""
     async with opened_library(door) as library:
@@ -120,10 +118,8 @@ async def remove(door: Door, name: str) -> Result:
     return Result({"removed": name}, [line(("ok", "✓ "), "removed ", ("name", name))])
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
-@click.argument("digest", default="")
-async def approve(door: Door, name: str, digest: str) -> Result:
+@verb(mcp, opens=Opens.NOTHING)
+async def approve(door: Door, name: str, digest: str = "") -> Result:
     """Approve what was shown of an MCP server, by its digest; without one, show what there is to approve.
 
     The entry in mcp.toml comes first, if you did not add it yourself: nothing is started before.
@@ -148,8 +144,7 @@ async def approve(door: Door, name: str, digest: str) -> Result:
     return Result({"approved": name, "functions": own}, lines)
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@verb(mcp, opens=Opens.NOTHING)
 async def doctor(door: Door, name: str) -> Result:
     """Connect to an MCP server, and say what is wrong with it and with its tools."""
     async with opened_library(door) as library:
@@ -260,7 +255,3 @@ def _tools(tools: Sized) -> str:
 
 def _target(row: dict[str, Any]) -> str:  # Any: JSON
     return one_line(row["url"] or " ".join(row["command"]), 100)
-
-
-for _command in (add, list_, remove, approve, doctor):
-    mcp.add_command(_command)

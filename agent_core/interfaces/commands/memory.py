@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_core.base.errors import UsageError
+from agent_core.base.late import LateModule
 
+from ..question import agreed, say
 from ..spans import line
-from .verb import Door, Opens, Result, Verb, verb
+from .verb import BlockLabel, Door, OfAgent, Opens, Result, slash, verb
 
-if TYPE_CHECKING:  # `knapper --help` must not load a workspace
+if TYPE_CHECKING:
     from agent_core.workspace.forgetting import ForgetReport
 
-_agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
+    from .. import manual_edits
+    from ..render import memory_view
+else:  # `knapper --help` must not load a workspace
+    manual_edits = LateModule("agent_core.interfaces.manual_edits")
+    memory_view = LateModule("agent_core.interfaces.render.memory_view")
 
 
 @click.group()
@@ -23,39 +29,41 @@ def memory() -> None:
     """Show, edit and search what an agent remembers."""
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("label", default="")
-@_agent
-async def show(door: Door, label: str, agent: str) -> Result:
+@slash(
+    "memory [LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | tidy [LABEL] | search TEXT | section …]",
+    "Show what the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` edits the system message.",
+    takes="<label> edit history undo tidy search section",
+    after={**dict.fromkeys(("edit", "history", "undo", "tidy"), "<label>"), "section": "<section>"},
+    shows=r"(?!(?:edit|undo|tidy)(?: |$))\S*|history(?: .*)?|search .*|section(?: \S+)?",
+    needs_user=r"edit \S+",
+    page="the room Memory",
+)
+@verb(memory, opens=Opens.NOTHING, scope="read")
+async def show(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Show the blocks and sections. All, or the one called LABEL, with the size of recall and archival."""
-    from ..render.memory_view import memory_document, memory_lines, total_line
-
     async with door.state() as state:
         if agent:
             await state.moves.whole(agent)
-        data = await memory_document(state.store, agent or door.agent_name or state.agent, label)
+        data = await memory_view.memory_document(state.store, agent or door.agent_name or state.agent, label)
     none = f"{data['agent']} has no block yet. Next: knapper run --agent {data['agent']}"
-    lines = [*memory_lines(data), *([] if label else [total_line(data)])]
+    lines = [*memory_view.memory_lines(data), *([] if label else [memory_view.total_line(data)])]
     return Result(data, lines, "" if data["blocks"] or label else none)
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("label", default="")
-@_agent
-async def history(door: Door, label: str, agent: str) -> Result:
+@slash("memory history")
+@verb(memory, opens=Opens.NOTHING, scope="read")
+async def history(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Show the changes of blocks. Of LABEL, or of all: when, by whom, in which turn, and what was changed.
 
     With --json also what each made of the block.
     """
-    from ..render.memory_view import history_document, history_lines
-
     async with door.state() as state:
-        data = await history_document(state.store, agent or door.agent_name or state.agent, label)
-    return Result(data, history_lines(data), "" if data["changes"] else "Nothing was ever changed.")
+        data = await memory_view.history_document(state.store, agent or door.agent_name or state.agent, label)
+    return Result(data, memory_view.history_lines(data), "" if data["changes"] else "Nothing was ever changed.")
 
 
-@verb()
-@click.argument("label")
+@slash("memory edit", last="value")
+@verb(memory, scope="edit")
 @click.option("--value", metavar="TEXT", help="The new text.")
 @click.option(
     "--file",
@@ -68,14 +76,10 @@ async def history(door: Door, label: str, agent: str) -> Result:
 @click.option("--limit", type=click.IntRange(1), help="The new limit of the block, in characters.")
 @click.option("--description", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
 @click.option("--version", type=click.IntRange(1), help="Only if the block is still at this version.")
-@_agent
-async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  # Any: the options above
+async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any) -> Result:  # Any: the options above
     """Change a block or a section. Give --value or --file, or use your editor; --limit and --description alone change
     only these.
     """
-    from ..manual_edits import set_up_block, write_block, write_section
-    from ..render.memory_view import edit_shown
-
     value = options["value"] if options["file"] is None else door.read(options["file"]).removesuffix("\n")
     about = {name: options[name] for name in ("limit", "description") if options[name] is not None}
     if about and options["section"]:
@@ -85,142 +89,135 @@ async def edit(door: Door, label: str, agent: str, **options: Any) -> Result:  #
         had = next((row for row in await owner.memory.sections.list() if row.name == label), None)
         text = value if value is not None else await _edited(door, label, had.text if had else "")
         position = options["position"] or (had.position if had else 0)
-        outcome = None if text is None else await write_section(owner.memory.sections, label, position, text)
+        outcome = (
+            None if text is None else await manual_edits.write_section(owner.memory.sections, label, position, text)
+        )
         return Result({"section": label, "text": outcome}, [line(("ok", "✓ "), outcome or "Nothing was changed.")])
     blocks = owner.memory.blocks
     if about:
-        planned = await set_up_block(blocks, label, **about)
+        planned = await manual_edits.set_up_block(blocks, label, **about)
         if planned.outcome != "returned" or value is None:
-            return edit_shown(label, planned)
+            return memory_view.edit_shown(label, planned)
     text = value if value is not None else await _edited(door, label, blocks.memory[label].text)
-    return edit_shown(label, None if text is None else await write_block(blocks, label, text, options["version"]))
+    return memory_view.edit_shown(
+        label, None if text is None else await manual_edits.write_block(blocks, label, text, options["version"])
+    )
 
 
-@verb()
-@click.argument("label", default="")
-@_agent
-async def undo(door: Door, label: str, agent: str) -> Result:
+@slash("memory undo")
+@verb(memory, scope="edit")
+async def undo(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Undo the last change of a block. LABEL, or the block that was changed last; repeat to go back further."""
-    from ..manual_edits import undo_block
-    from ..render.memory_view import edit_shown
-
-    return edit_shown(label, await undo_block((await door.agent(agent)).memory.blocks, label))
+    return memory_view.edit_shown(label, await manual_edits.undo_block((await door.agent(agent)).memory.blocks, label))
 
 
-@verb()
-@click.argument("label", default="")
-@_agent
-async def tidy(door: Door, label: str, agent: str) -> Result:
+@slash("memory tidy")
+@verb(memory)
+async def tidy(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Have the model tidy a block. LABEL, or every block: lines that are repeated or untrue go, others are joined.
 
     A line that became untrue is kept in archival memory; undo takes it all back.
     """
-    from ..manual_edits import HUMAN
-    from ..render.memory_view import edit_shown
-
     owner = await door.agent(agent)
     blocks = owner.memory.blocks.memory
     labels = [blocks[label].label] if label else [row.label for row in owner.memory.blocks.rows if row.value]
-    results = [edit_shown(name, await owner.tidy(name, HUMAN)) for name in labels]
+    results = [memory_view.edit_shown(name, await owner.tidy(name, manual_edits.HUMAN)) for name in labels]
     document = {"blocks": [result.document for result in results]}
     lines = [shown for result in results for shown in result.lines]
     code = max((result.code for result in results), default=0)
     return Result(document, lines, "" if results else "There is nothing to tidy.", code)
 
 
-@verb()
-@click.argument("label")
+@verb(memory, scope="edit")
 @click.option("--value", default="", metavar="TEXT", help="The initial value.")
 @click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="The limit, in characters.")
 @click.option("--description", default="", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
-@_agent
-async def add(door: Door, label: str, agent: str, **fields: Any) -> Result:  # Any: the block's fields
+async def add(door: Door, label: BlockLabel, *, agent: OfAgent, **fields: Any) -> Result:  # Any: the block's fields
     """Add a block to an agent. The agent edits it like its other blocks."""
-    from ..manual_edits import add_block
-    from ..render.memory_view import edit_shown
-
-    return edit_shown(label, await add_block((await door.agent(agent)).memory.blocks, label, **fields))
-
-
-_HANDED = {  # verb of `Blocks` → what it says of itself
-    "attach": "Give an agent a block that another shares. It replaces the agent's own block of this label.",
-    "detach": "Remove a block from an agent's memory. Its history is kept, and other agents keep the block.",
-}
+    return memory_view.edit_shown(
+        label, await manual_edits.add_block((await door.agent(agent)).memory.blocks, label, **fields)
+    )
 
 
-@verb()
-@click.argument("label")
+@verb(memory)
 @click.option("--readers", metavar="NAMES", help="The agents that may have it, as a,b; * for all.")
 @click.option("--writers", metavar="NAMES", help="The agents that may also change it, as a,b; * for all.")
-@_agent
-async def share(door: Door, label: str, agent: str, readers: str | None, writers: str | None) -> Result:
+async def share(door: Door, label: BlockLabel, *, agent: OfAgent, readers: str | None, writers: str | None) -> Result:
     """Share a block with other agents. They get it by `memory attach`, and see each other's changes.
 
     --readers and --writers say which agents; without them, all.
     """
-    from ..manual_edits import HUMAN, done
-    from ..render.memory_view import edit_shown
-
     blocks = (await door.agent(agent)).memory.blocks
-    edit = await done(blocks, blocks.share(label, HUMAN))
+    edit = await manual_edits.done(blocks, blocks.share(label, manual_edits.HUMAN))
     if edit.outcome == "returned" and not (readers is None and writers is None):
-        edit = await done(blocks, blocks.allow(label, _names(readers), _names(writers), HUMAN))
-    return edit_shown(label, edit)
+        edit = await manual_edits.done(
+            blocks, blocks.allow(label, _names(readers), _names(writers), manual_edits.HUMAN)
+        )
+    return memory_view.edit_shown(label, edit)
 
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _handed(action: str) -> Verb:
-    @click.argument("label")
-    @_agent
-    async def hand(door: Door, label: str, agent: str) -> Result:
-        from ..manual_edits import HUMAN, done
-        from ..render.memory_view import edit_shown
-
-        blocks = (await door.agent(agent)).memory.blocks
-        return edit_shown(label, await done(blocks, getattr(blocks, action)(label, HUMAN)))
-
-    hand.__doc__ = _HANDED[action]
-    return verb(action)(hand)
+@verb(memory)
+async def attach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
+    """Give an agent a block that another shares. It replaces the agent's own block of this label."""
+    return await _handed(door, label, agent, "attach")
 
 
-@verb(opens=Opens.READABLE)
+@verb(memory)
+async def detach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
+    """Remove a block from an agent's memory. Its history is kept, and other agents keep the block."""
+    return await _handed(door, label, agent, "detach")
+
+
+async def _handed(door: Door, label: str, agent: str, action: str) -> Result:
+    blocks = (await door.agent(agent)).memory.blocks
+    return memory_view.edit_shown(
+        label, await manual_edits.done(blocks, getattr(blocks, action)(label, manual_edits.HUMAN))
+    )
+
+
+@slash("memory search")
+@verb(memory, opens=Opens.READABLE, scope="read")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--in", "where", type=click.Choice(("both", "recall", "archival")), default="both", show_default=True)
 @click.option("--page", type=click.IntRange(0), default=0, help="Pages begin at 0.")
 @click.option("--count", type=click.IntRange(1, 100), default=10, show_default=True, help="Results of a page.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only passages with this tag.")
-@_agent
-async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) -> Result:  # Any: the options above
+async def search(
+    door: Door, text: tuple[str, ...], *, agent: OfAgent, **options: Any
+) -> Result:  # Any: the options above
     """Search what was said, and what was archived. By words and by meaning, the best first.
 
     The lines of blocks that have a word of TEXT are shown before.
     """
-    from ..render.memory_view import found_document, found_lines
-
     memory = await door.memory(agent)
     query, page, count, searches = " ".join(text), options["page"], options["count"], {}
     if options["where"] != "archival":
         searches["recall"] = await memory.recall.search(query, page, count)
     if options["where"] != "recall":
         searches["archival"] = await memory.archival.search(query, options["tags"], page, count)
-    document = {where: found_document(results) for where, results in searches.items()}
+    document = {where: memory_view.found_document(results) for where, results in searches.items()}
     name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
     is_first = options["where"] == "both" and not (page or options["tags"])
     blocks = await memory.store.blocks(memory.agent) if is_first else ()
-    return Result(document, found_lines([*searches.values()], f"{quote(query)}{name}", blocks))
+    return Result(document, memory_view.found_lines([*searches.values()], f"{quote(query)}{name}", blocks))
 
 
 async def _edited(door: Door, name: str, text: str) -> str | None:
-    from ..manual_edits import text_from_editor
-
     async with door.editor("Give --value TEXT, or --file FILE. --file - reads standard input."):
-        return await text_from_editor(name, text)
+        return await manual_edits.text_from_editor(name, text)
 
 
-@verb(opens=Opens.NOTHING)
+@slash(
+    "forget TEXT | message N.M | turn N | before DATE",
+    "Take it out of the record for good, after a preview, such as: /forget green tea. `last` is the last message or"
+    " turn; --word TEXT: only the whole word; text TEXT: a text that begins with one of these words.",
+    takes="message turn before text",
+)
+@verb(memory, opens=Opens.NOTHING)
 @click.argument("text", nargs=-1)
 @click.option(
     "--message", default="", metavar="N.M|last", help="A message of the agent; `memory search` has its number."
@@ -229,18 +226,17 @@ async def _edited(door: Door, name: str, text: str) -> str | None:
 @click.option("--before", default="", metavar="DATE", help="All of the agent before a date.")
 @click.option("--word", is_flag=True, help="TEXT only as a whole word, not within longer ones.")
 @click.option("--exact", is_flag=True, help="TEXT only in this case.")
-@click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 @click.option("--dry-run", is_flag=True, help="Show what would be forgotten, and change nothing.")
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
-async def forget(door: Door, text: tuple[str, ...], agent: str, **options: Any) -> Result:  # Any: the options above
+async def forget(
+    door: Door, text: tuple[str, ...], *, agent: OfAgent, **options: Any
+) -> Result:  # Any: the options above
     """Take out of the record what must not stay: TEXT in all agents, or a message, a turn, or all before a date.
 
     Shows what and how much in which place, then asks. It cannot be undone: the state file is written anew, so that
     nothing is left of it there. Use - to read TEXT from standard input, which keeps it out of your shell's history.
     """
     from agent_core.workspace.forgetting import ForgetRequest, Forgetting
-
-    from ..render.memory_view import forget_lines
 
     is_dry, is_sure = options.pop("dry_run"), options.pop("is_sure")
     words = door.read("-").strip() if text == ("-",) else " ".join(text)
@@ -253,7 +249,9 @@ async def forget(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
                 await locks.enter_async_context(state.alone(name))
             report = await forgetting.preview(order)
             if is_dry or not report.places:
-                return Result(report.to_json("previewed" if report.places else "nothing"), forget_lines(report))
+                return Result(
+                    report.to_json("previewed" if report.places else "nothing"), memory_view.forget_lines(report)
+                )
             if not is_sure and not await _agrees(door, report):
                 return Result(None, aside=[line(("dim", "Nothing was forgotten."))], code=1)
             async with door.resting():
@@ -261,22 +259,15 @@ async def forget(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
                     await locks.enter_async_context(state.alone(door.agent_name))
                 report = await forgetting.carry_out(order)
                 await locks.aclose()
-    return Result(report.to_json("forgotten"), forget_lines(report, is_done=True))
+    return Result(report.to_json("forgotten"), memory_view.forget_lines(report, is_done=True))
 
 
 async def _agrees(door: Door, report: "ForgetReport") -> bool:
-    from ..question import agreed, say
-    from ..render.memory_view import forget_lines
-
     question = f"Forget {report.subject}?"
     if door.at_prompt:
-        door.show(forget_lines(report))
+        door.show(memory_view.forget_lines(report))
         return await door.confirm(question, is_final=True)
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Give -y to forget, or --dry-run to look.")
-    say(forget_lines(report))
+    say(memory_view.forget_lines(report))
     return agreed(question, is_final=True)
-
-
-for _command in (show, history, edit, undo, tidy, add, share, *map(_handed, _HANDED), search, forget):
-    memory.add_command(_command)

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
@@ -129,15 +130,12 @@ def tokens() -> None:
     """Add, list and revoke the tokens with which programs use the server."""
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@verb(tokens, opens=Opens.NOTHING)
 @click.option("--scope", "scopes", type=click.Choice(_SCOPES), multiple=True, required=True, help="What it may do.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; may be repeated.")
 @click.option("--expires", default="", metavar="TIME", help="How long it is valid: 30d, 12h or 90m.")
-async def add(door: Door, name: str, scopes: tuple[str, ...], agents: tuple[str, ...], expires: str) -> Result:
+async def add(door: Door, name: str, *, scopes: tuple[str, ...], agents: tuple[str, ...], expires: str) -> Result:
     """Make a token. It is shown once; only its hash is stored."""
-    import time
-
     from ..server.identity import SCOPES, TokenBook
 
     async with door.state() as state:
@@ -147,7 +145,7 @@ async def add(door: Door, name: str, scopes: tuple[str, ...], agents: tuple[str,
     return Result(made, [line(("strong", made.token))], hint)
 
 
-@verb("list", opens=Opens.NOTHING)
+@verb(tokens, opens=Opens.NOTHING)
 async def list_(door: Door) -> Result:
     """List the tokens: what each may do, with which agents, and until when."""
     async with door.state() as state:
@@ -161,12 +159,9 @@ async def list_(door: Door) -> Result:
     return Result(data, lines, "" if rows else "There is none. Next: knapper tokens add NAME --scope chat")
 
 
-@verb(opens=Opens.NOTHING)
-@click.argument("name")
+@verb(tokens, opens=Opens.NOTHING)
 async def revoke(door: Door, name: str) -> Result:
     """Revoke a token. It is refused from now on, by servers that are running, too."""
-    import time
-
     from ..server.identity import TokenBook
 
     async with door.state() as state:
@@ -175,5 +170,3 @@ async def revoke(door: Door, name: str) -> Result:
 
 
 _FIELDS = ("name", "scopes", "agents", "expires", "added_at")
-for _command in (add, list_, revoke):
-    tokens.add_command(_command)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..render.source_reports import report_json, report_lines, source_json, source_lines
 from ..spans import line
-from .verb import Door, Opens, Result, verb
+from .verb import Door, OfAgent, Opens, Result, SourcePlace, slash, verb
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.memory.source_catalog import Sources
-
-_agent = click.option("--agent", default="", metavar="NAME", help="The agent; by default, the workspace's.")
 
 _name = click.option(
     "--name",
@@ -26,11 +25,14 @@ def sources() -> None:
     """Give an agent files, folders and pages to know; answers can cite them."""
 
 
-@verb()
-@click.argument("place", metavar="PATH|URL|-")
+@slash(
+    "attach PATH|URL",
+    "Read it into archival memory. Ctrl-C stops; the same command continues.",
+    page="the room Memory",
+)
+@verb(sources)
 @_name
-@_agent
-async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
+async def add(door: Door, place: SourcePlace, *, name: str | None, agent: OfAgent) -> Result:
     """Read a source into archival memory. A file, a folder's files, a page, or - for standard input.
 
     Text, Markdown, HTML, PDF, source code, CSV and JSON are split along their structure. A text that is already stored
@@ -40,10 +42,9 @@ async def add(door: Door, place: str, name: str | None, agent: str) -> Result:
     return await _added(door, await door.sources(agent), place, name)
 
 
-@verb()
-@click.argument("place", metavar="PATH|URL|-")
+@verb(sources)
 @_name
-async def load(door: Door, place: str, name: str | None) -> Result:
+async def load(door: Door, place: SourcePlace, *, name: str | None) -> Result:
     """Load a source for all agents of the workspace. It is read and embedded once; `sources attach` gives it to one."""
     shown = await _added(door, door.workspace.loaded_sources(), place, name)
     names = [row["name"] for row in shown.document["sources"] if row["outcome"] != "refused"]
@@ -55,45 +56,32 @@ async def load(door: Door, place: str, name: str | None) -> Result:
 
 
 async def _added(door: Door, sources: "Sources", place: str, name: str | None) -> Result:
-    from ..render.source_reports import report_json, report_lines
-
     with door.source_progress() as hear:
         reports = await sources.add(place, hear, name)
     code = 0 if any(report.outcome != "refused" for report in reports) else 1
     return Result({"sources": [report_json(report) for report in reports]}, report_lines(reports), code=code)
 
 
-@verb()
-@click.argument("source")
-@_agent
-async def attach(door: Door, source: str, agent: str) -> Result:
+@verb(sources, scope="edit")
+async def attach(door: Door, source: str, *, agent: OfAgent) -> Result:
     """Give an agent a loaded source. By its name, the beginning of its hash, or the folder it came with."""
-    from ..render.source_reports import source_json
-
     rows = await (await door.sources(agent)).attach(source)
     lines = [line(("ok", "✓ "), "attached ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"attached": [source_json(row) for row in rows]}, lines)
 
 
-@verb()
-@click.argument("source")
-@_agent
-async def detach(door: Door, source: str, agent: str) -> Result:
+@verb(sources, scope="edit")
+async def detach(door: Door, source: str, *, agent: OfAgent) -> Result:
     """Take a source from an agent. What is loaded stays loaded; other agents keep it."""
-    from ..render.source_reports import source_json
-
     rows = await (await door.sources(agent)).remove(source)
     lines = [line(("ok", "✓ "), "detached ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"detached": [source_json(row) for row in rows]}, lines)
 
 
-@verb("list", opens=Opens.READABLE)
+@verb(sources, opens=Opens.READABLE, scope="read")
 @click.option("--loaded", is_flag=True, help="Those that were loaded for all agents.")
-@_agent
-async def list_(door: Door, agent: str, loaded: bool) -> Result:  # noqa: FBT001  (click hands it in)
+async def list_(door: Door, *, agent: OfAgent, loaded: bool) -> Result:
     """List the sources. Shows their kind, their hash, and how much of each is stored."""
-    from ..render.source_reports import source_json, source_lines
-
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).list()
     hint = "" if rows else "There is none yet. Next: knapper sources add PATH"
     has = {row.hash for row in rows}
@@ -103,18 +91,10 @@ async def list_(door: Door, agent: str, loaded: bool) -> Result:  # noqa: FBT001
     return Result({"sources": [source_json(row) for row in rows]}, source_lines(rows), hint)
 
 
-@verb()
-@click.argument("source")
+@verb(sources, scope="edit")
 @click.option("--loaded", is_flag=True, help="Of those that were loaded for all agents; agents that have it keep it.")
-@_agent
-async def remove(door: Door, source: str, agent: str, loaded: bool) -> Result:  # noqa: FBT001  (click hands it in)
+async def remove(door: Door, source: str, *, agent: OfAgent, loaded: bool) -> Result:
     """Remove a source with its passages. By its name, the beginning of its hash, or the folder it came with."""
-    from ..render.source_reports import source_json
-
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).remove(source)
     lines = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"removed": [source_json(row) for row in rows]}, lines)
-
-
-for _command in (add, load, list_, attach, detach, remove):
-    sources.add_command(_command)

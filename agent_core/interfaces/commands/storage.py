@@ -5,6 +5,9 @@ from typing import Any
 
 import click
 
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
+
 from ..cli_context import CliContext, workspace_command
 from ..spans import Line, line
 from .verb import Door, Opens, Result, verb
@@ -15,7 +18,7 @@ def storage() -> None:
     """Check, measure, clean and move the state of a workspace."""
 
 
-@verb(opens=Opens.NOTHING)
+@verb(storage, opens=Opens.NOTHING)
 async def check(door: Door) -> Result:
     """Read the whole state, and say what is wrong with it. The exit code is 1 if anything is."""
     async with door.state() as state:
@@ -28,7 +31,7 @@ async def check(door: Door) -> Result:
     return Result(document, shown, code=1 if problems else 0)
 
 
-@verb(opens=Opens.NOTHING)
+@verb(storage, opens=Opens.NOTHING)
 async def stats(door: Door) -> Result:
     """Show where the state is, and how many rows each of its tables has."""
     from agent_core.storage import row_counts
@@ -38,7 +41,7 @@ async def stats(door: Door) -> Result:
     return Result({"place": place, "rows": counts}, [line(("strong", place)), *_count_lines(counts)])
 
 
-@verb(opens=Opens.NOTHING)
+@verb(storage, opens=Opens.NOTHING)
 async def vacuum(door: Door) -> Result:
     """Give back the room of what was deleted. Others wait meanwhile."""
     async with door.state() as state:
@@ -53,7 +56,6 @@ async def vacuum(door: Door) -> Result:
 @workspace_command
 def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click hands it in)
     """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""
-    from agent_core.base.errors import UsageError
 
     if source == target:
         raise UsageError("A state cannot be copied to itself.", fix="Name another place after --to.")
@@ -64,7 +66,6 @@ def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  
 
 
 async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
-    from agent_core.base.clock import Clock
     from agent_core.storage import copy_store, open_store
 
     clock = Clock()
@@ -89,8 +90,6 @@ def join(context: CliContext) -> None:
 
 
 async def _settled(context: CliContext, *, joins: bool) -> None:
-    from agent_core.base.clock import Clock
-    from agent_core.base.errors import UsageError
     from agent_core.base.settings import load
     from agent_core.functions.service.folder_copy import FolderCopy
     from agent_core.storage import open_store, prepare_state_dir, workspace_id
@@ -111,7 +110,6 @@ async def _settled(context: CliContext, *, joins: bool) -> None:
 def confirm(context: CliContext) -> None:
     """Allow the database that knapper.toml names: conversations and memory are kept there from now on."""
     from agent_core.access.grants.addresses import confirm as keep
-    from agent_core.base.errors import UsageError
     from agent_core.base.settings import load, storage_of_file
 
     named = storage_of_file(load(context.root))
@@ -125,5 +123,5 @@ def _count_lines(counts: dict[str, Any]) -> list[Line]:  # Any: numbers
     return [line(f"  {count:>10,}  ", ("name", name)) for name, count in counts.items() if count]
 
 
-for _command in (check, stats, vacuum, copy, claim, join, confirm):
+for _command in (copy, claim, join, confirm):
     storage.add_command(_command)

@@ -37,8 +37,7 @@ from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.workspace.workspace import Workspace
 
 from ..server.identity import Identity
-from .offer import Offer, ToolAnswer
-from .tools import Tool
+from .offer import Offer, Tool, ToolAnswer
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]  # Any: the transport's own

@@ -10,8 +10,8 @@ from sandbox.wire.lines import bare_lines
 
 from ..choices import Choice, Table
 from ..spans import Line, line
-from .function_view import list_lines
-from .versions import coloured, history_lines
+from .function_view import history_lines, list_lines
+from .verdicts import coloured
 
 _HEAD = line("version · what · when · who · lines · standing · why")
 

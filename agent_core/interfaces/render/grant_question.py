@@ -141,7 +141,9 @@ def _asked_lines(question: Question) -> list[Line]:
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, whose = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
     if question.moment == "run" and (question.missing.read or question.missing.write):
-        return _opening(name, caller, question)
+        opened = whole_line("; ".join(sentences))
+        head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened))
+        return [head, *(line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts)]
     head = line(
         ("warn", "? "),
         ("strong", whose),
@@ -154,13 +156,6 @@ def _asked_lines(question: Question) -> list[Line]:
     says = [line("    ", ("strong", whole_line(sentence))) for sentence in sentences]
     says += [line("  ", ("dim", "Since your last yes: "), whole_line(question.changed))] if question.changed else []
     return [head, *says, *doubts, *installs]
-
-
-def _opening(name: str, caller_line: Line, question: Question) -> list[Line]:
-    """Return who opens which file, as one sentence."""
-    says = whole_line("; ".join(question.missing.sentences()))
-    head = line(("warn", "? "), ("name", name), *caller_line, " is running and asks to ", ("strong", says))
-    return [head, *(line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts)]
 
 
 def question_rows(question: Question, columns: int) -> Iterator[Line]:
@@ -193,7 +188,7 @@ def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterat
 def _code_rows(question: Question, columns: int) -> Iterator[Line]:
     is_new = _is_new(question)
     rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
-    differing = (line(_diff_span(text)) for text in rows if text)
+    differing = (line((_DIFF_ROLES.get(text[:1], ""), visible(text).expandtabs(4).rstrip())) for text in rows if text)
     yield from _quoted("The full source:" if is_new else "What is different:", differing, columns)
 
 
@@ -327,10 +322,6 @@ def typed_decision(text: str, agreement: Agreement, question: Question | None = 
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())
     return decision_of("n" if key_of(text) == "n" else key_of(agreement.key(text)), question)
-
-
-def _diff_span(text: str) -> Span:
-    return _DIFF_ROLES.get(text[:1], ""), visible(text).expandtabs(4).rstrip()
 
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

@@ -2,30 +2,41 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from agent_core.base.untrusted import one_line
+from agent_core.base.clock import shown_time
+from agent_core.base.problem import Problem
+from agent_core.base.untrusted import one_line, visible
+from agent_core.functions.gate.rules import UNPROVEN
 from agent_core.registry.function import reach_words
 from sandbox.errors import ProtocolError
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import TAG, read
 
-from ..columns import duration
+from ..columns import columns, duration
 from ..spans import Line, Role, Span, indented, line, quoted
 
-if TYPE_CHECKING:  # for annotations: the commands start without the service
+if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged
-    from agent_core.base.problem import Problem
     from agent_core.functions.gate.verdict import StageReport
+    from agent_core.functions.service.audit import AuditFinding, AuditReport
+    from agent_core.functions.service.call_service import TraceReport
     from agent_core.functions.service.change_texts import ReloadReport
+    from agent_core.functions.service.export import ExportReport
     from agent_core.functions.service.function_facts import FunctionTestReport
     from agent_core.functions.service.judgment import Judgment
+    from agent_core.functions.service.library import ImportedFunction, ImportReport
+    from agent_core.functions.service.replay import RecordedCall, RecordedDetails, Replay
+    from agent_core.functions.service.tending import TendingReport, UndoneStep
     from sandbox import Failure, Frame
 
+
+COMMAND, SLASH = "knapper functions ", "/"
+_SIGNS: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
 
 _LONGEST_READ = 100_000  # characters of arguments: to read and write them takes some milliseconds
@@ -39,6 +50,11 @@ _ASKED = {  # by the stages that note something
     "reader": "does it do what its description says?",
 }
 _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
+
+
+def coloured(lines: Iterable[str]) -> list[Line]:
+    """Return the lines of a unified diff in the usual colors."""
+    return [line(("strong" if text.startswith(("+++", "---")) else _SIGNS.get(text[:1], ""), text)) for text in lines]
 
 
 def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
@@ -360,3 +376,220 @@ def _frame_line(frame: "Frame") -> Line:
     locals_text = ", ".join(f"{name}={one_line(text, 400)}" for name, text in frame.locals)
     place = one_line(f"{frame.path}:{frame.line} in {frame.function}", 500)
     return line("  ", place, f": {frame.source}", ("dim", f"   {locals_text}" if locals_text else ""))
+
+
+_MOST = 10  # of one kind, for people
+
+
+def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
+    """Return the report; of each kind the first few findings."""
+    mark: Span = ("ok", "✓ ") if not report.findings else ("warn", "~ ")
+    count = f"{report.functions} function{'' if report.functions == 1 else 's'}"
+    lines = [line(mark, ("strong", f"{report.score} of 100"), f": {count}")]
+    rows = [(part.code, f"{part.points:g} of {part.most}", _affected(part.functions)) for part in report.parts]
+    lines += indented(columns(rows, ("name", "", "dim")))
+    for part in report.parts:
+        findings = [finding for finding in report.findings if finding.problem.code == part.code]
+        lines += [row for finding in findings[:_MOST] for row in _finding(finding, typed)]
+        if len(findings) > _MOST:
+            lines.append(line(("dim", f"  and {len(findings) - _MOST} more {part.code}; --json has all")))
+    return lines
+
+
+_DONE = {
+    "merge": "now stands for",
+    "mend": "was mended",
+    "archive": "was archived: search finds it, and it can be called",
+}
+
+
+def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
+    """Return what was done, then what is proposed and what was left, each with its reason."""
+    lines: list[Line] = []
+    for step in sorted(report.steps, key=lambda step: (bool(step.why_not), not step.done)):
+        mark: Span = ("ok", "✓ ") if step.done else ("dim", "· ") if step.why_not else ("warn", "~ ")
+        deed = _DONE[step.kind] if step.done else f"left as it is ({step.kind})" if step.why_not else step.kind
+        name = step.others[0] if step.done and step.kind == "merge" else step.function
+        about = f" `{step.function}`" if step.done and step.kind == "merge" else ""
+        lines.append(line(mark, ("name", name), f" {deed}{about}: {one_line(step.reason)}"))
+        facts = [step.why_not] if step.why_not else [*step.evidence]
+        lines += indented([line(("dim", one_line(fact, 400))) for fact in facts])
+        lines += indented([line(text) for text in bare_lines(step.diff)]) if step.diff else []
+    done, open_steps = (
+        [step for step in report.steps if step.done],
+        [step for step in report.steps if not (step.done or step.why_not)],
+    )
+    lines.append(line(("dim", f"{len(done)} done, {len(open_steps)} proposed, {report.tokens:,} tokens")))
+    if report.stopped:
+        lines.append(line(("warn", f"It ended before all was looked at: {report.stopped}.")))
+    ways = ["tend --undo takes all of it back"] if done else ["tend --apply does it"] if open_steps else []
+    return [*lines, *(line(("strong", f"{typed} {way}".lstrip())) for way in ways)]
+
+
+def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
+    """Return what was taken back, and what was not."""
+    if not steps:
+        return [line(("dim", "There is nothing to take back."))]
+    return [
+        line(("ok", "✓ "), ("name", step.function), " is as it was")
+        if step.undone
+        else line(("bad", "✗ "), ("name", step.function), f" was not taken back: {one_line(step.why_not, 300)}")
+        for step in steps
+    ]
+
+
+def _affected(functions: int) -> str:
+    return f"{functions} function{'' if functions == 1 else 's'}" if functions else ""
+
+
+def _finding(finding: "AuditFinding", typed: str) -> list[Line]:
+    problem = finding.problem
+    head = line(
+        ("warn", "~ "),
+        ("name", finding.function),
+        ("dim", f" {problem.where} · {problem.code}"),
+        f": {one_line(problem.message)}",
+    )
+    way = line(("dim", f"{finding.proposal}: "), one_line(problem.fix or ""))
+    return [head, *indented([way, line(("strong", _command(finding, typed)))])]
+
+
+def _command(finding: "AuditFinding", typed: str) -> str:
+    """Return the command as it is typed here; the prompt has a form of its own for an example."""
+    verb, *words = finding.steps
+    if typed == SLASH and verb == "add-example":
+        name, _, call, _, result = words
+        return f"/example {name} {call} = {result}"
+    return f"{SLASH}{' '.join(finding.steps)}" if typed == SLASH else finding.command
+
+
+_SHOWN = 12  # lines of what differs in one file
+_DRAFTS = UNPROVEN | {"stub-passes", "weak-examples"}
+_MARKS: dict[str, tuple[Role, str]] = {
+    "joined": ("ok", "✓ "),
+    "fixed": ("ok", "✓ "),
+    "skipped": ("dim", "· "),
+    "refused": ("bad", "✗ "),
+}
+
+
+def function_lines(function: "ImportedFunction", *, is_tried: bool) -> list[Line]:
+    """Return one function's result, its fixes, and its problems with their fixes."""
+    added = f" {'would be added' if is_tried else 'added'} to {function.module}{standing_words(function.standing)}"
+    text = {
+        "joined": added,
+        "fixed": f"{added}, fixed",
+        "skipped": " is not taken" if function.problems else f" is in {function.module} already",
+        "refused": " refused",
+    }[function.outcome]
+    why = ", ".join(dict.fromkeys(problem.code for problem in function.problems if problem.code in _DRAFTS))
+    tail: Span = ("dim", f"  {function.from_}{f' · {why}' if why and function.standing == 'draft' else ''}")
+    return [
+        line(_MARKS[function.outcome], ("name", function.name), text, tail),
+        *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in function.fixes),
+        *indented(problem_line(problem) for problem in function.problems if _is_shown(problem)),
+    ]
+
+
+def _is_shown(problem: Problem) -> bool:
+    return problem.severity != "warns" or problem.code == "here-already"
+
+
+def summary_lines(report: "ImportReport") -> list[Line]:
+    """Return what was skipped, the modules that were written, and the counts."""
+    lines = [
+        line(("dim", "· "), f"{file.path} passed over: {file.message}")
+        if file.code == "passed-over"
+        else line(("warn", "! "), f"{file.path} {file.code}: {file.message}")
+        for file in report.files
+    ]
+    for module in report.modules:
+        changes = [row for row in bare_lines(module.diff)[2:] if row[:1] in "+-"]
+        count = max(sum(row[0] == mark for row in changes) for mark in "+-")
+        differ = "1 line differs" if count == 1 else f"{count} lines differ"
+        many = f"; {differ} from its author's" if changes else ""
+        lines.append(line(("name", module.path), f" {'written' if module.written else 'would be written'}{many}"))
+        lines += indented(coloured(changes[:_SHOWN]))
+    if drafts := sum(function.standing == "draft" for function in report.functions):
+        words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
+        lines.append(line(("dim", f"{words} marked as unproven until examples are added, or enough calls return")))
+    counts = report.summary
+    shown = ", ".join(_counted(counts, is_tried=report.dry_run)) or "no function"
+    mark: Span = ("bad", "✗ ") if report.has_failed else ("ok", "✓ ")
+    return [*lines, line(mark, f"{report.from_}: {shown}")]
+
+
+def _counted(counts: Mapping[str, int], *, is_tried: bool) -> Iterator[str]:
+    """Yield how many functions were added, those that were fixed among them, skipped and refused."""
+    if added := counts["joined"] + counts["fixed"]:
+        fixed = f" ({counts['fixed']} of them fixed)" if counts["fixed"] else ""
+        yield f"{added} {'would be added' if is_tried else 'added'}{fixed}"
+    yield from (f"{counts[outcome]} {outcome}" for outcome in ("skipped", "refused") if counts[outcome])
+
+
+def export_lines(report: "ExportReport") -> list[Line]:
+    """Return the package, its functions, and what could not be included."""
+    lines = [line(("warn", "! "), f"{note.name}: {note.message}") for note in report.notes]
+    count = len(report.functions)
+    summary = f"{count} function{'' if count == 1 else 's'} in {report.folder}, package {report.package}"
+    return [*lines, line(("ok", "✓ "), summary)]
+
+
+_MOST_ASKED = 20
+
+
+def calls_lines(records: Iterable["RecordedCall"]) -> list[Line]:
+    """Return each recorded call: its number, arguments, outcome, time, and whether a replay is missing something."""
+    rows = [
+        [
+            str(record.call),
+            one_line(compact_call(record.function, json.dumps(record.arguments)), 60),
+            one_line(record.ended, 60),
+            shown_time(record.at, "%Y-%m-%d %H:%M:%S"),
+            "not all of it was recorded" if record.lacking else "",
+        ]
+        for record in records
+    ]
+    return columns(rows, ("name", "strong", "", "dim", "warn")) if rows else []
+
+
+def call_lines(details: "RecordedDetails") -> list[Line]:
+    """Return one recorded call: its arguments, what it got through `self`, and its outcome."""
+    call, word = details.call, details.outcome.outcome
+    requests = [one_line(f"{row['name']} {row['arguments']}", 200) for row in details.data["heard"]]
+    lines = [line(("strong", f"[{call.call}] {call.function}"), ("dim", "  "), (outcome_role(word), word))]
+    lines += [line(("dim", "arguments  "), one_line(str(call.arguments), 2_000))]
+    where = f"call {call.number_in_program} of a program, in turn {call.turn}"
+    lines += [line(("dim", "made as  "), where)] if call.number_in_program else []
+    lines += indented([line(("dim", "asked  "), request) for request in requests[:_MOST_ASKED]])
+    more = len(requests) - _MOST_ASKED
+    lines += [line(("dim", f"  … and {more} more"))] if more > 0 else []
+    return [*lines, *_ended(details.outcome), *_lacking(call.lacking)]
+
+
+def replay_lines(replay: "Replay") -> list[Line]:
+    """Return whether a replay gave the same result, and the difference if not."""
+    number, hash = replay.number, replay.version[:8]
+    version = f"version {number} ({hash})" if number else f"version {hash}"
+    head = line(("name", replay.function), ("dim", f"  call {replay.call} again, on {version}: "))
+    if replay.quit:
+        return [(*head, ("dim", "ended at the debugger"))]
+    if replay.same:
+        return [(*head, ("ok", "the same")), *_ended(replay.outcome), *_lacking(replay.lacking)]
+    diff = coloured(bare_lines(visible(replay.difference)))
+    return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(replay.lacking)]
+
+
+def trace_lines(report: "TraceReport") -> list[Line]:
+    """Return the lines that a call ran, and its outcome."""
+    ran = [text for text in bare_lines(report.text) if not text.startswith("```")]
+    return [*(line(text) for text in ran), *_ended(report.outcome, report.outcome.seconds)]
+
+
+def _ended(call: EndedCall, seconds: float = 0.0) -> Sequence[Line]:
+    shown = value_lines(call) if call.value is not None else []
+    return [*shown, *outcome_lines(call, seconds)]
+
+
+def _lacking(lacking: Iterable[str]) -> list[Line]:
+    return [line(("warn", "~ "), "not recorded: ", one_line(item, 400)) for item in lacking]

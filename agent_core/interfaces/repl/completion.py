@@ -3,17 +3,23 @@
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from itertools import islice
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
+from agent_core.base.late import LateModule
 from agent_core.base.untrusted import one_line
 
 from ..attachments import path_being_typed
-from ..catalogue import BY_NAME, ENTRIES, CommandEntry
 from ..choices import fitting
 from ..columns import certain
+
+if TYPE_CHECKING:
+    from .. import catalogue
+    from ..commands.verb import CommandEntry
+else:  # it knows all verbs
+    catalogue = LateModule("agent_core.interfaces.catalogue")
 
 _LEAST_OF_HELP = 3
 _MOST_OF_HELP = 40
@@ -98,34 +104,34 @@ class PromptCompleter(Completer):
 
 def _parted(name: str, arguments: str) -> tuple[list[str], str]:
     """Return the words before the cursor's word, and the typed part of that one. A path is one word."""
-    if ("<path>",) in (BY_NAME[name].takes if name in BY_NAME else ()):
+    if name in catalogue.BY_NAME and catalogue.BY_NAME[name].takes == "<path>":
         return [], arguments
     *before, typed = arguments.split(" ")
     return before, typed
 
 
-def _offers(name: str, before: Sequence[str]) -> tuple[str, ...]:
-    return BY_NAME[name].offers(before) if name in BY_NAME else ()
+def _offers(name: str, before: Sequence[str]) -> Sequence[str]:
+    return catalogue.BY_NAME[name].offers(before) if name in catalogue.BY_NAME else ()
 
 
-def _commands(typed: str, entries: Iterable[CommandEntry]) -> Iterable[Completion]:
+def _commands(typed: str, entries: Iterable["CommandEntry"]) -> Iterable[Completion]:
     return [
         Completion(entry.name, start_position=-len(typed), display=f"/{entry.name}", display_meta=entry.says)
         for entry in entries
     ]
 
 
-def _fitting(typed: str) -> list[CommandEntry]:
+def _fitting(typed: str) -> list["CommandEntry"]:
     """Return the commands that match a few letters of their names, then those with a help word that begins so."""
     named = _named(typed)
     if not _LEAST_OF_HELP <= len(typed) <= _MOST_OF_HELP:
         return named
     begins = re.compile(rf"\b{re.escape(typed)}", re.IGNORECASE)
-    return named + [entry for entry in ENTRIES if entry not in named and begins.search(entry.says)]
+    return named + [entry for entry in catalogue.ENTRIES if entry not in named and begins.search(entry.says)]
 
 
-def _named(typed: str) -> list[CommandEntry]:
-    return fitting(typed, ENTRIES, lambda entry: entry.name)
+def _named(typed: str) -> list["CommandEntry"]:
+    return fitting(typed, catalogue.ENTRIES, lambda entry: entry.name)
 
 
 def _paths(typed: str) -> Iterable[Completion]:

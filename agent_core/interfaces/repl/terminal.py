@@ -24,8 +24,7 @@ from ..choices import Choice, Table, fitting
 from ..columns import cut, width
 from ..listeners import Listener
 from ..question import Agreement
-from ..render.call_log import CallLog
-from ..render.debug_stop import ENDING, command_words, explained, stop_parts, typed_command
+from ..render.call_log import ENDING, CallLog, command_words, explained, stop_parts, typed_command
 from ..spans import Line, coloured, line, painted, plain
 from ..wrap import folded
 from . import render

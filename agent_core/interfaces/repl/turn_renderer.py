@@ -11,10 +11,9 @@ from sandbox.wire.lines import bare_lines
 from ..faults import with_options
 from ..progress import WAITING, reading_text, waiting_text
 from ..render.call_log import CallLog, call_line, call_lines, ended_lines, verdict_part, was_told
+from ..render.function_view import quarantine_lines
 from ..render.grant_question import denied_lines
-from ..render.statistics import SLASH, quarantine_lines
-from ..render.verdicts import hints, printed_lines
-from ..render.versions import coloured
+from ..render.verdicts import SLASH, coloured, hints, printed_lines
 from ..spans import Line, indented, line
 from . import render
 from .blocks import DrawnBlock

@@ -11,14 +11,10 @@ from . import (
     source_operations,
     team_operations,
 )
-from .operations import Operation
+from .operations import MADE, Operation
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    *agent_operations.OPERATIONS,
-    *page_operations.OPERATIONS,
-    *function_operations.OPERATIONS,
-    *source_operations.OPERATIONS,
-    *record_operations.OPERATIONS,
-    *team_operations.OPERATIONS,
-    *command_operations.OPERATIONS,
+_MODULES: Final = (
+    *(agent_operations, page_operations, function_operations),
+    *(source_operations, record_operations, team_operations, command_operations),
 )
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(each for module in _MODULES for each in MADE[module.__name__])

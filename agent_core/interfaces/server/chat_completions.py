@@ -16,8 +16,7 @@ from agent_core.base.offload import aside
 from agent_core.workspace.group_file import is_group
 
 from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import ClientMessage
-from .client_tools import MOST_TOOLS, Json, Unsupported, offered
+from .client_history import MOST_TOOLS, ClientMessage, Json, Unsupported, offered
 from .failures import status_of
 from .identity import CONVERSATION, Identity
 from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on

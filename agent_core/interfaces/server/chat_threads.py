@@ -22,8 +22,7 @@ from agent_core.storage import AGENT, AgentStore, AttachBlock, SaveAgent, TurnSt
 from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
-from .client_history import PER_MESSAGE, ClientHistory, ClientMessage, forms
-from .client_tools import Json, Unsupported
+from .client_history import PER_MESSAGE, ClientHistory, ClientMessage, Json, Unsupported, forms
 from .identity import CONVERSATION, Identity
 from .journal_events import JournalReader
 from .rooms import Rooms

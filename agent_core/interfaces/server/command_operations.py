@@ -1,54 +1,26 @@
 """The API of commands: what `knapper --server URL …` runs where the workspace is, with the handlers of the shell."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Any, Final
 
-import click
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
+from agent_core.functions.debug import Debugger
+from agent_core.runtime.agent import Agent
+from agent_core.storage import CallOwners
 
-from ..commands.agents import agents
-from ..commands.calls import calls
-from ..commands.functions import functions
-from ..commands.helpers import helpers
-from ..commands.memory import memory
-from ..commands.sources import sources
-from ..commands.verb import Result, Verb
-from .command_door import ServerDoor
-from .failures import NotThere
-from .identity import SCOPES, Scope
-from .operations import API, Asked, Operation
+from ..catalogue import verb_of
+from ..commands.verb import Door, Result
+from ..spans import Line, plain
+from ..state import WorkspaceState
+from .failures import ApiRefusal, NotThere
+from .identity import SCOPES
+from .operations import Asked, operation
 from .parts import Part
 
-_NOUNS: Final[Mapping[str, click.Group]] = {
-    "functions": functions,
-    "calls": calls,
-    "memory": memory,
-    "agents": agents,
-    "sources": sources,
-    "helpers": helpers,
-}
-_ALLOWED: Final[Mapping[Scope, Mapping[str, str]]] = {
-    "read": {
-        "functions": "list search show history diff blame grants",
-        "calls": "list show",
-        "memory": "show history search",
-        "agents": "list show tree",
-        "sources": "list",
-        "helpers": "list show history propose",
-    },
-    "edit": {
-        "functions": "create edit delete test trace release good bad rollback add-example confirm pending reload",
-        "calls": "replay",
-        "memory": "edit undo add",
-        "sources": "attach detach remove",
-        "helpers": "create edit delete rollback",
-    },
-    "chat": {"functions": "call"},
-    "approve": {"functions": "revoke"},
-}
 _OF_ALL_AGENTS: Final = ("functions", "calls")  # the others show agents that a token may not see
 _HELP: Final = ("-h", "--help")
 _Word = Annotated[str, Field(max_length=400_000)]
@@ -68,31 +40,88 @@ class CommandLine(Part):
     is_sure: bool = False
 
 
-async def command(asked: Asked) -> object:
+NEEDS_TEXT, NEEDS_YES = "needs-text", "needs-yes"
+_ELSEWHERE = "This does not work over a server: {what} is where the workspace is."
+
+
+class ServerDoor(Door):
+    """A command from elsewhere: it reads no file and asks nobody here; files came with it."""
+
+    def __init__(self, asked: Asked, line: CommandLine, agent: str, owners: CallOwners) -> None:
+        super().__init__(asked.workspace)
+        self._rooms = asked.rooms
+        self._line = line
+        self.at_prompt = self._line.at_prompt
+        self.agent_name = agent
+        self.owners = owners
+        self._said: list[Line] = []
+
+    def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
+        """Give the state that is open."""
+        return nullcontext(self._rooms.state)
+
+    async def known(self, name: str) -> str:
+        """Return the name of an agent that exists."""
+        name = name or self.agent_name or self.workspace.settings.agent
+        if not await self.workspace.can_be_talked_to(name):
+            raise NotThere(f"There is no agent `{name[:80]}`.", fix="Type: knapper agents list")
+        return name
+
+    async def agent(self, name: str) -> Agent:
+        """Return an agent that exists."""
+        return await self._rooms.host.agent(await self.known(name))
+
+    def read(self, file: str | None) -> str:
+        """Return a text that came with the command, or ask for it.
+
+        Raises:
+            ApiRefusal: it did not come; the answer says which.
+        """
+        name = file or "-"
+        if name not in self._line.texts:
+            problem = {"where": "texts", "message": "It is read where the command was typed.", "file": name}
+            raise ApiRefusal(409, NEEDS_TEXT, f"The text of {name} did not come with the command.", problems=[problem])
+        return self._line.texts[name]
+
+    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+        """Ask whoever typed the command, if it was typed at a prompt.
+
+        Raises:
+            ApiRefusal: they have not said yes yet; the message is the question.
+        """
+        if self.at_prompt and not self._line.is_sure:
+            problems = [{"is_final": True}] if is_final else []
+            raise ApiRefusal(409, NEEDS_YES, f"{plain(self._said)}{question}", problems=problems)
+        return True
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Keep what belongs to a question."""
+        self._said += lines
+
+    def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
+        """Refuse: the editor would open elsewhere."""
+        raise UsageError(_ELSEWHERE.format(what="the editor"), fix=fix)
+
+    def debugger(self) -> Debugger | None:
+        """Refuse: the debugger stops elsewhere."""
+        raise UsageError(_ELSEWHERE.format(what="the debugger"), fix="Omit --debug.")
+
+
+@operation("POST", "/commands", SCOPES, "Run a command of the shell.")
+async def command(asked: Asked, line: CommandLine) -> object:
     """Run a command of `knapper`, and return what it shows."""
-    body = asked.body
-    noun, name, *words = body.words
-    verb, scope = _verb(noun, name)
-    asked.identity.needs(scope)
+    noun, name, *words = line.words
+    verb = verb_of(noun, name)
+    if verb is None or not verb.scope:
+        raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
+    asked.identity.needs(verb.scope)
     if asked.identity.agents and noun not in _OF_ALL_AGENTS:
         raise UsageError(f"`{noun}` needs a token for all agents.", fix="Use the API, or another token.")
     if any(word in _HELP for word in words):
         raise UsageError("Help is where the command is typed.")
-    agent = await asked.rooms.known(body.agent, asked.identity) if body.agent else ""
-    owners = await asked.rooms.owners(asked.identity)
-    door = ServerDoor(
-        asked.rooms, body.texts, agent=agent, owners=owners, at_prompt=body.at_prompt, is_sure=body.is_sure
-    )
+    agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else ""
+    door = ServerDoor(asked, line, agent, await asked.rooms.owners(asked.identity))
     return _shown(await verb.handler(door, **verb.taken(words)))
-
-
-def _verb(noun: str, name: str) -> tuple[Verb, Scope]:
-    for scope in SCOPES:
-        if name in _ALLOWED.get(scope, {}).get(noun, "").split():
-            verb = _NOUNS[noun].commands[name]
-            assert isinstance(verb, Verb)
-            return verb, scope
-    raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
 
 
 def _shown(result: Result) -> dict[str, Any]:  # Any: JSON
@@ -106,8 +135,3 @@ def _shown(result: Result) -> dict[str, Any]:  # Any: JSON
         "hint": result.hint,
         "code": result.code,
     }
-
-
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation("POST", f"{API}/commands", SCOPES, "Run a command of the shell.", command, CommandLine),
-)

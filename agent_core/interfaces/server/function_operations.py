@@ -16,7 +16,7 @@ from agent_core.functions.service.plan import Author
 from ..render.grant_question import title_of
 from .failures import ApiRefusal, NotThere
 from .identity import OWNER
-from .operations import API, Asked, Operation
+from .operations import Asked, operation
 from .parts import Part
 
 _MOST_SOURCE: Final = 200_000
@@ -99,85 +99,107 @@ class ApprovalAnswer(Part):
     wide: bool = False
 
 
-async def functions(asked: Asked) -> object:
+async def known_function(asked: Asked, name: str) -> str:
+    """Return the name of a function.
+
+    Raises:
+        NotThere: there is none.
+    """
+    if name not in asked.shop.names():
+        raise NotThere(f"There is no function `{name[:80]}`.", fix="The list of functions has the names.")
+    return name
+
+
+ThereFunction = Annotated[str, known_function]
+
+
+@operation("GET", "/functions", ("read",), "List the functions.")
+async def functions(asked: Asked, function_filter: FunctionFilter) -> object:
     """List the functions, and what was rejected."""
-    query = asked.query
-    return await asked.rooms.workspace.workshop.list(query.pattern, query.module, query.standing)
+    return await asked.shop.list(function_filter.pattern, function_filter.module, function_filter.standing)
 
 
-async def search(asked: Asked) -> object:
-    """Find functions by what they are needed for."""
-    need, owners = asked.query, await asked.rooms.owners(asked.identity)
-    return await asked.rooms.workspace.workshop.search(need.need, need.count, owners=owners)
-
-
-async def show(asked: Asked) -> object:
-    """Show everything about a function."""
-    owners = await asked.rooms.owners(asked.identity)
-    return await asked.rooms.workspace.workshop.introspect(known_function(asked), owners)
-
-
-async def put(asked: Asked) -> object:
-    """Create a function, or replace it; the gate judges it."""
-    name, shop, body = asked.path["name"], asked.rooms.workspace.workshop, asked.body
-    if body.when == "there" or (body.when == "either" and name in shop.names()):
-        return _judged(await shop.replace(name, body.source, reason=body.reason))
-    return _judged(await shop.create(name, body.source, body.module, reason=body.reason))
-
-
-async def edit(asked: Asked) -> object:
-    """Replace a part of a function's source; the gate judges the result."""
-    body = asked.body
-    shop = asked.rooms.workspace.workshop
-    return _judged(await shop.edit(known_function(asked), body.old, body.new, reason=body.reason))
-
-
-async def delete(asked: Asked) -> object:
-    """Delete a function; refused while others call it."""
-    return await asked.rooms.workspace.workshop.delete(known_function(asked))
-
-
-async def call(asked: Asked) -> object:
-    """Call a function in a worker, on the record."""
-    owners, name = await asked.rooms.owners(asked.identity), known_function(asked)
-    author = by_hand(asked)
-    return await asked.rooms.workspace.workshop.call(name, asked.body.arguments, author=author, owners=owners)
-
-
-async def test(asked: Asked) -> object:
-    """Run a function's examples in workers, or one call, off the record."""
-    return await asked.rooms.workspace.workshop.test(known_function(asked), asked.body.arguments)
-
-
-async def rollback(asked: Asked) -> object:
-    """Go back to an earlier version; the gate judges it again."""
-    return _judged(await asked.rooms.workspace.workshop.rollback(asked.path["name"], asked.body.version))
-
-
-async def confirm(asked: Asked) -> object:
-    """Admit a rejected candidate with the results that came back, if its examples expected others."""
-    shop, body = asked.rooms.workspace.workshop, asked.body
-    return _judged(await shop.confirm(asked.path["name"], expected=body.expected, reason=body.reason))
-
-
-async def release(asked: Asked) -> object:
-    """Release a function from quarantine."""
-    return await asked.rooms.workspace.workshop.release(known_function(asked))
-
-
-async def check(asked: Asked) -> object:
+@operation("POST", "/functions/check", ("read", "edit"), "Judge a function.")
+async def check(asked: Asked, body: CandidateBody) -> object:
     """Judge a function without admitting it."""
-    body, verdicts = asked.body, list[Judgment]()
+    verdicts = list[Judgment]()
     with TemporaryDirectory(prefix="knapper-") as folder:
         path = Path(folder) / "candidate.py"
         path.write_text(body.source, "utf-8")
-        request = CheckRequest((path,), body.policy, body.name, body.module, asked.rooms.workspace.root)
-        await asked.rooms.workspace.workshop.bulk.check(request, verdicts.append)
+        request = CheckRequest((path,), body.policy, body.name, body.module, asked.workspace.root)
+        await asked.shop.bulk.check(request, verdicts.append)
     if not verdicts:
         raise UsageError("There is no function in the source.", fix="Send the text of one function.")
     return verdicts[0]
 
 
+@operation("GET", "/functions/search", ("read",), "Find functions by need.")
+async def search(asked: Asked, need: Need) -> object:
+    """Find functions by what they are needed for."""
+    owners = await asked.rooms.owners(asked.identity)
+    return await asked.shop.search(need.need, need.count, owners=owners)
+
+
+@operation("GET", "/functions/{name}", ("read",), "Show a function.")
+async def show(asked: Asked, name: ThereFunction) -> object:
+    """Show everything about a function."""
+    owners = await asked.rooms.owners(asked.identity)
+    return await asked.shop.introspect(name, owners)
+
+
+@operation("PUT", "/functions/{name}", ("edit",), "Create or replace a function.")
+async def put(asked: Asked, name: str, body: FunctionBody) -> object:
+    """Create a function, or replace it; the gate judges it."""
+    shop = asked.shop
+    if body.when == "there" or (body.when == "either" and name in shop.names()):
+        return _judged(await shop.replace(name, body.source, reason=body.reason))
+    return _judged(await shop.create(name, body.source, body.module, reason=body.reason))
+
+
+@operation("PATCH", "/functions/{name}", ("edit",), "Edit a function.")
+async def edit(asked: Asked, name: ThereFunction, text_edit: TextEdit) -> object:
+    """Replace a part of a function's source; the gate judges the result."""
+    return _judged(await asked.shop.edit(name, text_edit.old, text_edit.new, reason=text_edit.reason))
+
+
+@operation("DELETE", "/functions/{name}", ("edit",), "Delete a function.")
+async def delete(asked: Asked, name: ThereFunction) -> object:
+    """Delete a function; refused while others call it."""
+    return await asked.shop.delete(name)
+
+
+@operation("POST", "/functions/{name}/call", ("chat", "edit"), "Call a function.")
+async def call(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
+    """Call a function in a worker, on the record."""
+    owners = await asked.rooms.owners(asked.identity)
+    return await asked.shop.call(name, arguments.arguments, author=by_hand(asked), owners=owners)
+
+
+@operation("POST", "/functions/{name}/test", ("edit",), "Run a function's examples.")
+async def test(asked: Asked, name: ThereFunction, test_call: TestCall) -> object:
+    """Run a function's examples in workers, or one call, off the record."""
+    return await asked.shop.test(name, test_call.arguments)
+
+
+@operation("POST", "/functions/{name}/rollback", ("edit",), "Go back to an earlier version.")
+async def rollback(asked: Asked, name: str, choice: VersionChoice) -> object:
+    """Go back to an earlier version; the gate judges it again."""
+    return _judged(await asked.shop.rollback(name, choice.version))
+
+
+@operation("POST", "/functions/{name}/confirm", ("edit",), "Admit a candidate as it is.")
+async def confirm(asked: Asked, name: str, expected: Expected) -> object:
+    """Admit a rejected candidate with the results that came back, if its examples expected others."""
+    return _judged(await asked.shop.confirm(name, expected=expected.expected, reason=expected.reason))
+
+
+@operation("POST", "/functions/{name}/release", ("edit",), "Release a function from quarantine.")
+async def release(asked: Asked, name: ThereFunction) -> object:
+    """Release a function from quarantine."""
+    return await asked.shop.release(name)
+
+
+@operation("GET", "/approvals", ("approve", "read"), "List pending questions.")
 async def approvals(asked: Asked) -> object:
     """List the questions about grants that wait for an answer, oldest first."""
     rows = []
@@ -189,20 +211,21 @@ async def approvals(asked: Asked) -> object:
     return {"approvals": rows}
 
 
-async def answer(asked: Asked) -> object:
+@operation("POST", "/approvals/{id}", ("approve",), "Answer a question.")
+async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
     """Answer a question about grants. The first answer counts; a later one is told so."""
-    id, body = asked.path["id"], asked.body
     pending = {row.id: row for row in await _pending(asked)}
     if id not in pending:
         raise NotThere(f"No question `{id[:80]}` is pending: it was answered, or its turn has ended.")
-    is_wide = body.wide and body.answer == "yes" and bool(pending[id].question.folder)
-    await asked.rooms.workspace.answer(id, Decision(body.answer, body.word, is_wide=is_wide))
-    return {"id": id, "answer": body.answer}
+    is_wide = approval.wide and approval.answer == "yes" and bool(pending[id].question.folder)
+    await asked.workspace.answer(id, Decision(approval.answer, approval.word, is_wide=is_wide))
+    return {"id": id, "answer": approval.answer}
 
 
+@operation("GET", "/status", ("read", "chat"), "Return how the server is.")
 async def status(asked: Asked) -> object:
     """Return how the server is: its workspace, agents at work, and what waits."""
-    rooms, usual = asked.rooms, asked.rooms.workspace.settings.agent
+    rooms, usual = asked.rooms, asked.workspace.settings.agent
     agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
     return {
         "workspace": rooms.workspace.root.name,
@@ -217,27 +240,15 @@ async def status(asked: Asked) -> object:
 
 async def _pending(asked: Asked) -> list[PendingQuestion]:
     """Return the questions of the agents that the token may see, oldest first."""
-    questions = await asked.rooms.workspace.questions()
+    questions = await asked.workspace.questions()
     return [row for row in questions if await asked.rooms.shows(row.agent, asked.identity)]
-
-
-def known_function(asked: Asked) -> str:
-    """Return the function that the path names.
-
-    Raises:
-        NotThere: there is none.
-    """
-    name = asked.path["name"]
-    if name not in asked.rooms.workspace.workshop.names():
-        raise NotThere(f"There is no function `{name[:80]}`.", fix="The list of functions has the names.")
-    return name
 
 
 def by_hand(asked: Asked) -> Author | None:
     """Return whoever is logged in to the page, who is asked there for what a call lacks; elsewhere nobody is."""
     if asked.identity is not OWNER:
         return None
-    workspace = asked.rooms.workspace
+    workspace = asked.workspace
     return Author(approvals=Approvals(workspace.workshop.granting.queue.asking(workspace.answered_by_id)))
 
 
@@ -249,23 +260,3 @@ def _judged(judgment: Judgment) -> object:
     message = judgment.error or next((problem["message"] for problem in problems), "The gate does not admit it.")
     fix = next((problem["fix"] for problem in problems), "")
     raise ApiRefusal(422, "rejected", message, fix, problems, verdict=to_json(judgment))
-
-
-_FUNCTION: Final = f"{API}/functions/{{name}}"
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation("GET", f"{API}/functions", ("read",), "List the functions.", functions, query=FunctionFilter),
-    Operation("POST", f"{API}/functions/check", ("read", "edit"), "Judge a function.", check, CandidateBody),
-    Operation("GET", f"{API}/functions/search", ("read",), "Find functions by need.", search, query=Need),
-    Operation("GET", _FUNCTION, ("read",), "Show a function.", show),
-    Operation("PUT", _FUNCTION, ("edit",), "Create or replace a function.", put, FunctionBody),
-    Operation("PATCH", _FUNCTION, ("edit",), "Edit a function.", edit, TextEdit),
-    Operation("DELETE", _FUNCTION, ("edit",), "Delete a function.", delete),
-    Operation("POST", f"{_FUNCTION}/call", ("chat", "edit"), "Call a function.", call, Arguments),
-    Operation("POST", f"{_FUNCTION}/test", ("edit",), "Run a function's examples.", test, TestCall),
-    Operation("POST", f"{_FUNCTION}/rollback", ("edit",), "Go back to an earlier version.", rollback, VersionChoice),
-    Operation("POST", f"{_FUNCTION}/confirm", ("edit",), "Admit a candidate as it is.", confirm, Expected),
-    Operation("POST", f"{_FUNCTION}/release", ("edit",), "Release a function from quarantine.", release),
-    Operation("GET", f"{API}/approvals", ("approve", "read"), "List pending questions.", approvals),
-    Operation("POST", f"{API}/approvals/{{id}}", ("approve",), "Answer a question.", answer, ApprovalAnswer),
-    Operation("GET", f"{API}/status", ("read", "chat"), "Return how the server is.", status),
-)

@@ -3,10 +3,15 @@
 It knows nothing of HTTP: the server and the client in the same process run the same operations.
 """
 
+import inspect
 import re
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
+
+from agent_core.functions.service import FunctionService
+from agent_core.workspace.workspace import Workspace
 
 from .failures import misfits
 from .identity import Identity, Scope
@@ -30,15 +35,23 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request, checked."""
+    """Where one request comes from, and what it works with."""
 
     rooms: Rooms
     identity: Identity
     path: Mapping[str, str]
-    body: Any  # Any: the operation's own part
-    query: Any  # Any: the same
     last_event: str = ""
     trace: str = ""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The open workspace."""
+        return self.rooms.workspace
+
+    @property
+    def shop(self) -> FunctionService:
+        """Its functions."""
+        return self.rooms.workspace.workshop
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,9 @@ class Stream:
     frames: AsyncGenerator[bytes, None]
 
 
-Handler: TypeAlias = Callable[[Asked], Awaitable[object]]
+Handler: TypeAlias = Callable[..., Awaitable[object]]
+MADE: Final = defaultdict[str, list["Operation"]](list)
+"""The operations of each module, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +100,34 @@ class Operation:
             body = await read_part(self.body, b"{}" if is_empty else sent.body or b"{}")
         except InvalidBody as error:
             raise misfits([*error.listed(where)]) from error
-        return await self.handler(Asked(rooms, identity, sent.path, body, query, sent.last_event, sent.trace))
+        path = dict(sent.path)
+        if "agent" in path:
+            path["agent"] = await rooms.known(path["agent"], identity)
+        asked = Asked(rooms, identity, path, sent.last_event, sent.trace)
+        given: dict[str, object] = dict(path)
+        for name, param in inspect.signature(self.handler).parameters.items():
+            if param.annotation in (self.body, self.query):
+                given[name] = body if param.annotation is self.body else query
+            for read in getattr(param.annotation, "__metadata__", ()):
+                given[name] = await read(asked, path[name])
+        return await self.handler(asked, **given)
+
+
+def operation(
+    method: str, path: str, scopes: tuple[Scope, ...], summary: str, *, status: int = 200, streams: bool = False
+) -> Callable[[Handler], Handler]:
+    """Make a handler the operation of a method and path, whose docstring describes it.
+
+    Its parameters are the names in the path, of which an agent is one that exists for the token, and a part: the query
+    of `GET` and `DELETE`, the body of others. A name that is annotated with a function is what that returns of it.
+    """
+
+    def made(handler: Handler) -> Handler:
+        hints = [param.annotation for param in inspect.signature(handler).parameters.values()]
+        part = next((hint for hint in hints if isinstance(hint, type) and issubclass(hint, Part)), Nothing)
+        body, query = (Nothing, part) if method in ("GET", "DELETE") else (part, Nothing)
+        made_of = Operation(method, f"{API}{path}", scopes, summary, handler, body, query, status, streams)
+        MADE[handler.__module__].append(made_of)
+        return handler
+
+    return made

@@ -18,10 +18,9 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from ..catalogue import ENTRIES
 from ..spending import Spending, costs_document, spent_since_ever
-from .agent_operations import known
 from .failures import NotThere
-from .function_operations import Arguments, by_hand, known_function
-from .operations import API, Asked, Operation
+from .function_operations import Arguments, ThereFunction, VersionChoice, by_hand
+from .operations import API, Asked, operation
 from .parts import Part
 from .step_parts import step_parts, steps
 
@@ -34,36 +33,16 @@ class HowMany(Part):
     last: Annotated[int, Field(ge=1, le=1_000)] = 50
 
 
-class Reference(Part):
-    """A version: its number or the beginning of its hash; without one, the last before."""
-
-    version: Annotated[str, Field(max_length=64)] = ""
-
-
 class Reason(Part):
     """Why, for those who wait."""
 
     why: Annotated[str, Field(max_length=400)] = ""
 
 
-async def history(asked: Asked) -> object:
-    """Return the versions of a function, oldest first, even of a deleted one."""
-    return await asked.rooms.workspace.workshop.past.history(asked.path["name"])
-
-
-async def diff(asked: Asked) -> object:
-    """Return what became different since a version of a function."""
-    return await asked.rooms.workspace.workshop.past.diff(asked.path["name"], asked.query.version)
-
-
-async def trace(asked: Asked) -> object:
-    """Call a function, and return the lines that ran."""
-    return await asked.rooms.workspace.workshop.trace(known_function(asked), asked.body.arguments, by_hand(asked))
-
-
+@operation("GET", "/functions/verdicts", ("read",), "Return the gate's last word on each function.")
 async def verdicts(asked: Asked) -> object:
     """Return the gate's last word on each function: examples that agreed, and what it warned of."""
-    store, shop = asked.rooms.state.store, asked.rooms.workspace.workshop
+    store, shop = asked.rooms.state.store, asked.shop
     rows: dict[str, dict[str, Any]] = {}  # Any: JSON
     for name, function in sorted(shop.registry.snapshot().functions.items()):
         if (verdict := await judgment_on(store, function.body_hash, name)) is not None:
@@ -71,43 +50,65 @@ async def verdicts(asked: Asked) -> object:
     return {"verdicts": rows, "pending": sorted(await shop.all_pending())}
 
 
-async def list_steps(asked: Asked) -> object:
+@operation("GET", "/functions/{name}/history", ("read",), "Return the versions of a function.")
+async def history(asked: Asked, name: str) -> object:
+    """Return the versions of a function, oldest first, even of a deleted one."""
+    return await asked.shop.past.history(name)
+
+
+@operation("GET", "/functions/{name}/diff", ("read",), "Compare a version with the current one.")
+async def diff(asked: Asked, name: str, choice: VersionChoice) -> object:
+    """Return what became different since a version of a function."""
+    return await asked.shop.past.diff(name, choice.version)
+
+
+@operation("POST", "/functions/{name}/trace", ("chat", "edit"), "Call a function and return the lines that ran.")
+async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
+    """Call a function, and return the lines that ran."""
+    return await asked.shop.trace(name, arguments.arguments, by_hand(asked))
+
+
+@operation("GET", "/agents/{agent}/steps", ("read",), "List the last steps.")
+async def list_steps(asked: Asked, agent: str, how_many: HowMany) -> object:
     """Return the last steps of an agent: what came of each, and by which model."""
-    name = await known(asked)
-    return {"agent": name, "steps": await steps(asked.rooms.state.store, name, asked.query.last)}
+    return {"agent": agent, "steps": await steps(asked.rooms.state.store, agent, how_many.last)}
 
 
-async def step(asked: Asked) -> object:
+@operation("GET", "/agents/{agent}/steps/{seq}", ("read",), "Return what the model saw in a step.")
+async def step(asked: Asked, agent: str, seq: str) -> object:
     """Return what the model saw in a step, by part, with about how many tokens each part has."""
-    name, number = await known(asked), asked.path["seq"]
-    seq = int(number) if number.isdecimal() and len(number) < 20 else -1
-    parts = await step_parts(asked.rooms.state.store, name, seq, await _functions(asked, name))
+    number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
+    parts = await step_parts(asked.rooms.state.store, agent, number, await _functions(asked, agent))
     if parts is None:
-        raise NotThere(f"`{name}` has no step {number[:20]}.", fix=f"GET {API}/agents/{name}/steps lists the last.")
-    return {**parts, "window": (await asked.rooms.host.agent(name)).status().context_limit}
+        raise NotThere(f"`{agent}` has no step {seq[:20]}.", fix=f"GET {API}/agents/{agent}/steps lists the last.")
+    return {**parts, "window": (await asked.rooms.host.agent(agent)).status().context_limit}
 
 
-async def costs(asked: Asked) -> object:
+@operation("GET", "/agents/{agent}/cost", ("read",), "Return what the turns cost.")
+async def costs(asked: Asked, agent: str) -> object:
     """Return what the turns of an agent cost: tokens, and money where a price is known; the oldest are summed up."""
-    name, workspace = await known(asked), asked.rooms.workspace
+    workspace = asked.workspace
     spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
-    return {"agent": name, **costs_document(await spent_since_ever(asked.rooms.state.store, name, spending))}
+    return {"agent": agent, **costs_document(await spent_since_ever(asked.rooms.state.store, agent, spending))}
 
 
-async def grown(asked: Asked) -> object:
+@operation("GET", "/growth", ("read",), "Return how functions came to be.")
+async def grown(asked: Asked, how_many: HowMany) -> object:
     """Return how functions came to be: wanted, written, rejected, fixed, admitted, used; the newest last."""
     rows, store = [], asked.rooms.state.store
     for name in await asked.rooms.shown(await store.agent_names(), asked.identity):
         rows += growth(name, await store.history(name, kinds=KINDS, with_removed=True))
     rows.sort(key=lambda row: row.at)
-    return {"functions": [row.to_json() for row in rows[-asked.query.last :]]}
+    return {"functions": [row.to_json() for row in rows[-how_many.last :]]}
 
 
+@operation("GET", "/slash-commands", ("read",), "List the slash commands of the prompt.")
 async def slash_commands(asked: Asked) -> object:
     """Return the slash commands of the prompt, each with where the page has the same, if it has."""
     return {"commands": [{"name": row.name, "typed": row.typed, "page": row.page} for row in ENTRIES]}
 
 
+@operation("GET", "/tree", ("read",), "Return what all agents do.")
 async def tree(asked: Asked) -> object:
     """Return what each agent does, for whom it waits, and what it spent."""
     states = await (await _supervision(asked)).tree()
@@ -115,28 +116,28 @@ async def tree(asked: Asked) -> object:
     return {"agents": [state.to_json() for state in states if state.name in seen]}
 
 
-async def pause(asked: Asked) -> object:
+@operation("POST", "/agents/{agent}/pause", ("edit",), "Pause an agent.")
+async def pause(asked: Asked, agent: str, reason: Reason) -> object:
     """Pause an agent: its turns wait, and its inbox goes on filling."""
-    name = await known(asked)
-    await asked.rooms.state.store.apply([PauseAgent(name, asked.body.why)])
+    await asked.rooms.state.store.apply([PauseAgent(agent, reason.why)])
     ring(asked.rooms.state.folder)
-    return {"paused": name}
+    return {"paused": agent}
 
 
-async def resume(asked: Asked) -> object:
+@operation("POST", "/agents/{agent}/resume", ("edit",), "Let a paused agent go on.")
+async def resume(asked: Asked, agent: str) -> object:
     """Let a paused agent go on, and open the threads in which it is stuck."""
-    name = await known(asked)
-    threads = await (await _supervision(asked)).resume(name)
+    threads = await (await _supervision(asked)).resume(agent)
     ring(asked.rooms.state.folder)
-    return {"resumed": name, "threads": threads}
+    return {"resumed": agent, "threads": threads}
 
 
-async def stop(asked: Asked) -> object:
+@operation("POST", "/agents/{agent}/stop", ("edit",), "Stop what an agent does.")
+async def stop(asked: Asked, agent: str, reason: Reason) -> object:
     """End the running turn of an agent, and stop the threads that it is at work in."""
-    name = await known(asked)
-    is_interrupted = await asked.rooms.host.interrupt(name)
+    is_interrupted = await asked.rooms.host.interrupt(agent)
     try:
-        threads = await (await _supervision(asked)).stop(name, asked.body.why or "A person stopped it.")
+        threads = await (await _supervision(asked)).stop(agent, reason.why or "A person stopped it.")
     except UsageError:
         if not is_interrupted:
             raise
@@ -146,36 +147,14 @@ async def stop(asked: Asked) -> object:
 
 
 async def _supervision(asked: Asked) -> Supervision:
-    workspace = asked.rooms.workspace
+    workspace = asked.workspace
     return Supervision(workspace.store, await workspace.agent_names(), workspace.groups.read())
 
 
 async def _functions(asked: Asked, name: str) -> Mapping[str, Function]:
     """Return the functions of the workspace and of the program, by name."""
     own = (await asked.rooms.host.agent(name)).own_functions()
-    return {function.name: function for function in own} | dict(
-        asked.rooms.workspace.workshop.registry.snapshot().functions
-    )
-
-
-_AGENT: Final = f"{API}/agents/{{agent}}"
-_FUNCTION: Final = f"{API}/functions/{{name}}"
-_CALLS: Final = ("chat", "edit")
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation("GET", f"{API}/functions/verdicts", ("read",), "Return the gate's last word on each function.", verdicts),
-    Operation("GET", f"{_FUNCTION}/history", ("read",), "Return the versions of a function.", history),
-    Operation("GET", f"{_FUNCTION}/diff", ("read",), "Compare a version with the current one.", diff, query=Reference),
-    Operation("POST", f"{_FUNCTION}/trace", _CALLS, "Call a function and return the lines that ran.", trace, Arguments),
-    Operation("GET", f"{_AGENT}/steps", ("read",), "List the last steps.", list_steps, query=HowMany),
-    Operation("GET", f"{_AGENT}/steps/{{seq}}", ("read",), "Return what the model saw in a step.", step),
-    Operation("GET", f"{_AGENT}/cost", ("read",), "Return what the turns cost.", costs),
-    Operation("GET", f"{API}/growth", ("read",), "Return how functions came to be.", grown, query=HowMany),
-    Operation("GET", f"{API}/slash-commands", ("read",), "List the slash commands of the prompt.", slash_commands),
-    Operation("GET", f"{API}/tree", ("read",), "Return what all agents do.", tree),
-    Operation("POST", f"{_AGENT}/pause", ("edit",), "Pause an agent.", pause, Reason),
-    Operation("POST", f"{_AGENT}/resume", ("edit",), "Let a paused agent go on.", resume),
-    Operation("POST", f"{_AGENT}/stop", ("edit",), "Stop what an agent does.", stop, Reason),
-)
+    return {function.name: function for function in own} | dict(asked.shop.registry.snapshot().functions)
 
 
 # How functions came to be: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.

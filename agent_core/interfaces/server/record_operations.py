@@ -1,13 +1,13 @@
 """The API of grants that were given, of recorded calls, and of what this machine can do."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.functions.service.replay import Replays
 
-from .operations import API, Asked, Operation
+from .operations import Asked, operation
 from .parts import Part
 
 
@@ -36,58 +36,54 @@ class ReplayVersion(Part):
     version: Annotated[str, Field(max_length=64)] = ""
 
 
-async def grants(asked: Asked) -> object:
-    """List what functions may reach, and how much of it is in force."""
-    return await asked.rooms.workspace.workshop.grants.listing(asked.query.function)
-
-
-async def revoke(asked: Asked) -> object:
-    """Revoke grants of a function: those that are named, or all."""
-    book, body = asked.rooms.workspace.workshop.grants, asked.body
-    if body.all == bool(body.grants):
-        raise UsageError("Name the grants to revoke, or all of them.", fix='Send {"grants": {…}} or {"all": true}.')
-    return await book.revoke(asked.path["name"], book.wanted(body.grants) if body.grants else None)
-
-
-async def calls(asked: Asked) -> object:
-    """List the recorded calls, newest first."""
-    query = asked.query
-    return {"calls": await (await _replays(asked)).calls(query.function, failed=query.failed)}
-
-
-async def recorded_call(asked: Asked) -> object:
-    """Return a recorded call: its arguments, what it got, and its outcome."""
-    return await (await _replays(asked)).show(_number(asked))
-
-
-async def replay(asked: Asked) -> object:
-    """Make a recorded call again, with what it got then, and compare."""
-    return await (await _replays(asked)).replay(_number(asked), asked.body.version)
-
-
-async def doctor(asked: Asked) -> object:
-    """Return what this machine can do."""
-    return await asked.rooms.workspace.doctor(await asked.rooms.owners(asked.identity))
-
-
-async def _replays(asked: Asked) -> Replays:
-    """Return the calls that the token may read."""
-    return asked.rooms.workspace.workshop.replays.of(await asked.rooms.owners(asked.identity))
-
-
-def _number(asked: Asked) -> int:
-    text = asked.path["call"]
+async def _number(_: Asked, text: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) < 19):
         raise UsageError(f"`{text[:80]}` is no call's number.", fix="The list of calls has the numbers.")
     return int(text)
 
 
-_CALL: Final = f"{API}/calls/{{call}}"
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation("GET", f"{API}/grants", ("read", "approve"), "List the grants.", grants, query=OfFunction),
-    Operation("POST", f"{API}/grants/{{name}}/revoke", ("approve",), "Revoke grants.", revoke, Revoking),
-    Operation("GET", f"{API}/calls", ("read",), "List recorded calls.", calls, query=CallFilter),
-    Operation("GET", _CALL, ("read",), "Return a recorded call.", recorded_call),
-    Operation("POST", f"{_CALL}/replay", ("edit",), "Make a recorded call again.", replay, ReplayVersion),
-    Operation("GET", f"{API}/doctor", ("read", "admin"), "Return what this machine can do.", doctor),
-)
+_CallNumber = Annotated[int, _number]
+
+
+@operation("GET", "/grants", ("read", "approve"), "List the grants.")
+async def grants(asked: Asked, of_function: OfFunction) -> object:
+    """List what functions may reach, and how much of it is in force."""
+    return await asked.shop.grants.listing(of_function.function)
+
+
+@operation("POST", "/grants/{name}/revoke", ("approve",), "Revoke grants.")
+async def revoke(asked: Asked, name: str, revoking: Revoking) -> object:
+    """Revoke grants of a function: those that are named, or all."""
+    book = asked.shop.grants
+    if revoking.all == bool(revoking.grants):
+        raise UsageError("Name the grants to revoke, or all of them.", fix='Send {"grants": {…}} or {"all": true}.')
+    return await book.revoke(name, book.wanted(revoking.grants) if revoking.grants else None)
+
+
+@operation("GET", "/calls", ("read",), "List recorded calls.")
+async def calls(asked: Asked, call_filter: CallFilter) -> object:
+    """List the recorded calls, newest first."""
+    return {"calls": await (await _replays(asked)).calls(call_filter.function, failed=call_filter.failed)}
+
+
+@operation("GET", "/calls/{call}", ("read",), "Return a recorded call.")
+async def recorded_call(asked: Asked, call: _CallNumber) -> object:
+    """Return a recorded call: its arguments, what it got, and its outcome."""
+    return await (await _replays(asked)).show(call)
+
+
+@operation("POST", "/calls/{call}/replay", ("edit",), "Make a recorded call again.")
+async def replay(asked: Asked, call: _CallNumber, replay_version: ReplayVersion) -> object:
+    """Make a recorded call again, with what it got then, and compare."""
+    return await (await _replays(asked)).replay(call, replay_version.version)
+
+
+@operation("GET", "/doctor", ("read", "admin"), "Return what this machine can do.")
+async def doctor(asked: Asked) -> object:
+    """Return what this machine can do."""
+    return await asked.workspace.doctor(await asked.rooms.owners(asked.identity))
+
+
+async def _replays(asked: Asked) -> Replays:
+    """Return the calls that the token may read."""
+    return asked.shop.replays.of(await asked.rooms.owners(asked.identity))

@@ -26,8 +26,7 @@ from .chat_completions import (
     refusal,
 )
 from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import ClientMessage
-from .client_tools import Json
+from .client_history import ClientMessage, Json
 from .identity import Identity
 from .openai_parameters import (
     RESPONSES,

@@ -16,9 +16,8 @@ from agent_core.memory.source_catalog import Sources
 from agent_core.storage import prepare_state_dir
 
 from ..render.source_reports import report_json, source_json
-from .agent_operations import known
 from .failures import ApiRefusal
-from .operations import API, Asked, Operation
+from .operations import Asked, operation
 from .parts import Part
 
 MOST_BYTES: Final = 32 << 20
@@ -42,57 +41,61 @@ class SourceName(Part):
     source: Annotated[str, Field(min_length=1, max_length=300)]
 
 
-async def sources(asked: Asked) -> object:
+@operation("GET", "/agents/{agent}/sources", ("read",), "List the sources of an agent.")
+async def sources(asked: Asked, agent: str) -> object:
     """List the sources of an agent, with how much of each is stored."""
-    name = await known(asked)
-    rows = await (await _sources(asked, name)).list()
-    return {"agent": name, "sources": [source_json(row) for row in rows]}
+    rows = await (await _sources(asked, agent)).list()
+    return {"agent": agent, "sources": [source_json(row) for row in rows]}
 
 
-async def upload(asked: Asked) -> object:
+@operation("POST", "/agents/{agent}/sources", ("edit",), "Upload a part of a source.")
+async def upload(asked: Asked, agent: str, upload: Upload) -> object:
     """Take a part of a document; after the last one, read it all into archival memory. `GET` tells how far it is."""
-    name, body = await known(asked), asked.body
-    place = _place(asked, name)
+    place = _place(asked, agent, upload.name)
     size = place.stat().st_size if place.exists() else 0
-    if body.offset not in (0, size):
-        message = f"The next part of `{one_line(body.name, 80)}` begins at {size}, not at {body.offset}."
+    if upload.offset not in (0, size):
+        message = f"The next part of `{one_line(upload.name, 80)}` begins at {size}, not at {upload.offset}."
         raise ApiRefusal(409, "offset", message, "Go on there, or begin again at 0.", [{"offset": size}])
-    data = _bytes(body.data)
-    if body.offset + len(data) > MOST_BYTES:
+    data = _bytes(upload.data)
+    if upload.offset + len(data) > MOST_BYTES:
         place.unlink(missing_ok=True)
         raise UsageError(f"A document may have {MOST_BYTES >> 20} MiB.", fix="Split it, or use knapper sources add.")
-    with place.open("ab" if body.offset else "wb") as file:
+    with place.open("ab" if upload.offset else "wb") as file:
         file.write(data)
-    if body.more:
-        return {"name": body.name, "received": body.offset + len(data), "sources": []}
+    if upload.more:
+        return {"name": upload.name, "received": upload.offset + len(data), "sources": []}
     try:
-        reports = await (await _sources(asked, name)).add(str(place), name=one_line(body.name))
+        reports = await (await _sources(asked, agent)).add(str(place), name=one_line(upload.name))
     finally:
         place.unlink(missing_ok=True)
-    return {"name": body.name, "received": body.offset + len(data), "sources": [report_json(one) for one in reports]}
+    return {
+        "name": upload.name,
+        "received": upload.offset + len(data),
+        "sources": [report_json(one) for one in reports],
+    }
 
 
-async def remove(asked: Asked) -> object:
+@operation("DELETE", "/agents/{agent}/sources", ("edit",), "Remove a source.")
+async def remove(asked: Asked, agent: str, source_name: SourceName) -> object:
     """Remove a source from an agent, with its passages."""
-    name = await known(asked)
-    rows = await (await _sources(asked, name)).remove(asked.query.source)
+    rows = await (await _sources(asked, agent)).remove(source_name.source)
     return {"removed": [source_json(row) for row in rows]}
 
 
 async def _sources(asked: Asked, name: str) -> Sources:
     await asked.rooms.host.agent(name)
-    return await asked.rooms.workspace.sources(name)
+    return await asked.workspace.sources(name)
 
 
-def _place(asked: Asked, agent: str) -> Path:
+def _place(asked: Asked, agent: str, name: str) -> Path:
     """Return where the parts of a document are put together: nothing of its name but the kind is in the path."""
-    folder = prepare_state_dir(asked.rooms.workspace.root) / "uploads"
+    folder = prepare_state_dir(asked.workspace.root) / "uploads"
     folder.mkdir(mode=0o700, exist_ok=True)
     for path in folder.iterdir():
         if time.time() - path.stat().st_mtime > _STALE_S:
             path.unlink(missing_ok=True)
-    kind = _SUFFIX.search(asked.body.name)
-    key = "\0".join((asked.identity.name, agent, asked.body.name))
+    kind = _SUFFIX.search(name)
+    key = "\0".join((asked.identity.name, agent, name))
     return folder / f"{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}{kind[0] if kind else ''}"
 
 
@@ -101,11 +104,3 @@ def _bytes(text: str) -> bytes:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise UsageError("The data are not base64.", fix="Encode the bytes of the document as base64.") from error
-
-
-_SOURCES: Final = f"{API}/agents/{{agent}}/sources"
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation("GET", _SOURCES, ("read",), "List the sources of an agent.", sources),
-    Operation("POST", _SOURCES, ("edit",), "Upload a part of a source.", upload, Upload),
-    Operation("DELETE", _SOURCES, ("edit",), "Remove a source.", remove, query=SourceName),
-)

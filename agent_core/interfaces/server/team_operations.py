@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
@@ -16,10 +16,10 @@ from agent_core.workspace.agent_files import first_problems
 from agent_core.workspace.group_file import FOLDER, GroupFile
 from agent_core.workspace.helper_changes import HelperVerdict
 
-from ..render.helper_view import helper_document, helpers_document
+from ..render.agent_view import helper_document, helpers_document
 from .failures import ApiRefusal, NotThere
 from .identity import NotAllowed
-from .operations import API, Asked, Operation
+from .operations import Asked, operation
 from .parts import Part
 
 _Reason = Annotated[str, Field(max_length=2_000)]
@@ -39,56 +39,54 @@ class HelperVersionChoice(Part):
     reason: _Reason = ""
 
 
+@operation("GET", "/helpers", ("read",), "List the helpers.")
 async def helpers(asked: Asked) -> object:
     """List the helpers, and the files that were rejected."""
-    return await helpers_document(asked.rooms.workspace)
+    return await helpers_document(asked.workspace)
 
 
-async def helper(asked: Asked) -> object:
+@operation("GET", "/helpers/{name}", ("read",), "Show a helper.")
+async def helper(asked: Asked, name: str) -> object:
     """Show a helper: its schema, functions, limits, text and last runs."""
-    document = await helper_document(asked.rooms.workspace, asked.path["name"])
+    document = await helper_document(asked.workspace, name)
     return {**document, "last_runs": await asked.rooms.shown(document["last_runs"], asked.identity)}
 
 
-async def put_helper(asked: Asked) -> object:
+@operation("PUT", "/helpers/{name}", ("edit",), "Make or replace a helper.")
+async def put_helper(asked: Asked, name: str, file_text: FileText) -> object:
     """Make a helper, or replace its file, if its gate admits it."""
-    workspace, name, body = asked.rooms.workspace, asked.path["name"], asked.body
+    workspace = asked.workspace
     await workspace.helpers.refresh(is_told=False)
-    changes, proposal = workspace.helper_changes, workspace.by_user(body.reason)
+    changes, proposal = workspace.helper_changes, workspace.by_user(file_text.reason)
     put = changes.replace if name in workspace.helpers.helpers else changes.create
-    return _judged(await put(name, body.text, proposal))
+    return _judged(await put(name, file_text.text, proposal))
 
 
-async def delete_helper(asked: Asked) -> object:
+@operation("DELETE", "/helpers/{name}", ("edit",), "Delete a helper.")
+async def delete_helper(asked: Asked, name: str) -> object:
     """Delete a helper that no other one names."""
-    workspace = asked.rooms.workspace
-    return _judged(await workspace.helper_changes.delete(asked.path["name"], workspace.by_user()))
+    workspace = asked.workspace
+    return _judged(await workspace.helper_changes.delete(name, workspace.by_user()))
 
 
-async def helper_history(asked: Asked) -> object:
+@operation("GET", "/helpers/{name}/history", ("read",), "Return its versions.")
+async def helper_history(asked: Asked, name: str) -> object:
     """Return the versions of a helper."""
-    name = asked.path["name"]
-    return {"name": name, "versions": await asked.rooms.workspace.helpers.history(name)}
+    return {"name": name, "versions": await asked.workspace.helpers.history(name)}
 
 
-async def restore_helper(asked: Asked) -> object:
+@operation("POST", "/helpers/{name}/rollback", ("edit",), "Restore a version.")
+async def restore_helper(asked: Asked, name: str, choice: HelperVersionChoice) -> object:
     """Go back to an earlier version of a helper."""
-    workspace, body = asked.rooms.workspace, asked.body
-    proposal = workspace.by_user(body.reason)
-    return _judged(await workspace.helper_changes.rollback(asked.path["name"], body.version, proposal))
+    workspace = asked.workspace
+    proposal = workspace.by_user(choice.reason)
+    return _judged(await workspace.helper_changes.rollback(name, choice.version, proposal))
 
 
-def _judged(verdict: HelperVerdict) -> object:
-    if verdict.admitted:
-        return verdict
-    problems = [to_json(problem) for problem in verdict.problems]
-    message = verdict.denied or next((row["message"] for row in problems), "It was rejected.")
-    raise ApiRefusal(422, "rejected", message, "", problems, verdict=to_json(verdict))
-
-
+@operation("GET", "/groups", ("read",), "List the groups.")
 async def groups(asked: Asked) -> object:
     """List the groups, and what is wrong with their files."""
-    folder, names = asked.rooms.workspace.groups, await asked.rooms.workspace.agent_names()
+    folder, names = asked.workspace.groups, await asked.workspace.agent_names()
     files = {name: file for name, file in folder.read().items() if await asked.rooms.shows(name, asked.identity)}
     hidden = {_path(name) for name in names if name not in files} if asked.identity.agents else frozenset()
     problems = {row.where.path: (row,) for row in folder.problems if row.where.path not in hidden}
@@ -98,14 +96,16 @@ async def groups(asked: Asked) -> object:
     }
 
 
-async def group(asked: Asked) -> object:
+@operation("GET", "/groups/{name}", ("read",), "Show a group.")
+async def group(asked: Asked, name: str) -> object:
     """Show a group: its members, purpose and rules."""
-    return _group(asked.path["name"], await _group_file(asked))
+    return _group(name, await _group_file(asked, name))
 
 
-async def put_group(asked: Asked) -> object:
+@operation("PUT", "/groups/{name}", ("admin",), "Make or replace a group.")
+async def put_group(asked: Asked, name: str, file_text: FileText) -> object:
     """Make a group, or replace its file."""
-    workspace, name, text = asked.rooms.workspace, asked.path["name"], asked.body.text
+    workspace, text = asked.workspace, file_text.text
     if not AGENT.fullmatch(name):
         raise UsageError(f"`{name[:80]}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
     members = workspace.groups.parse(text, name).members
@@ -120,17 +120,26 @@ async def put_group(asked: Asked) -> object:
     return {"name": name, "problems": problems}
 
 
-async def delete_group(asked: Asked) -> object:
+@operation("DELETE", "/groups/{name}", ("admin",), "Delete a group.")
+async def delete_group(asked: Asked, name: str) -> object:
     """Delete a group's file; what was said in it stays."""
-    workspace, name = asked.rooms.workspace, asked.path["name"]
-    await _group_file(asked)
+    workspace = asked.workspace
+    await _group_file(asked, name)
     old = await asyncio.to_thread(_text, workspace.root / _path(name))
     await asyncio.to_thread(remove_text, workspace.root, _path(name), hash_of(old or ""))
     return {"deleted": name}
 
 
-async def _group_file(asked: Asked) -> GroupFile:
-    name, files = asked.path["name"], asked.rooms.workspace.groups.read()
+def _judged(verdict: HelperVerdict) -> object:
+    if verdict.admitted:
+        return verdict
+    problems = [to_json(problem) for problem in verdict.problems]
+    message = verdict.denied or next((row["message"] for row in problems), "It was rejected.")
+    raise ApiRefusal(422, "rejected", message, "", problems, verdict=to_json(verdict))
+
+
+async def _group_file(asked: Asked, name: str) -> GroupFile:
+    files = asked.workspace.groups.read()
     if name not in files or not await asked.rooms.shows(name, asked.identity):
         raise NotThere(f"There is no group `{name[:80]}`.", fix="The list of groups has the names.")
     return files[name]
@@ -149,19 +158,3 @@ def _text(path: Path) -> str | None:
         return read_plain(path, 1 << 20).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
-
-
-_HELPER: Final = f"{API}/helpers/{{name}}"
-_GROUP: Final = f"{API}/groups/{{name}}"
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    Operation("GET", f"{API}/helpers", ("read",), "List the helpers.", helpers),
-    Operation("GET", _HELPER, ("read",), "Show a helper.", helper),
-    Operation("PUT", _HELPER, ("edit",), "Make or replace a helper.", put_helper, FileText),
-    Operation("DELETE", _HELPER, ("edit",), "Delete a helper.", delete_helper),
-    Operation("GET", f"{_HELPER}/history", ("read",), "Return its versions.", helper_history),
-    Operation("POST", f"{_HELPER}/rollback", ("edit",), "Restore a version.", restore_helper, HelperVersionChoice),
-    Operation("GET", f"{API}/groups", ("read",), "List the groups.", groups),
-    Operation("GET", _GROUP, ("read",), "Show a group.", group),
-    Operation("PUT", _GROUP, ("admin",), "Make or replace a group.", put_group, FileText),
-    Operation("DELETE", _GROUP, ("admin",), "Delete a group.", delete_group),
-)
