@@ -113,8 +113,8 @@ def _type(value: object) -> str:
     return kind if kind in _TYPES else "object"
 
 
-def _arguments(seen_program: SeenProgram) -> str:
-    return ", ".join(f"{target}={value!r}" for target, value in _given(seen_program.program).items())
+def _arguments(program: SeenProgram) -> str:
+    return ", ".join(f"{target}={value!r}" for target, value in _given(program.program).items())
 
 
 def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:
