@@ -17,7 +17,7 @@ from agent_core.interfaces.server.app import ServeOptions
 from sandbox import Sandbox
 from tests.interfaces.support import FLAWED
 from tests.interfaces.support import create as create_vowels
-from tests.kit import Ask, Expect, Say, ScriptedModel, Wanted, contains
+from tests.kit import Ask, Cut, Expect, Say, ScriptedModel, Wanted, contains
 from tests.kit.npm import axe_source
 
 from .conftest import Serve, Served, port_of
@@ -503,6 +503,26 @@ async def test_why_a_turn_failed_is_told_after_a_reload_and_it_is_tried_again(se
         await view.locator(".said.text", has_text="Here I am.").wait_for()
         assert await said_in(view) == ["hello", "Here I am."]
         assert await view.get_by_role("button", name="Try again").count() == 0
+        assert seen == []
+
+
+@in_browser
+async def test_what_came_of_a_reply_that_broke_off_stays_after_a_reload_and_the_model_reads_it(served: Serve) -> None:
+    server = await served(
+        [Cut("Once upon a time"), Expect(Say("There was a fox."), contains("Once upon a time"))],
+        model__stream=True,
+        model__retries=0,
+    )
+    async with page(server) as (view, seen):
+        await send(view, "Tell me.")
+        await view.get_by_role("button", name="Try again").wait_for()
+        assert "Once upon a time" in (await said_in(view))[1]
+        await view.reload()
+        await view.get_by_role("button", name="Try again").wait_for()
+        assert "Once upon a time" in (await said_in(view))[1]
+        await send(view, "Go on.")
+        await view.locator(".said.text", has_text="There was a fox.").wait_for()
+        assert (await said_in(view))[2:] == ["Go on.", "There was a fox."]
         assert seen == []
 
 
