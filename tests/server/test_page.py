@@ -1,6 +1,7 @@
 """The page in a real browser: `make test-page` where Chromium and playwright are installed, else it is skipped."""
 
 import asyncio
+import base64
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -716,6 +717,74 @@ async def test_what_was_typed_into_a_block_stays_with_a_change_from_elsewhere_be
 
 
 @in_browser
+async def test_memory_follows_each_change_and_no_change_is_taken_back_unseen(served: Serve) -> None:
+    append = Ask(Wanted("core_memory_append", {"name": "human", "content": "Likes trains."}))
+    server = await served([append, Say("Kept.")])
+    path = "/api/v1/agents/main/memory/human"
+    async with page(server) as (view, seen):
+        await go(view, "Memory")
+        box = view.get_by_label("Text of human")
+        card = view.locator("section.card", has=box)
+        await box.wait_for()
+        await server.said("I like trains.")
+        await until(view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')")
+
+        await view.route(f"**{path}", lambda route: route.abort() if route.request.method == "GET" else None)
+        await view.route("**/agents/main/memory", lambda route: route.abort())  # this tab sees nothing for a while
+        version = (await server.client.get(path)).json()["version"]
+        assert (await server.client.patch(path, json={"version": version, "value": "Unseen."})).is_success
+        await card.get_by_role("button", name="Undo the last change").click()
+        await card.get_by_text("by now, not").wait_for()
+        await view.unroute_all()
+        assert (await server.client.get(path)).json()["value"] == "Unseen."
+        await until(view, "document.querySelectorAll('textarea')[1].value === 'Unseen.'")
+        await card.get_by_role("button", name="Undo the last change").click()
+        await until(view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')")
+        assert [text for text in seen if "409" not in text and "ERR_FAILED" not in text] == []
+
+
+@in_browser
+async def test_a_search_of_memory_shows_the_best_of_all_kinds_first_and_says_what_is_missing(served: Serve) -> None:
+    told = "Lighthouses were built of stone. " * 400
+    server = await served([Say(told), Say(told)])
+    for text in ("Tell me of lighthouses.", "More of lighthouses."):
+        await server.said(text)
+    source = {"name": "vienna.txt", "data": base64.b64encode(b"The lighthouses of Vienna are small.").decode()}
+    assert (await server.client.post("/api/v1/agents/main/sources", json=source)).is_success
+    async with page(server) as (view, seen):
+        await go(view, "Memory")
+        found = view.locator("section.card", has=view.get_by_role("search")).locator("li")
+        for query, first in (("small lighthouses Vienna", "Vienna"), ("lighthouses zebra", "ighthouses")):
+            await view.get_by_label("In what was said").fill(query)
+            await view.get_by_role("button", name="Search").click()
+            await found.first.get_by_text(first).wait_for()
+        await view.get_by_text("No hit has: zebra.").wait_for()
+        assert all(len(text) < 300 for text in await found.all_inner_texts())
+        assert seen == []
+
+
+@in_browser
+async def test_each_grant_is_revoked_alone(served: Serve) -> None:
+    server = await served([])
+    for name in ("notes.txt", "other.txt"):
+        (server.workspace.root / name).write_text("hello\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    async with page(server) as (view, seen):
+        await go(view, "Functions/first_line")
+        for name in ("notes.txt", "other.txt"):
+            await view.locator(".field textarea").fill(name)
+            await view.get_by_role("button", name="Call", exact=True).click()
+            await view.locator(".asking").get_by_role("button", name="Always", disabled=False).first.click()
+            await view.get_by_role("button", name=f"Revoke read {name}").wait_for()
+        await view.get_by_role("button", name="Revoke read notes.txt").click()
+        await view.get_by_text("read notes.txt was revoked.").wait_for()
+        await view.get_by_role("button", name="Revoke read notes.txt").wait_for(state="detached")
+        assert (await server.client.get("/api/v1/grants")).json()["grants"][0]["grants"] == {"read": ["other.txt"]}
+        assert seen == []
+
+
+@in_browser
 async def test_a_reload_keeps_the_agent_that_was_chosen(served: Serve) -> None:
     server = await served([])
     assert (await server.client.post("/api/v1/agents", json={"name": "second"})).is_success
@@ -773,7 +842,7 @@ async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is
         await view.get_by_label("What it returned").wait_for()
         assert await view.get_by_label("What it returned").inner_text() == "hello\n"
         await view.get_by_role("button", name="Revoke read").click()
-        await view.get_by_text("read was revoked.").wait_for()
+        await view.get_by_text("read notes.txt was revoked.").wait_for()
         await view.get_by_role("button", name="Revoke read").wait_for(state="detached")
         assert (await server.client.get("/api/v1/grants")).json()["grants"] == []
         assert seen == []

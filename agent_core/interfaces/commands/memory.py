@@ -198,18 +198,12 @@ async def search(door: Door, text: tuple[str, ...], agent: str, **options: Any) 
 
     The lines of blocks that have a word of TEXT are shown before.
     """
-    from ..render.memory_view import found_document, found_lines
+    from ..render.memory_view import found_document, found_lines, searched
 
-    memory = await door.memory(agent)
-    query, page, count, searches = " ".join(text), options["page"], options["count"], {}
-    if options["where"] != "archival":
-        searches["recall"] = await memory.recall.search(query, page, count)
-    if options["where"] != "recall":
-        searches["archival"] = await memory.archival.search(query, options["tags"], page, count)
+    query = " ".join(text)
+    searches, blocks = await searched(await door.memory(agent), query, **options)
     document = {where: found_document(results) for where, results in searches.items()}
     name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
-    is_first = options["where"] == "both" and not (page or options["tags"])
-    blocks = await memory.store.blocks(memory.agent) if is_first else ()
     return Result(document, found_lines([*searches.values()], f"{quote(query)}{name}", blocks))
 
 

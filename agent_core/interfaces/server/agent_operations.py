@@ -14,7 +14,7 @@ from agent_core.workspace.portable import ImportOptions
 
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
-from ..render.memory_view import found_document, history_document, memory_document
+from ..render.memory_view import best_found, found_document, history_document, memory_document, searched
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
@@ -75,6 +75,12 @@ class BlockEdit(Part):
     value: Annotated[str | None, Field(max_length=MOST_TEXT)] = None
     limit: Annotated[int | None, Field(ge=1, le=MOST_TEXT)] = None
     description: Annotated[str | None, Field(max_length=2_000)] = None
+
+
+class BlockUndo(Part):
+    """An undo; with a `version`, only if the block still has it: who looks at it takes back no change unseen."""
+
+    version: Annotated[int | None, Field(ge=0)] = None
 
 
 class MemoryNeed(Part):
@@ -259,11 +265,7 @@ async def block(asked: Asked) -> object:
 
 async def edit_block(asked: Asked) -> object:
     """Change a block, if it still has the version that the change was made for."""
-    row, body = await _block(asked), asked.body
-    if row.version != body.version:
-        message = f"`{row.label}` has version {row.version} by now, not {body.version}."
-        problems = [{"where": "body.version", "message": message, "value": row.value, "version": row.version}]
-        raise ApiRefusal(409, "version", message, "Look at what it is now, and change that.", problems)
+    row, body = await _as_seen(asked), asked.body
     blocks = (await asked.rooms.host.agent(asked.path["agent"])).memory.blocks
     about = {name: value for name in ("limit", "description") if (value := getattr(body, name)) is not None}
     if about:
@@ -275,21 +277,18 @@ async def edit_block(asked: Asked) -> object:
 
 
 async def undo(asked: Asked) -> object:
-    """Take back the last change of a block."""
-    row = await _block(asked)
+    """Take back the last change of a block, if it still has the version that was seen, where one is given."""
+    row = await _as_seen(asked)
     edit = await undo_block((await asked.rooms.host.agent(asked.path["agent"])).memory.blocks, row.label)
     return {"block": row.label, "outcome": edit.outcome, "text": edit.text}
 
 
 async def search_memory(asked: Asked) -> object:
-    """Search what was said, and what was archived."""
+    """Search what was said, and what was archived; `best` has the hits of both, the best first, as a person reads them."""
     owner, query = asked.rooms.workspace.memory(await known(asked)), asked.query
-    results = {}
-    if query.where != "archival":
-        results["recall"] = found_document(await owner.recall.search(query.query, query.page, query.count))
-    if query.where != "recall":
-        results["archival"] = found_document(await owner.archival.search(query.query, (), query.page, query.count))
-    return results
+    searches, blocks = await searched(owner, **query.model_dump())
+    found = {where: found_document(results) for where, results in searches.items()}
+    return {**found, "best": best_found([*searches.values()], blocks)}
 
 
 async def known(asked: Asked) -> str:
@@ -321,6 +320,20 @@ async def _block(asked: Asked) -> BlockRow:
     return row
 
 
+async def _as_seen(asked: Asked) -> BlockRow:
+    """Return the block that the path names.
+
+    Raises:
+        ApiRefusal: it has another version by now than the request is for.
+    """
+    row, seen = await _block(asked), asked.body.version
+    if seen not in (None, row.version):
+        message = f"`{row.label}` has version {row.version} by now, not {seen}."
+        problems = [{"where": "body.version", "message": message, "value": row.value, "version": row.version}]
+        raise ApiRefusal(409, "version", message, "Look at what it is now, and change that.", problems)
+    return row
+
+
 def _shown(row: BlockRow) -> dict[str, object]:
     fields = ("label", "value", "limit", "description", "version", "read_only", "shared")
     return {name: getattr(row, name) for name in fields}
@@ -348,5 +361,5 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("GET", f"{_AGENT}/search", ("read",), "Search the memory.", search_memory, query=MemoryNeed),
     Operation("GET", _BLOCK, ("read",), "Return one block.", block),
     Operation("PATCH", _BLOCK, ("edit",), "Change a block.", edit_block, BlockEdit),
-    Operation("POST", f"{_BLOCK}/undo", ("edit",), "Take back the last change of a block.", undo),
+    Operation("POST", f"{_BLOCK}/undo", ("edit",), "Take back the last change of a block.", undo, BlockUndo),
 )

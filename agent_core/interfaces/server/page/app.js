@@ -69,9 +69,9 @@ function App({ link: given }) {
       ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
       ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} approvals=${approvals} reload=${look} />`}
       ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}
-      ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${beat} />`}
+      ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${status} />`}
       ${room === "Steps" && html`<${Steps} key=${agent} agent=${agent} beat=${beat} />`}
-      ${room === "Agents" && html`<${Agents} go=${go} choose=${choose} beat=${beat} />`}</main>
+      ${room === "Agents" && html`<${Agents} go=${go} choose=${choose} beat=${status} />`}</main>
     <p class="unseen" role="status">${said}</p></div>`;
 }
 

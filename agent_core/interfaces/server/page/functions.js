@@ -56,15 +56,15 @@ function OneFunction({ name, close, beat, questions, reload }) {
     <${History} name=${name} changed=${again} key=${facts.source} />`;
 }
 
-// Its grants, each kind to be taken back.
+// Its grants, each to be taken back.
 function Granted({ name, beat }) {
   const [listed, fault, again] = useLoaded(`/grants?function=${part(name)}`, beat);
   const [said, setSaid] = useState("");
-  const revoke = (kind, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`${kind} was revoked.`); again(); }, (error) => setSaid(error.message));
+  const revoke = (kind, one, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`${one} was revoked.`); again(); }, (error) => setSaid(error.message));
   const rows = listed ? listed.grants : [];
   return (rows.length > 0 || said || fault) && html`<section class="card"><h3>Grants</h3><${Fault} text=${fault} />${rows.map((row) => html`
     ${row.changed && html`<p class="dim">Not in force: ${plain(row.changed)}</p>`}
-    <ul>${Object.entries(row.grants).map(([kind, value]) => html`<li key=${kind}><code>${kind}</code> ${plain([value].flat().join(", "))} <button onClick=${() => revoke(kind, value)} aria-label=${`Revoke ${kind}`}>Revoke</button></li>`)}</ul>`)}
+    <ul>${Object.entries(row.grants).flatMap(([kind, value]) => [value].flat().map((item) => [kind, `${kind} ${item}`, Array.isArray(value) ? [item] : item])).map((grant) => html`<li key=${grant[1]}><code>${grant[0]}</code> ${plain(grant[1].slice(grant[0].length))} <button onClick=${() => revoke(...grant)} aria-label=${`Revoke ${plain(grant[1])}`}>Revoke</button></li>`)}</ul>`)}
     <p role="status">${said}</p></section>`;
 }
 

@@ -2,10 +2,10 @@
 import { html, useEffect, useRef, useState } from "/page/preact.js";
 import { api, count, Fault, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
 
-export function Memory({ agent, beat }) {
-  const [document, fault] = useLoaded(`/agents/${part(agent)}/memory`);
-  return html`<${Fault} text=${fault} />${document && document.blocks.map((block) => html`<${Block} key=${block.label} agent=${agent} label=${block.label} beat=${beat} />`)}
-    <${Find} agent=${agent} /><${Sources} agent=${agent} beat=${beat} />`;
+export function Memory({ agent, beat }) { // each look of the page is a beat: others change it, too, from wherever they are
+  const [document, fault] = useLoaded(`/agents/${part(agent)}/memory`, beat);
+  return html`<${Fault} text=${fault} />${document && document.blocks.map((block) => html`<${Block} key=${block.label} agent=${agent} label=${block.label} beat=${block.version} />`)}
+    <${Find} agent=${agent} />${document && html`<${Sources} agent=${agent} beat=${document.passages} />`}`;
 }
 
 function Block({ agent, label, beat }) {
@@ -25,7 +25,7 @@ function Block({ agent, label, beat }) {
     <label>Text of ${label}<textarea ref=${box} rows="6" value=${typed} onInput=${(event) => type(event.target.value)} disabled=${block.read_only}></textarea></label>
     ${isLate && html`<p class="warn">It was changed elsewhere since you began. It is now:</p><${Text} label=${`${label} as it is now`} text=${now} />`}
     <div class="row"><button class="strong" onClick=${save} disabled=${typed === now}>${isLate ? "Save mine instead" : "Save"}</button>${mine && html`<button onClick=${() => { drop(); setSaid(""); box.current.focus(); }}>Drop what I typed</button>`}
-      <button onClick=${() => act(api(`${path}/undo`, "POST"))} disabled=${block.read_only || block.version < 2 || Boolean(mine)}>Undo the last change</button><span role="status"><${Sentence} text=${said} /></span></div>
+      <button onClick=${() => act(api(`${path}/undo`, "POST", { version: block.version }))} disabled=${block.read_only || block.version < 2 || Boolean(mine)}>Undo the last change</button><span role="status"><${Sentence} text=${said} /></span></div>
     <details><summary>History: ${count(block.changes.length, "change")}</summary><ol class="plain">${block.changes.slice(-50).reverse().map((change) => html`<li><details><summary>${when(change.at)} · ${plain(change.by)} · ${plain(change.what)}</summary><${Text} label=${`Version ${change.version}`} text=${lines(change.value)} /></details></li>`)}</ol></details></section>`;
 }
 
@@ -35,11 +35,10 @@ function Find({ agent }) {
   const [fault, setFault] = useState("");
   const search = (event) => {
     event.preventDefault();
-    api(`/agents/${part(agent)}/search?query=${part(query)}`).then((value) => { setResults(value); setFault(""); }, (error) => setFault(error.message));
+    api(`/agents/${part(agent)}/search?query=${part(query)}`).then(({ best }) => { setResults(best); setFault(""); }, (error) => setFault(error.message));
   };
-  const shown = (title, page) => html`<h3>${title}: ${page.total.toLocaleString()} found</h3><ul>${(page.results || page.items || []).map((row) => html`<li>${plain(typeof row === "string" ? row : row.text || JSON.stringify(row))}</li>`)}</ul>`;
   return html`<section class="card"><h2>Search</h2><form class="row" role="search" onSubmit=${search}><label class="wide">In what was said and what was stored <input type="search" value=${query} onInput=${(event) => setQuery(event.target.value)} /></label><button disabled=${!query.trim()}>Search</button></form>
-    <${Fault} text=${fault} /><div role="status">${results && html`${shown("Said", results.recall)}${shown("Stored", results.archival)}`}</div></section>`;
+    <${Fault} text=${fault} /><div role="status">${results && html`${results.says && html`<p>${plain(results.says)}</p>`}<ul>${[...results.blocks, ...results.hits].map((row) => html`<li><span class="dim">${plain(row.about)}:</span> ${plain(row.text)}</li>`)}</ul>${!results.blocks.length && !results.hits.length && "Nothing was found."}`}</div></section>`;
 }
 
 const PIECE = 512 << 10;

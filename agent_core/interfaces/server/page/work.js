@@ -1,5 +1,5 @@
 // What goes on: how functions come to be, what the model saw in a step, what it cost, and agents at work.
-import { html, useEffect, useState } from "/page/preact.js";
+import { html, useState } from "/page/preact.js";
 import { api, count, Fault, part, plain, Sentence, Text, useLoaded, when } from "/page/kit.js";
 
 const bare = (text) => text.replace(/^#+ +|\*\*|`/g, ""); // an option of a list shows no Markdown
@@ -44,12 +44,10 @@ function Cost({ agent, beat }) {
 const STATES = { running: "good", stuck: "bad", stopped: "bad", paused: "warn", waiting: "warn" };
 const amounts = (values) => Object.entries(values || {}).map(([name, amount]) => `${(Math.round(amount * 100) / 100).toLocaleString()} ${name}`).join(", ");
 
-export function Agents({ go, choose, beat, isAdmin }) {
-  const [tick, setTick] = useState(0);
-  const [states, fault, again] = useLoaded("/tree", `${beat}${tick}`);
+export function Agents({ go, choose, beat }) {
+  const [states, fault, again] = useLoaded("/tree", beat);
   const [said, setSaid] = useState("");
   const [name, setName] = useState("");
-  useEffect(() => { const timer = setInterval(() => setTick((number) => number + 1), 2000); return () => clearInterval(timer); }, []);
   const rows = states ? states.agents : [];
   const depths = new Map(), depth = (row, on = 0) => { // below whoever waits for it
     const above = rows.find((other) => on < rows.length && (other.waits_on || "").split(", ").includes(row.name));
