@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from agent_core.interfaces.server.app import ServeOptions
+from agent_core.workspace.model_check import keep_address
 from sandbox import Sandbox
 from tests.interfaces.support import FLAWED
 from tests.interfaces.support import create as create_vowels
@@ -781,6 +782,72 @@ async def test_each_grant_is_revoked_alone(served: Serve) -> None:
         await view.get_by_text("read notes.txt was revoked.").wait_for()
         await view.get_by_role("button", name="Revoke read notes.txt").wait_for(state="detached")
         assert (await server.client.get("/api/v1/grants")).json()["grants"][0]["grants"] == {"read": ["other.txt"]}
+        assert seen == []
+
+
+@in_browser
+async def test_what_is_missing_for_a_model_is_told_at_once_and_one_that_is_configured_counts(served: Serve) -> None:
+    unset = {f"model__{name}": None for name in ("base_url", "name", "context_tokens")}
+    server = await served([Say("Here I am.")], **unset)
+    async with page(server) as (view, seen):
+        told = view.locator(".log .fault")
+        await told.wait_for()
+        text = await told.inner_text()
+        assert all(way in text for way in ("No model is set", "OPENAI_API_KEY", "knapper configure", "--model tour"))
+        await send(view, "hello")
+        await view.get_by_role("button", name="Try again").click()
+        await view.get_by_text("Tried again 1 time: it failed as before.").wait_for()
+        await view.get_by_role("button", name="Try again").click()
+        await view.get_by_text("Tried again 2 times: it failed as before.").wait_for()
+        keep_address(server.workspace.root, {"model.base_url": server.model.base_url, "model.name": "scripted"})
+        await view.get_by_role("button", name="Try again").click()
+        await view.locator(".said.text", has_text="Here I am.").wait_for()
+        assert await said_in(view) == ["hello", "Here I am."]
+        assert seen == []
+
+
+@in_browser
+async def test_a_file_that_is_saved_broken_or_wrong_is_told_in_each_room_until_it_is_mended(served: Serve) -> None:
+    server = await served([])
+    file = server.workspace.root / "functions" / "double.py"
+    async with page(server) as (view, seen):
+        file.write_text("def double(:\n")
+        await view.locator("header .saved", has_text="rejected: functions/double.py:1").wait_for()
+        await go(view, "Functions")
+        await view.get_by_text("1 problem in files").wait_for()
+        file.write_text(WRONG)
+        await view.locator("header .saved", has_text="double is a draft").wait_for()
+        await view.get_by_text("1 problem in files").wait_for(state="detached")
+        file.write_text(DOUBLE)
+        await view.locator("header .saved", has_text="double is on trial").wait_for()
+        await view.get_by_role("button", name="Close").click()
+        await view.locator("header .saved").wait_for(state="detached")
+        assert seen == []
+
+
+@in_browser
+async def test_what_was_typed_in_a_form_outlives_rooms_and_reloads(served: Serve) -> None:
+    server = await served([create(FETCHES, "page_title"), Say("It was not done.")])
+    assert (await server.client.put("/api/v1/functions/double", json={"source": DOUBLE})).is_success
+    async with page(server) as (view, seen):
+        await send(view, "Read titles.")
+        await view.locator(".log .asking").get_by_role("button", name="No, with a word").click()
+        for room, field, typed in (
+            ("Chat", "A word for the model", "only the weather"),
+            ("Functions/double", "n integer", "21"),
+            ("Agents", "A new agent", "second"),
+        ):
+            await go(view, room)
+            await view.get_by_label(field).fill(typed)
+            await go(view, "Growth")
+            await go(view, room)
+            assert await view.get_by_label(field).input_value() == typed
+            await view.reload()
+            await view.get_by_label(field).wait_for()
+            assert await view.get_by_label(field).input_value() == typed
+        await go(view, "Chat")
+        await view.get_by_role("button", name="No, and say this", disabled=False).click()
+        await view.locator(".said.text", has_text="It was not done.").wait_for()
         assert seen == []
 
 

@@ -212,7 +212,7 @@ async def searched(
 
 
 def best_found(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()) -> Json:
-    """Return the hits of all searches, best first, and before them the lines of `blocks` that have a word of the question:
+    """Return the hits of all searches, best first, and before them lines of `blocks` with a word of the question:
     {"blocks", "hits": [{"about", "text"}], "says", "is_far"}. `says` is which words no hit has.
 
     Of hits that have no word of the question (`is_far`), only the nearest few.
@@ -228,7 +228,8 @@ def best_found(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()
     words = [word for word in words if not any(coverage(text, stems([word])) for _, text in rows)]
     none = [f"No hit has: {', '.join(words)}."] * bool(words) + ["The nearest by meaning:"] * is_far
     held = [
-        {"about": f"the block {one_line(label, 60)}", "text": excerpt(text, terms, _HIT)} for label, text in rows[:_COUNT]
+        {"about": f"the block {one_line(label, 60)}", "text": excerpt(text, terms, _HIT)}
+        for label, text in rows[:_COUNT]
     ]
     hits = [_hit(item, terms) for item in _merged(searches)[: _NEAREST if is_far else None]]
     return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far}
@@ -237,7 +238,9 @@ def best_found(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()
 def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
     """Return search results for the user: the best of all searches, then how many there are."""
     found = best_found(searches, blocks)
-    held, hits = ([line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits"))
+    held, hits = (
+        [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
+    )
     counts = () if found["is_far"] else (text for results in searches for text in _counted(results, query))
     return [
         *held,

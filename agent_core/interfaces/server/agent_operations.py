@@ -284,7 +284,7 @@ async def undo(asked: Asked) -> object:
 
 
 async def search_memory(asked: Asked) -> object:
-    """Search what was said, and what was archived; `best` has the hits of both, the best first, as a person reads them."""
+    """Search what was said, and what was archived; `best` has the hits of both, the best first, in short."""
     owner, query = asked.rooms.workspace.memory(await known(asked)), asked.query
     searches, blocks = await searched(owner, **query.model_dump())
     found = {where: found_document(results) for where, results in searches.items()}

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "/page/preact.js";
 import { api, count, Fault, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
 
-export function Memory({ agent, beat }) { // each look of the page is a beat: others change it, too, from wherever they are
+export function Memory({ agent, beat }) { // with each look of the page
   const [document, fault] = useLoaded(`/agents/${part(agent)}/memory`, beat);
   return html`<${Fault} text=${fault} />${document && document.blocks.map((block) => html`<${Block} key=${block.label} agent=${agent} label=${block.label} beat=${block.version} />`)}
     <${Find} agent=${agent} />${document && html`<${Sources} agent=${agent} beat=${document.passages} />`}`;
@@ -11,13 +11,13 @@ export function Memory({ agent, beat }) { // each look of the page is a beat: ot
 function Block({ agent, label, beat }) {
   const path = `/agents/${part(agent)}/memory/${part(label)}`;
   const [block, fault, again] = useLoaded(path, beat);
-  const [draft, setDraft] = useDraft(`${agent}:memory:${label}`); // with its version
+  const [mine, setMine] = useDraft(`${agent}:memory:${label}`, null); // with its version
   const [said, setSaid] = useState("");
   const box = useRef(null);
   if (!block) return html`<${Fault} text=${fault} />`;
-  const now = lines(block.value), mine = draft ? JSON.parse(draft) : null, typed = mine ? mine.text : now, isLate = mine && mine.version !== block.version;
-  const drop = () => setDraft(() => "");
-  const type = (text) => setDraft((old) => (text === now && !isLate ? "" : JSON.stringify({ version: old ? JSON.parse(old).version : block.version, text })));
+  const now = lines(block.value), typed = mine ? mine.text : now, isLate = mine && mine.version !== block.version;
+  const drop = () => setMine(null);
+  const type = (text) => setMine((old) => (text === now && !isLate ? null : { version: (old || block).version, text }));
   const act = (asked, word) => asked.then((value) => { setSaid(word || value.text); drop(); again(); }, (error) => { setSaid(error.message); if (error.status === 409) { again(); box.current.focus(); } });
   const save = () => act(api(path, "PATCH", { version: block.version, value: typed }), "Saved.");
   return html`<section class="card"><h2>${label} <span class=${typed.length > block.limit ? "bad" : "dim"}>version ${block.version}, ${typed.length.toLocaleString()} of ${block.limit.toLocaleString()} characters${block.shared ? ", shared" : ""}</span></h2>
@@ -30,12 +30,12 @@ function Block({ agent, label, beat }) {
 }
 
 function Find({ agent }) {
-  const [query, setQuery] = useState("");
+  const [query, setQuery] = useDraft(":search");
   const [results, setResults] = useState(null);
   const [fault, setFault] = useState("");
   const search = (event) => {
     event.preventDefault();
-    api(`/agents/${part(agent)}/search?query=${part(query)}`).then(({ best }) => { setResults(best); setFault(""); }, (error) => setFault(error.message));
+    api(`/agents/${part(agent)}/search?query=${part(query)}`).then(({ best }) => { setResults(best); setFault(""); }, setFault);
   };
   return html`<section class="card"><h2>Search</h2><form class="row" role="search" onSubmit=${search}><label class="wide">In what was said and what was stored <input type="search" value=${query} onInput=${(event) => setQuery(event.target.value)} /></label><button disabled=${!query.trim()}>Search</button></form>
     <${Fault} text=${fault} /><div role="status">${results && html`${results.says && html`<p>${plain(results.says)}</p>`}<ul>${[...results.blocks, ...results.hits].map((row) => html`<li><span class="dim">${plain(row.about)}:</span> ${plain(row.text)}</li>`)}</ul>${!results.blocks.length && !results.hits.length && "Nothing was found."}`}</div></section>`;
