@@ -827,7 +827,7 @@ async def test_a_file_that_is_saved_broken_or_wrong_is_told_in_each_room_until_i
 
 @in_browser
 async def test_what_was_typed_in_a_form_outlives_rooms_and_reloads(served: Serve) -> None:
-    server = await served([create(FETCHES, "page_title"), Say("It was not done.")])
+    server = await served([create(FETCHES, "page_title"), Say("I leave it."), Say("It was not done.")])
     assert (await server.client.put("/api/v1/functions/double", json={"source": DOUBLE})).is_success
     async with page(server) as (view, seen):
         await send(view, "Read titles.")

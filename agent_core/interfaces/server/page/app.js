@@ -9,6 +9,7 @@ import { Memory } from "/page/memory.js";
 import { Agents, Growth, Steps } from "/page/work.js";
 
 const ROOMS = ["Chat", "Approvals", "Functions", "Growth", "Memory", "Steps", "Agents"];
+let isOut = false;
 const LOOK_MS = 3000, AGENT = "knapper-agent"; // the chosen one, in this tab
 
 // The room and what is chosen in it stand in the address, so that the browser's keys go back and forth.
@@ -32,11 +33,11 @@ function App({ link: given }) {
   const choose = (name) => { sessionStorage.setItem(AGENT, name); setAgent(name); };
   const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
-    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); setTold((old) => old ?? now.saves);
+    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false; setTold((old) => old ?? now.saves);
     const named = (name) => known.agents.find((row) => row.name === name);
     setAgent((old) => old || (named(sessionStorage.getItem(AGENT)) || named("main") || known.agents[0])?.name || "");
-  }, (error) => { if (error.status === 401) setIn(false); else setFault(error); });
-  useEffect(() => { look(); const timer = setInterval(() => document.hidden || look(), LOOK_MS); return () => clearInterval(timer); }, []);
+  }, (error) => { isOut = error.status === 401; if (isOut) setIn(false); else setFault(error); });
+  useEffect(() => { look(); const timer = setInterval(() => document.hidden || isOut || look(), LOOK_MS); return () => clearInterval(timer); }, []);
   useEffect(() => { // the lit room is in sight also where the bar scrolls
     const lit = rooms.current && rooms.current.querySelector("[aria-current]");
     if (lit) rooms.current.scrollLeft = lit.offsetLeft - (rooms.current.clientWidth - lit.offsetWidth) / 2;

@@ -162,7 +162,7 @@ export function Chat({ agent, approvals, reload, say, trouble }) {
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
   const shown = useWindow(log, entries, earlier, questions.length + unread.length + !isSure), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(asWords(said)); }, [running, said]);
-  useEffect(() => { if (asked.length) reload(); }, [asked.join()]); // the rows have all that the prompt shows
+  useEffect(() => { reload(); }, [asked.join(), running]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
   const send = async (event) => {
     event.preventDefault();
