@@ -275,5 +275,6 @@ def _nothing(name: str, stored: str | None) -> NoModel:
         "                    Azure: AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY)",
         f"2. a local server:  start {servers}; it is found automatically",
         f"3. a local model:   knapper models get {_SUGGESTED}   (1.1 GB, no key, no server)",
+        "knapper configure asks for one, tries it and keeps it. Without any, see it work: --model tour",
     )
     return NoModel(message, fix="\n".join(ways))

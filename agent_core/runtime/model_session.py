@@ -169,7 +169,7 @@ class ModelSession:
 
         Raises:
             Interrupted: the user ended the turn; what had come of the text is kept.
-            ModelError: there is no usable answer.
+            ModelError: there is no usable answer; what had come of the text is kept.
         """
         model = await self.model()
         self.functions.choose(snapshot)
@@ -365,7 +365,7 @@ class ModelSession:
                         shown.add(piece.text)
                     if not (isinstance(piece, TextPiece) and written_calls(piece.text)):  # it is no answer
                         turn.tell_piece(piece, kind)
-        except Interrupted:
+        except (Interrupted, ModelError):  # who saw the beginning has it, also after a reload, and so has the next step
             if shown.text:
                 await turn.append([cut_off(shown.text)])
             raise

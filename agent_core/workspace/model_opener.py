@@ -4,13 +4,14 @@ Models that are idle stay open: a run of a helper, or a turn of an agent behind,
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants.addresses import is_confirmed
+from agent_core.base.errors import ModelError
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.functions.gate.reader import DescriptionReader
 from agent_core.functions.service.maker import FunctionMaker
@@ -34,12 +35,22 @@ class ModelOpener:
     """Chooses and opens the models of a workspace; `environment` has keys and secrets, if not this process's own."""
 
     def __init__(
-        self, root: Path, settings: "Settings", environment: Mapping[str, str] | None, *, is_typed: bool = False
+        self,
+        root: Path,
+        settings: "Settings",
+        environment: Mapping[str, str] | None,
+        read_again: "Callable[[], Settings] | None" = None,
+        *,
+        is_typed: bool = False,
     ) -> None:
-        """Create the opener; `is_typed`: the name of the usual model was typed for this run, not read from settings."""
+        """Create the opener; `is_typed`: the name of the usual model was typed for this run, not read from settings.
+
+        Where there is no model, the settings are `read_again`: one that was set meanwhile counts.
+        """
         self.environment: Mapping[str, str] = own_environment() if environment is None else environment
         self._root = root
         self._settings = settings
+        self._read_again = read_again
         self._is_unchecked = is_typed
         self.reader: DescriptionReader | None = self._reader()
         """The reader of new functions' descriptions that the settings name, if any."""
@@ -55,13 +66,11 @@ class ModelOpener:
         Raises:
             ModelError: it is not available, or the user has not confirmed its address.
         """
-        settings = self._settings.using(name) if name else self._settings
-        doctor.check_address(settings, around=self.environment)
+        chosen, settings = await self.chosen(name)
         # The HTTP client takes a tenth of a second to import: only a turn pays for it, and the prompt is not held up.
         await asyncio.to_thread(import_module, "agent_core.model.client")
         from agent_core.model.client import open_model  # noqa: PLC0415 - see above
 
-        chosen = await self.choose(settings.model)
         if name:
             chosen = await listed(chosen)
         elif self._is_unchecked:
@@ -73,6 +82,23 @@ class ModelOpener:
         model = await open_model(chosen, settings.model, found_out=found_out)
         names = partial(endpoint_names, chosen) if chosen.kind == "endpoint" else None
         return OpenedModel(model, chosen.why, table, names, settings.model.programs)
+
+    async def chosen(self, name: str | None = None) -> tuple[DiscoveredModel, "Settings"]:
+        """Return the model of that name, or the usual one, with the settings that name it.
+
+        Raises:
+            ModelError: there is none, or the user has not confirmed its address.
+        """
+        settings = self._settings.using(name) if name else self._settings
+        try:
+            doctor.check_address(settings, around=self.environment)
+            return await self.choose(settings.model), settings
+        except ModelError:
+            now = self._read_again() if self._read_again is not None else self._settings
+            if (now.model, now.models) == (self._settings.model, self._settings.models):
+                raise
+        self._settings = now
+        return await self.chosen(name)
 
     async def choose(self, settings: "ModelSettings") -> DiscoveredModel:
         """Return the model that these settings mean here."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.access.grants.desk import ApprovalQueue
 from agent_core.base import old_name
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StorageError, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.messages import Assistant
 from agent_core.base.settings import Settings, load
@@ -250,13 +250,19 @@ class Workspace:
         old_name.tell_of_variables()
         root = scaffold.opened(root)
         old_name.move_home()
-        settings = settings or load(root, flags)
+        given, settings = settings, settings or load(root, flags)
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
             stack.push_async_callback(store.close)
             open_sandbox = partial(sandbox_client, root, settings, environment, debugger, sandbox, on_status)
+            is_typed = bool((flags or {}).get("model.name"))
             open_models = partial(
-                _model_opener, root, settings, environment, is_typed=bool((flags or {}).get("model.name"))
+                _model_opener,
+                root,
+                settings,
+                environment,
+                None if given else partial(load, root, flags),
+                is_typed=is_typed,
             )
             workspace = cls(root, settings, store, approver, open_sandbox, open_models, on_status)
             stack.push_async_callback(workspace._close_parts)
@@ -526,13 +532,13 @@ class Workspace:
         return agent_memory.AgentMemory(name, self._store, self._clock, embedder, gap_minutes=gap)
 
     async def model_trouble(self) -> str:
-        """Return why there is no model to ask, in one sentence; "" if there is one, or its endpoint is slow to say."""
+        """Return why there is no model to ask, and what to do; "" if there is one, or its endpoint is slow to say."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_MODEL_S):
                 try:
-                    await self._models.choose(self.settings.model)
-                except ModelError as error:
-                    return error.message
+                    await self._models.chosen()
+                except KnapperError as error:
+                    return f"No turn can be taken yet: {error.message}\n{error.fix}"
         return ""
 
     def _deps(self) -> "WorkspaceDeps":

@@ -1,6 +1,7 @@
 """The page in a real browser: `make test-page` where Chromium and playwright are installed, else it is skipped."""
 
 import asyncio
+import base64
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -14,10 +15,11 @@ import httpx2
 import pytest
 
 from agent_core.interfaces.server.app import ServeOptions
+from agent_core.workspace.model_check import keep_address
 from sandbox import Sandbox
 from tests.interfaces.support import FLAWED
 from tests.interfaces.support import create as create_vowels
-from tests.kit import Ask, Expect, Say, ScriptedModel, Wanted, contains
+from tests.kit import Ask, Cut, Expect, Say, ScriptedModel, Wanted, contains
 from tests.kit.npm import axe_source
 
 from .conftest import Serve, Served, port_of
@@ -507,6 +509,26 @@ async def test_why_a_turn_failed_is_told_after_a_reload_and_it_is_tried_again(se
 
 
 @in_browser
+async def test_what_came_of_a_reply_that_broke_off_stays_after_a_reload_and_the_model_reads_it(served: Serve) -> None:
+    server = await served(
+        [Cut("Once upon a time"), Expect(Say("There was a fox."), contains("Once upon a time"))],
+        model__stream=True,
+        model__retries=0,
+    )
+    async with page(server) as (view, seen):
+        await send(view, "Tell me.")
+        await view.get_by_role("button", name="Try again").wait_for()
+        assert "Once upon a time" in (await said_in(view))[1]
+        await view.reload()
+        await view.get_by_role("button", name="Try again").wait_for()
+        assert "Once upon a time" in (await said_in(view))[1]
+        await send(view, "Go on.")
+        await view.locator(".said.text", has_text="There was a fox.").wait_for()
+        assert (await said_in(view))[2:] == ["Go on.", "There was a fox."]
+        assert seen == []
+
+
+@in_browser
 async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_has_the_same(served: Serve) -> None:
     server = await served([Say("A folder.")])
     async with page(server) as (view, seen):
@@ -696,6 +718,140 @@ async def test_what_was_typed_into_a_block_stays_with_a_change_from_elsewhere_be
 
 
 @in_browser
+async def test_memory_follows_each_change_and_no_change_is_taken_back_unseen(served: Serve) -> None:
+    append = Ask(Wanted("core_memory_append", {"name": "human", "content": "Likes trains."}))
+    server = await served([append, Say("Kept.")])
+    path = "/api/v1/agents/main/memory/human"
+    async with page(server) as (view, seen):
+        await go(view, "Memory")
+        box = view.get_by_label("Text of human")
+        card = view.locator("section.card", has=box)
+        await box.wait_for()
+        await server.said("I like trains.")
+        await until(view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')")
+
+        await view.route(f"**{path}", lambda route: route.abort() if route.request.method == "GET" else None)
+        await view.route("**/agents/main/memory", lambda route: route.abort())  # this tab sees nothing for a while
+        version = (await server.client.get(path)).json()["version"]
+        assert (await server.client.patch(path, json={"version": version, "value": "Unseen."})).is_success
+        await card.get_by_role("button", name="Undo the last change").click()
+        await card.get_by_text("by now, not").wait_for()
+        await view.unroute_all()
+        assert (await server.client.get(path)).json()["value"] == "Unseen."
+        await until(view, "document.querySelectorAll('textarea')[1].value === 'Unseen.'")
+        await card.get_by_role("button", name="Undo the last change").click()
+        await until(view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')")
+        assert [text for text in seen if "409" not in text and "ERR_FAILED" not in text] == []
+
+
+@in_browser
+async def test_a_search_of_memory_shows_the_best_of_all_kinds_first_and_says_what_is_missing(served: Serve) -> None:
+    told = "Lighthouses were built of stone. " * 400
+    server = await served([Say(told), Say(told)])
+    for text in ("Tell me of lighthouses.", "More of lighthouses."):
+        await server.said(text)
+    source = {"name": "vienna.txt", "data": base64.b64encode(b"The lighthouses of Vienna are small.").decode()}
+    assert (await server.client.post("/api/v1/agents/main/sources", json=source)).is_success
+    async with page(server) as (view, seen):
+        await go(view, "Memory")
+        found = view.locator("section.card", has=view.get_by_role("search")).locator("li")
+        for query, first in (("small lighthouses Vienna", "Vienna"), ("lighthouses zebra", "ighthouses")):
+            await view.get_by_label("In what was said").fill(query)
+            await view.get_by_role("button", name="Search").click()
+            await found.first.get_by_text(first).wait_for()
+        await view.get_by_text("No hit has: zebra.").wait_for()
+        assert all(len(text) < 300 for text in await found.all_inner_texts())
+        assert seen == []
+
+
+@in_browser
+async def test_each_grant_is_revoked_alone(served: Serve) -> None:
+    server = await served([])
+    for name in ("notes.txt", "other.txt"):
+        (server.workspace.root / name).write_text("hello\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    async with page(server) as (view, seen):
+        await go(view, "Functions/first_line")
+        for name in ("notes.txt", "other.txt"):
+            await view.locator(".field textarea").fill(name)
+            await view.get_by_role("button", name="Call", exact=True).click()
+            await view.locator(".asking").get_by_role("button", name="Always", disabled=False).first.click()
+            await view.get_by_role("button", name=f"Revoke read {name}").wait_for()
+        await view.get_by_role("button", name="Revoke read notes.txt").click()
+        await view.get_by_text("read notes.txt was revoked.").wait_for()
+        await view.get_by_role("button", name="Revoke read notes.txt").wait_for(state="detached")
+        assert (await server.client.get("/api/v1/grants")).json()["grants"][0]["grants"] == {"read": ["other.txt"]}
+        assert seen == []
+
+
+@in_browser
+async def test_what_is_missing_for_a_model_is_told_at_once_and_one_that_is_configured_counts(served: Serve) -> None:
+    unset = {f"model__{name}": None for name in ("base_url", "name", "context_tokens")}
+    server = await served([Say("Here I am.")], **unset)
+    async with page(server) as (view, seen):
+        told = view.locator(".log .fault")
+        await told.wait_for()
+        text = await told.inner_text()
+        assert all(way in text for way in ("No model is set", "OPENAI_API_KEY", "knapper configure", "--model tour"))
+        await send(view, "hello")
+        await view.get_by_role("button", name="Try again").click()
+        await view.get_by_text("Tried again 1 time: it failed as before.").wait_for()
+        await view.get_by_role("button", name="Try again").click()
+        await view.get_by_text("Tried again 2 times: it failed as before.").wait_for()
+        keep_address(server.workspace.root, {"model.base_url": server.model.base_url, "model.name": "scripted"})
+        await view.get_by_role("button", name="Try again").click()
+        await view.locator(".said.text", has_text="Here I am.").wait_for()
+        assert await said_in(view) == ["hello", "Here I am."]
+        assert seen == []
+
+
+@in_browser
+async def test_a_file_that_is_saved_broken_or_wrong_is_told_in_each_room_until_it_is_mended(served: Serve) -> None:
+    server = await served([])
+    file = server.workspace.root / "functions" / "double.py"
+    async with page(server) as (view, seen):
+        file.write_text("def double(:\n")
+        await view.locator("header .saved", has_text="rejected: functions/double.py:1").wait_for()
+        await go(view, "Functions")
+        await view.get_by_text("1 problem in files").wait_for()
+        file.write_text(WRONG)
+        await view.locator("header .saved", has_text="double is a draft").wait_for()
+        await view.get_by_text("1 problem in files").wait_for(state="detached")
+        file.write_text(DOUBLE)
+        await view.locator("header .saved", has_text="double is on trial").wait_for()
+        await view.get_by_role("button", name="Close").click()
+        await view.locator("header .saved").wait_for(state="detached")
+        assert seen == []
+
+
+@in_browser
+async def test_what_was_typed_in_a_form_outlives_rooms_and_reloads(served: Serve) -> None:
+    server = await served([create(FETCHES, "page_title"), Say("I leave it."), Say("It was not done.")])
+    assert (await server.client.put("/api/v1/functions/double", json={"source": DOUBLE})).is_success
+    async with page(server) as (view, seen):
+        await send(view, "Read titles.")
+        await view.locator(".log .asking").get_by_role("button", name="No, with a word").click()
+        for room, field, typed in (
+            ("Chat", "A word for the model", "only the weather"),
+            ("Functions/double", "n integer", "21"),
+            ("Agents", "A new agent", "second"),
+        ):
+            await go(view, room)
+            await view.get_by_label(field).fill(typed)
+            await go(view, "Growth")
+            await go(view, room)
+            assert await view.get_by_label(field).input_value() == typed
+            await view.reload()
+            await view.get_by_label(field).wait_for()
+            assert await view.get_by_label(field).input_value() == typed
+        await go(view, "Chat")
+        await view.get_by_role("button", name="No, and say this", disabled=False).click()
+        await view.locator(".said.text", has_text="It was not done.").wait_for()
+        assert seen == []
+
+
+@in_browser
 async def test_a_reload_keeps_the_agent_that_was_chosen(served: Serve) -> None:
     server = await served([])
     assert (await server.client.post("/api/v1/agents", json={"name": "second"})).is_success
@@ -753,7 +909,7 @@ async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is
         await view.get_by_label("What it returned").wait_for()
         assert await view.get_by_label("What it returned").inner_text() == "hello\n"
         await view.get_by_role("button", name="Revoke read").click()
-        await view.get_by_text("read was revoked.").wait_for()
+        await view.get_by_text("read notes.txt was revoked.").wait_for()
         await view.get_by_role("button", name="Revoke read").wait_for(state="detached")
         assert (await server.client.get("/api/v1/grants")).json()["grants"] == []
         assert seen == []

@@ -89,6 +89,8 @@ async def test_a_block_is_changed_only_as_it_was_seen(served: Serve) -> None:
     assert late.status_code == 409
     (problem,) = late.json()["error"]["problems"]
     assert (problem["value"], problem["version"]) == ("Ann", changed.json()["version"])
+    unseen = await client.post(f"{MEMORY}/human/undo", json={"version": block["version"]})
+    assert (unseen.status_code, unseen.json()["error"]["code"]) == (409, "version")
     assert (await client.post(f"{MEMORY}/human/undo")).status_code == 200
     assert (await client.get(f"{MEMORY}/human")).json()["value"] == ""
     assert (await client.get(f"{MEMORY}/nothing")).status_code == 404

@@ -193,16 +193,10 @@ async def search(
 
     The lines of blocks that have a word of TEXT are shown before.
     """
-    memory = await door.memory(agent)
-    query, page, count, searches = " ".join(text), options["page"], options["count"], {}
-    if options["where"] != "archival":
-        searches["recall"] = await memory.recall.search(query, page, count)
-    if options["where"] != "recall":
-        searches["archival"] = await memory.archival.search(query, options["tags"], page, count)
+    query = " ".join(text)
+    searches, blocks = await memory_view.searched(await door.memory(agent), query, **options)
     document = {where: memory_view.found_document(results) for where, results in searches.items()}
     name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
-    is_first = options["where"] == "both" and not (page or options["tags"])
-    blocks = await memory.store.blocks(memory.agent) if is_first else ()
     return Result(document, memory_view.found_lines([*searches.values()], f"{quote(query)}{name}", blocks))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 import time
 from contextlib import aclosing
 from datetime import datetime
@@ -15,6 +16,7 @@ from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, print_json, workspace_command
 from ..spans import line
+from ..wrap import write
 from .packages import must_have
 from .verb import Door, Opens, Result, verb
 
@@ -46,6 +48,7 @@ def serve(context: CliContext, **options: object) -> int:
         must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
     from agent_core.workspace.workspace import Workspace
 
+    from ..render.call_log import changed_lines
     from ..server.app import ServeOptions, must_be_safe
     from ..server.app import serve as served
 
@@ -59,8 +62,9 @@ def serve(context: CliContext, **options: object) -> int:
             context.tell(*workspace.recovered)
             if warning := await must_be_safe(workspace, asked):
                 context.tell(warning)
+            workspace.workshop.on_change(lambda changed: write(changed_lines(changed), sys.stderr))
             if trouble := await workspace.model_trouble():
-                context.tell(f"No turn can be taken yet: {trouble}", "To set a model: knapper configure")
+                context.tell(trouble)
             await served(workspace, asked, lambda doors: _tell(context, doors), stopping())
 
     asyncio.run(run())

@@ -29,6 +29,7 @@ from .agent_view import day, text_of
 from .verdicts import compact_call
 
 if TYPE_CHECKING:  # for annotations
+    from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.blocks import PlannedEdit
     from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
 
@@ -203,34 +204,62 @@ def edit_shown(label: str, edit: "PlannedEdit | None") -> Result:
     return Result({"label": label, "outcome": edit.outcome, "text": edit.text}, lines, code=0 if is_done else 1)
 
 
-def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
-    """Return search results for the user: the lines of `blocks` with a word of the question, what is missing, the hits
-    of all searches, best first, then how many.
+async def searched(
+    memory: "AgentMemory", query: str, where: str, page: int, count: int, tags: Sequence[str] = ()
+) -> tuple[dict[str, ResultPage], list["BlockRow"]]:
+    """Return what recall and archival memory have for a question, by their names (`where`: one of them, or both), and
+    the blocks that are looked through beside the first page of both.
+    """
+    searches = {}
+    if where != "archival":
+        searches["recall"] = await memory.recall.search(query, page, count)
+    if where != "recall":
+        searches["archival"] = await memory.archival.search(query, tuple(tags), page, count)
+    is_first = where == "both" and not (page or tags)
+    return searches, await memory.store.blocks(memory.agent) if is_first else []
 
-    Of hits that have no word of the question, only the nearest few.
+
+def best_found(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()) -> Json:
+    """Return the hits of all searches, best first, and before them lines of `blocks` with a word of the question:
+    {"blocks", "hits": [{"about", "text"}], "says", "is_far"}. `says` is which words no hit has.
+
+    Of hits that have no word of the question (`is_far`), only the nearest few.
     """
     terms = {term for results in searches for term in results.terms}
     rows = [
         (block.label, text) for block in blocks for text in bare_lines(text_of(block.value)) if coverage(text, terms)
     ]
     rows.sort(key=lambda row: -coverage(row[1], terms))
-    held = [line(("dim", f"- the block {one_line(label, 60)}: "), excerpt(text, terms, _HIT)) for label, text in rows]
     missing = [set(results.missing) for results in searches if results.items]
     words = [word for word in searches[0].missing if missing and all(word in row for row in missing)]
     is_far = bool(words) and not any(coverage(item.text, page.terms) for page in searches for item in page.items)
-    counts = () if is_far else (text for results in searches for text in _counted(results, query))
     words = [word for word in words if not any(coverage(text, stems([word])) for _, text in rows)]
     none = [f"No hit has: {', '.join(words)}."] * bool(words) + ["The nearest by meaning:"] * is_far
+    held = [
+        {"about": f"the block {one_line(label, 60)}", "text": excerpt(text, terms, _HIT)}
+        for label, text in rows[:_COUNT]
+    ]
+    hits = [_hit(item, terms) for item in _merged(searches)[: _NEAREST if is_far else None]]
+    return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far}
+
+
+def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
+    """Return search results for the user: the best of all searches, then how many there are."""
+    found = best_found(searches, blocks)
+    held, hits = (
+        [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
+    )
+    counts = () if found["is_far"] else (text for results in searches for text in _counted(results, query))
     return [
-        *held[:_COUNT],
-        *([line(("dim", " ".join(none)))] if none else []),
-        *_merged(searches)[: _NEAREST if is_far else None],
+        *held,
+        *([line(("dim", found["says"]))] if found["says"] else []),
+        *hits,
         *(line(("dim", text)) for text in counts),
         *[line(("dim", f"Searched by words alone: {results.trouble}")) for results in searches if results.trouble][:1],
     ]
 
 
-def _merged(searches: Iterable[ResultPage]) -> list[Line]:
+def _merged(searches: Iterable[ResultPage]) -> list[FoundItem]:
     """Return the hits of each search in their order.
 
     Of two that come next, the one with more words of the question, or else the one that is higher up in its search:
@@ -240,12 +269,11 @@ def _merged(searches: Iterable[ResultPage]) -> list[Line]:
         deque(((coverage(item.text, page.terms), -place), item) for place, item in enumerate(page.items))
         for page in searches
     ]
-    terms = {term for page in searches for term in page.terms}
-    lines = []
+    items = []
     while queues := [queue for queue in waiting if queue]:
         _, item = max(queues, key=lambda queue: queue[0][0]).popleft()
-        lines.append(_hit(item, terms))
-    return lines
+        items.append(item)
+    return items
 
 
 def _counted(results: ResultPage, query: str) -> list[str]:
@@ -282,10 +310,10 @@ def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
     ]
 
 
-def _hit(item: FoundItem, terms: Collection[str]) -> Line:
+def _hit(item: FoundItem, terms: Collection[str]) -> Json:
     number = "" if item.id else f"message {place_of(item.seq)}"
     about = " · ".join(filter(None, (day(item.at), one_line(item.who, 60), number)))
-    return line(("dim", f"- {about}: "), excerpt(item.text, terms, _HIT))
+    return {"about": about, "text": excerpt(item.text, terms, _HIT)}
 
 
 def _block(row: "BlockRow") -> Json:

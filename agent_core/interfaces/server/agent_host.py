@@ -18,6 +18,8 @@ from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, WORK, Post, Posted, 
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace
 
+from ..render.call_log import changed_lines, is_own
+from ..spans import plain
 from .failures import ApiRefusal
 from .identity import OWNER, Identity
 from .journal_events import JournalReader, JournalTail, NumberedEvent, is_on_disk
@@ -33,6 +35,7 @@ _LAST_ENTRIES: Final = 100
 _USED_S: Final = 5.0
 _LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
+_MODEL_S: Final = 10.0  # between looks for a model where there was none
 
 
 @dataclass(eq=False, slots=True)
@@ -128,6 +131,11 @@ class AgentHost:
         """The last ends of turns, with what the journal does not have of them."""
         self.warnings: deque[events.Warned] = deque(maxlen=_MOST_ENDS)
         """The last warnings, for who comes when their turn has ended."""
+        self.saves = 0
+        """How often functions were changed by files since the start, as far as this process knows."""
+        self.last_save = ""
+        self._trouble: asyncio.Task[str] | None = None  # the last look for a model, and when it began
+        self._looked_at = 0.0
 
     @asynccontextmanager
     async def at_work(self, grace_s: float) -> AsyncIterator[None]:
@@ -138,9 +146,13 @@ class AgentHost:
         ):
             await self._store.offer_slots(self.workspace.settings.runner.slots)
             work = asyncio.create_task(self._run())
+            quiet = self.workspace.workshop.on_change(self._saved)
             try:
                 yield
             finally:
+                quiet()
+                if self._trouble is not None:
+                    self._trouble.cancel()
                 await self._runner.stop(grace_s)
                 await work
                 self.end_streams()
@@ -149,6 +161,21 @@ class AgentHost:
                 await asyncio.gather(*self._closing)
                 for agent in self._agents.values():
                     await agent.aclose()
+
+    def _saved(self, changed: events.FunctionsChanged) -> None:
+        self.saves += 1
+        if not is_own(changed, ()):
+            self.last_save = plain(changed_lines(changed)).rstrip()
+
+    def model_trouble(self) -> str:
+        """Return why no turn can be taken for want of a model, and what to do; "" if there is one. It is what the last
+        look found; where that was none, another one begins now and then.
+        """
+        now = asyncio.get_running_loop().time()
+        found = self._trouble.result() if self._trouble is not None and self._trouble.done() else ""
+        if self._trouble is None or (found and now > self._looked_at + _MODEL_S):
+            self._trouble, self._looked_at = asyncio.create_task(self.workspace.model_trouble()), now
+        return found
 
     async def _run(self) -> None:
         """Run turns until the end; a fault of the program in the runner itself is reported, and it is tried again."""

@@ -14,7 +14,7 @@ from agent_core.workspace.portable import ImportOptions
 
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
-from ..render.memory_view import found_document, history_document, memory_document
+from ..render.memory_view import best_found, found_document, history_document, memory_document, searched
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
@@ -75,6 +75,12 @@ class BlockEdit(Part):
     value: Annotated[str | None, Field(max_length=MOST_TEXT)] = None
     limit: Annotated[int | None, Field(ge=1, le=MOST_TEXT)] = None
     description: Annotated[str | None, Field(max_length=2_000)] = None
+
+
+class BlockUndo(Part):
+    """An undo; with a `version`, only if the block still has it: who looks at it takes back no change unseen."""
+
+    version: Annotated[int | None, Field(ge=0)] = None
 
 
 class MemoryNeed(Part):
@@ -257,14 +263,10 @@ async def memory(asked: Asked, agent: str) -> object:
 
 @operation("GET", "/agents/{agent}/search", ("read",), "Search the memory.")
 async def search_memory(asked: Asked, agent: str, need: MemoryNeed) -> object:
-    """Search what was said, and what was archived."""
-    owner = asked.workspace.memory(agent)
-    results = {}
-    if need.where != "archival":
-        results["recall"] = found_document(await owner.recall.search(need.query, need.page, need.count))
-    if need.where != "recall":
-        results["archival"] = found_document(await owner.archival.search(need.query, (), need.page, need.count))
-    return results
+    """Search what was said, and what was archived; `best` has the hits of both, the best first, in short."""
+    searches, blocks = await searched(asked.workspace.memory(agent), **need.model_dump())
+    found = {where: found_document(results) for where, results in searches.items()}
+    return {**found, "best": best_found([*searches.values()], blocks)}
 
 
 @operation("GET", "/agents/{agent}/memory/{label}", ("read",), "Return one block.")
@@ -278,11 +280,7 @@ async def block(asked: Asked, agent: str, label: str) -> object:
 @operation("PATCH", "/agents/{agent}/memory/{label}", ("edit",), "Change a block.")
 async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit) -> object:
     """Change a block, if it still has the version that the change was made for."""
-    row = await _block(asked, agent, label)
-    if row.version != block_edit.version:
-        message = f"`{row.label}` has version {row.version} by now, not {block_edit.version}."
-        problems = [{"where": "body.version", "message": message, "value": row.value, "version": row.version}]
-        raise ApiRefusal(409, "version", message, "Look at what it is now, and change that.", problems)
+    row = await _as_seen(asked, agent, label, block_edit.version)
     blocks = (await asked.rooms.host.agent(agent)).memory.blocks
     about = {name: value for name in ("limit", "description") if (value := getattr(block_edit, name)) is not None}
     if about:
@@ -294,9 +292,9 @@ async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit
 
 
 @operation("POST", "/agents/{agent}/memory/{label}/undo", ("edit",), "Take back the last change of a block.")
-async def undo(asked: Asked, agent: str, label: str) -> object:
-    """Take back the last change of a block."""
-    row = await _block(asked, agent, label)
+async def undo(asked: Asked, agent: str, label: str, block_undo: BlockUndo) -> object:
+    """Take back the last change of a block, if it still has the version that was seen, where one is given."""
+    row = await _as_seen(asked, agent, label, block_undo.version)
     edit = await undo_block((await asked.rooms.host.agent(agent)).memory.blocks, row.label)
     return {"block": row.label, "outcome": edit.outcome, "text": edit.text}
 
@@ -317,6 +315,20 @@ async def _block(asked: Asked, agent: str, label: str) -> BlockRow:
     if row is None:
         labels = ", ".join(row.label for row in blocks.rows)
         raise NotThere(f"`{agent}` has no block `{label[:80]}`.", fix=f"There are: {labels}.")
+    return row
+
+
+async def _as_seen(asked: Asked, agent: str, label: str, seen: int | None) -> BlockRow:
+    """Return a block.
+
+    Raises:
+        ApiRefusal: it has another version by now than the request is for.
+    """
+    row = await _block(asked, agent, label)
+    if seen not in (None, row.version):
+        message = f"`{row.label}` has version {row.version} by now, not {seen}."
+        problems = [{"where": "body.version", "message": message, "value": row.value, "version": row.version}]
+        raise ApiRefusal(409, "version", message, "Look at what it is now, and change that.", problems)
     return row
 
 

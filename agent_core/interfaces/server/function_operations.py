@@ -224,7 +224,11 @@ async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
 
 @operation("GET", "/status", ("read", "chat"), "Return how the server is.")
 async def status(asked: Asked) -> object:
-    """Return how the server is: its workspace, agents at work, and what waits."""
+    """Return how the server is: its workspace, agents at work, and what waits.
+
+    `model_trouble` is why no turn can be taken yet; `saves` counts the changes of functions by files since the start,
+    and `last_save` is what the last one did.
+    """
     rooms, usual = asked.rooms, asked.workspace.settings.agent
     agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
     return {
@@ -235,6 +239,9 @@ async def status(asked: Asked) -> object:
         "functions": rooms.workspace.workshop.count(),
         "approvals": len(await _pending(asked)),
         "sandbox": await rooms.workspace.sandbox_level(),
+        "model_trouble": rooms.host.model_trouble(),
+        "saves": rooms.host.saves,
+        "last_save": rooms.host.last_save if "read" in asked.identity.scopes else "",
     }
 
 

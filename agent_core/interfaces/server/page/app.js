@@ -3,12 +3,13 @@ import { html, render, useEffect, useRef, useState } from "/page/preact.js";
 import { Approvals } from "/page/approvals.js";
 import { Chat } from "/page/chat.js";
 import { Functions } from "/page/functions.js";
-import { api, askTabs, count, Fault, hasKey } from "/page/kit.js";
+import { api, askTabs, count, Fault, hasKey, plain } from "/page/kit.js";
 import { LogIn } from "/page/login.js";
 import { Memory } from "/page/memory.js";
 import { Agents, Growth, Steps } from "/page/work.js";
 
 const ROOMS = ["Chat", "Approvals", "Functions", "Growth", "Memory", "Steps", "Agents"];
+let isOut = false;
 const LOOK_MS = 3000, AGENT = "knapper-agent"; // the chosen one, in this tab
 
 // The room and what is chosen in it stand in the address, so that the browser's keys go back and forth.
@@ -25,17 +26,18 @@ function App({ link: given }) {
   const [agent, setAgent] = useState("");
   const [fault, setFault] = useState("");
   const [said, say] = useState("");
+  const [told, setTold] = useState(null); // how many saves of files this tab knows
   const [link, setLink] = useState(given); // it is good once
   const [isIn, setIn] = useState(() => !given && hasKey());
   const main = useRef(null), rooms = useRef(null);
   const choose = (name) => { sessionStorage.setItem(AGENT, name); setAgent(name); };
   const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
-    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true);
+    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false; setTold((old) => old ?? now.saves);
     const named = (name) => known.agents.find((row) => row.name === name);
     setAgent((old) => old || (named(sessionStorage.getItem(AGENT)) || named("main") || known.agents[0])?.name || "");
-  }, (error) => { if (error.status === 401) setIn(false); else setFault(error.message); });
-  useEffect(() => { look(); const timer = setInterval(() => document.hidden || look(), LOOK_MS); return () => clearInterval(timer); }, []);
+  }, (error) => { isOut = error.status === 401; if (isOut) setIn(false); else setFault(error); });
+  useEffect(() => { look(); const timer = setInterval(() => document.hidden || isOut || look(), LOOK_MS); return () => clearInterval(timer); }, []);
   useEffect(() => { // the lit room is in sight also where the bar scrolls
     const lit = rooms.current && rooms.current.querySelector("[aria-current]");
     if (lit) rooms.current.scrollLeft = lit.offsetLeft - (rooms.current.clientWidth - lit.offsetWidth) / 2;
@@ -59,19 +61,19 @@ function App({ link: given }) {
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
   const choices = agents.filter((row) => !row.name.includes("--chat-")); // of programs: in the room Agents
   if (choices.every((row) => row.name !== agent)) choices.push({ name: agent });
-  const beat = status ? `${status.functions}/${status.running.join()}/${approvals.length}` : "";
+  const beat = status ? `${status.saves}/${status.functions}/${status.running.join()}/${approvals.length}` : "";
   return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
     <label>Agent <select value=${agent} onChange=${(event) => choose(event.target.value)}>${choices.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>
     <nav aria-label="Rooms" ref=${rooms}>${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
     <span class="dim about">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>
-    <${Fault} text=${fault} /></header>
-    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} approvals=${approvals} reload=${look} say=${say} />`}
+    <${Fault} text=${fault} /><div role="status">${status && status.saves !== told && status.last_save && html`<p class="row"><span class="wide saved">${plain(status.last_save)}</span><button onClick=${() => setTold(status.saves)}>Close</button></p>`}</div></header>
+    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} approvals=${approvals} reload=${look} say=${say} trouble=${status && status.model_trouble} />`}
       ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
       ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} approvals=${approvals} reload=${look} />`}
       ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}
-      ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${beat} />`}
+      ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${status} />`}
       ${room === "Steps" && html`<${Steps} key=${agent} agent=${agent} beat=${beat} />`}
-      ${room === "Agents" && html`<${Agents} go=${go} choose=${choose} beat=${beat} />`}</main>
+      ${room === "Agents" && html`<${Agents} go=${go} choose=${choose} beat=${status} />`}</main>
     <p class="unseen" role="status">${said}</p></div>`;
 }
 

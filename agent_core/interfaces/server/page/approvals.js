@@ -1,7 +1,7 @@
 // The questions about grants, with all that the prompt shows of them, here and where they come up in a conversation. What is
 // pressed before the question was in sight answers nothing; whoever answers first, here or elsewhere, has answered.
 import { html, useEffect, useRef, useState } from "/page/preact.js";
-import { api, Diff, Fault, plain, when } from "/page/kit.js";
+import { api, Diff, Fault, plain, useDraft, when } from "/page/kit.js";
 
 const QUIET_MS = 600; // what is pressed before somebody can have read anything answers nothing
 const isNew = (diff) => (diff.split("\n")[2] || "").startsWith("@@ -0,0 ");
@@ -16,20 +16,20 @@ export function Approvals({ rows, reload }) {
 }
 
 export function Approval({ row, reload, notNow, answered }) {
-  const [word, setWord] = useState("");
-  const [withWord, setWithWord] = useState(false);
+  const [word, setWord] = useDraft(`word:${row.id}`);
+  const [withWord, setWithWord] = useState(word ? 1 : 0); // 2: opened here
   const [fault, setFault] = useState("");
   const [isReady, setReady] = useState(false);
   useEffect(() => { const timer = setTimeout(() => setReady(true), QUIET_MS); return () => clearTimeout(timer); }, []);
   const field = useRef(null), opener = useRef(null);
-  useEffect(() => { if (withWord) field.current.focus(); }, [withWord]);
+  useEffect(() => { if (withWord > 1) field.current.focus(); }, [withWord]);
   const answer = (given) => {
     if (!isReady) return;
     setReady(false); // one answer
-    api(`/approvals/${row.id}`, "POST", given).then(() => { reload(); answered?.(); }, (error) => { setFault(error.message); setReady(true); reload(); });
+    api(`/approvals/${row.id}`, "POST", given).then(() => { reload(); answered?.(); }, (error) => { setFault(error); setReady(true); reload(); });
   };
   const refuse = (event) => { event.preventDefault(); answer({ answer: "no", word }); };
-  const close = (event) => { if (event.key === "Escape") { event.stopPropagation(); setWithWord(false); opener.current.focus(); } };
+  const close = (event) => { if (event.key === "Escape") { event.stopPropagation(); setWithWord(0); opener.current.focus(); } };
   const rows = row.diff.split("\n");
   return html`<section class="card asking" aria-label=${`Question of ${row.function}`}><h2>${plain(row.title)}</h2>
     <ul class="asked">${row.says.map((sentence) => html`<li><strong>${plain(sentence)}</strong></li>`)}</ul>
@@ -44,8 +44,8 @@ export function Approval({ row, reload, notNow, answered }) {
       <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${row.folder ? "Always, this file" : "Always"}</button>
       ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>Always, its folder</button>`}
       <button disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
-      <button ref=${opener} aria-expanded=${withWord} onClick=${() => setWithWord(!withWord)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
-    ${withWord && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${close} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
+      <button ref=${opener} aria-expanded=${withWord > 0} onClick=${() => setWithWord(withWord ? 0 : 2)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
+    ${withWord > 0 && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${close} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
     <p class="dim">${row.agent ? `For the agent ${row.agent}` : "For a call by hand"}, since ${when(row.asked_at)}. The same by a command: <code>${row.command}</code></p>
     <${Fault} text=${fault} /></section>`;
 }

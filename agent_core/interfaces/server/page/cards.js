@@ -1,6 +1,6 @@
 // What a step did: a function that was made or changed is a card, any other call a line that opens.
 import { html } from "/page/preact.js";
-import { count, Diff, plain, reaches, Source, Text } from "/page/kit.js";
+import { count, Diff, plain, reaches, Sentence, Source, Text } from "/page/kit.js";
 import { isVerdict, Outcome, Problems, Verdict } from "/page/verdict.js";
 
 const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "source"]; // arguments that are source
@@ -78,7 +78,7 @@ export function Call({ entry, before }) {
   const [mark, kind, word] = MARKS[entry.outcome || ""] || ["✗", "bad", ""], detail = entry.detail || {};
   const [given, result] = inShort(entry), state = plain(entry.progress && !entry.outcome ? entry.progress : entry.writing ? "is being written" : word || (kind === "bad" ? entry.outcome : ""));
   return html`<details class="call" open=${Boolean(entry.writing)}><summary><span class=${kind} aria-hidden="true">${mark}</span> <strong>${plain(entry.name)}</strong>${entry.writing ? "" : html`<span class="dim">(${given})</span>`}
-      ${state && html`<span class=${kind}> ${state}</span>`}${result && html` → ${result}`}${entry.seconds > 0.05 ? html`<span class="dim"> ${entry.seconds.toFixed(1)} s</span>` : ""}</summary>
+      ${state && html`<span class=${kind}> ${state}</span>`}${result && html` → <${Sentence} text=${result} />`}${entry.seconds > 0.05 ? html`<span class="dim"> ${entry.seconds.toFixed(1)} s</span>` : ""}</summary>
     ${entry.writing && html`<${Text} label="What the model writes" text=${entry.writing.replace(/\\(u[0-9a-fA-F]{4}|[^u])/g, (_, sign) => ({ n: "\n", t: "\t" })[sign] || sign.slice(-1)).split("\n").slice(-40).join("\n")} />`}
     ${entry.args && html`<${Arguments} text=${entry.args} />`}
     ${entry.printed && !entry.outcome && html`<${Text} label="What it printed" text=${entry.printed} />`}

@@ -2,7 +2,7 @@
 import { html, useEffect, useReducer, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
 import { Call } from "/page/cards.js";
-import { api, Fault, listen, part, plain, Sentence, useDraft, useWindow } from "/page/kit.js";
+import { api, count, Fault, listen, part, plain, Sentence, useDraft, useWindow } from "/page/kit.js";
 import { asWords, Prose } from "/page/markdown.js";
 
 const LOADED = 300; // entries at once
@@ -59,7 +59,7 @@ function heard(state, event) {
     case "quarantined": put({ key: `quarantine:${event.name}`, kind: "warning", text: `${event.name} kept failing, and is not shown to the model any more.` }); break;
     case "usage": used = event.context_limit && event.context_tokens ? `${event.context_tokens.toLocaleString()} of ${event.context_limit.toLocaleString()} tokens` : used; break;
     case "waiting": waits = event.what; break;
-    case "warning": put({ key: `warn:${entries.length}`, kind: "warning", text: [event.message, event.fix].filter(Boolean).join(" ") }); break;
+    case "warning": put({ key: `${event.turn}:warn:${entries.length}`, kind: "warning", text: [event.message, event.fix].filter(Boolean).join(" ") }); break;
     case "turn_ended":
       running = false; waits = ""; asked = []; said = event.reply || `The turn ended: ${event.reason}.`;
       if (event.reply && !entries.some((entry) => entry.key.startsWith(event.turn) && entry.kind === "text" && entry.text.includes(event.reply.trim())))
@@ -76,32 +76,29 @@ const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text:
 // What the program knows that a turn did, whatever its reply says.
 const receiptOf = ({ turn, receipt }) => ({ key: `${turn}:receipt`, kind: "receipt", text: receipt });
 
+const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
+
+// What is on disk, told as it was when it happened.
 function past({ messages, ends = [], receipts = [] }) {
-  const entries = new Map();
-  const put = (entry) => entries.set(entry.key, { ...entries.get(entry.key), ...entry });
+  let state = EMPTY;
+  const tell = (type, row, more) => { state = heard(state, { ...row, type, whole: true, step: row.seq, ...more }); };
   for (const [at, row] of messages.entries()) {
-    const key = `${row.turn}:${row.seq}`;
-    if (row.kind === "user") put({ key, kind: "user", text: row.text });
-    if (row.kind === "assistant") {
-      const calls = row.calls || [];
-      if (row.text) put({ key, kind: calls.some((call) => call.name === "send_message") ? "thought" : "text", text: row.text });
-      for (const call of calls) put({ key: call.id, kind: "call", name: call.name, args: call.arguments, outcome: "" });
-    }
-    const isLast = (messages[at + 1] || {}).turn !== row.turn;
-    const end = isLast && ends.find(({ turn }) => turn === row.turn);
+    const calls = row.calls || [], of = ({ turn }) => turn === row.turn;
+    if (row.kind === "user") tell("message", row, { message: row.text });
+    if (row.kind === "assistant" && row.text) tell(calls.some((call) => call.name === "send_message") ? "thought" : "text", row);
+    for (const call of calls) tell("call", call, { call_id: call.id });
     if (row.kind === "result") {
-      put({ key: row.call_id, kind: "call", name: row.name, outcome: row.outcome, text: row.text, detail: row.detail, seconds: row.seconds });
-      if (row.name === "send_message") try { put({ key: `${row.call_id}:said`, kind: "text", text: String(JSON.parse(entries.get(row.call_id).args).message) }); } catch { /* the answer says what was wrong with it */ }
+      tell("answer", row);
+      if (row.name === "send_message") try { tell("text", row, { text: String(JSON.parse(state.entries.find((entry) => entry.key === row.call_id).args).message) }); } catch { /* the answer says what was wrong with it */ }
     }
-    if (end && end.text) put({ key: `${row.turn}:warned`, kind: "warning", text: end.text });
-    if (end) put(endOf(end));
-    const receipt = isLast && receipts.find(({ turn }) => turn === row.turn);
-    if (receipt) put(receiptOf(receipt));
+    if (messages[at + 1]?.turn === row.turn) continue;
+    const end = ends.find(of);
+    if (end && end.text) tell("warning", row, { message: end.text });
+    tell("turn_ended", row, { reason: "replied", ...end, ...receipts.find(of) });
   }
-  return [...entries.values()];
+  return state.entries;
 }
 
-const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
 
 // `isAll`: also what left it, as the events from the first one on tell.
 function useConversation(agent, isAll) {
@@ -119,11 +116,11 @@ function useConversation(agent, isAll) {
       const { messages, after, running } = read;
       dispatch({ type: "history", running, entries: past(read), first: messages.length < LOADED ? 0 : messages[0].seq });
       begin(after);
-    }).catch((error) => setFault(error.message));
+    }).catch(setFault);
     return () => { over = true; end(); };
   }, [agent, again, isAll]);
   const earlier = state.first ? () => api(`${path}/messages?before=${state.first}&last=${LOADED}`).then(
-    (read) => dispatch({ type: "earlier", entries: past(read), first: read.messages.length < LOADED ? 0 : read.messages[0].seq }), (error) => setFault(error.message)) : null;
+    (read) => dispatch({ type: "earlier", entries: past(read), first: read.messages.length < LOADED ? 0 : read.messages[0].seq }), setFault) : null;
   return [state, fault, earlier, readAgain];
 }
 
@@ -154,7 +151,7 @@ async function commandIn(text) {
 
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
 
-export function Chat({ agent, approvals, reload, say }) {
+export function Chat({ agent, approvals, reload, say, trouble }) {
   const [isAll, setAll] = useState(false);
   const [isSure, setSure] = useState(true); // false: whether to begin anew is asked
   const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent, isAll);
@@ -165,7 +162,7 @@ export function Chat({ agent, approvals, reload, say }) {
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
   const shown = useWindow(log, entries, earlier, questions.length + unread.length + !isSure), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(asWords(said)); }, [running, said]);
-  useEffect(() => { if (asked.length) reload(); }, [asked.join()]); // the rows have all that the prompt shows
+  useEffect(() => { reload(); }, [asked.join(), running]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
   const send = async (event) => {
     event.preventDefault();
@@ -174,35 +171,34 @@ export function Chat({ agent, approvals, reload, say }) {
     try {
       const command = await commandIn(text);
       if (command) { setFault(`/${command.name} is a command of the prompt in a terminal (knapper run), and was not sent. ${command.page ? `Here it is: ${command.page}.` : "This page does not have it."} With a space before it, it is sent as a message.`); return; }
-      setText(() => ""); // at once: what is typed before the answer comes is the next message
+      setText(""); // at once: what is typed before the answer comes is the next message
       await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
       setFault("");
-    } catch (error) { setFault(error.message); setText((now) => now || text); }
+    } catch (error) { setFault(error); setText((now) => now || text); }
   };
-  const stop = () => api(`/agents/${part(agent)}/interrupt`, "POST").catch((error) => setFault(error.message));
-  const begin = () => api(`/agents/${part(agent)}/new`, "POST").then(() => { setSure(true); setAll(false); readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, (error) => setFault(error.message));
-  const retry = () => api(`/agents/${part(agent)}/retry`, "POST").then(() => setFault(""), (error) => setFault(error.message));
+  const act = (verb) => api(`/agents/${part(agent)}/${verb}`, "POST"), stop = () => act("interrupt").catch(setFault);
+  const begin = () => act("new").then(() => { setSure(true); setAll(false); readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, setFault);
+  const why = entries.findLast((entry) => entry.kind === "warning")?.text, [tried, setTried] = useState({});
+  const retry = () => act("retry").then(() => { setFault(""); setTried({ why, times: tried.why === why ? tried.times + 1 : 1 }); }, setFault);
   const last = entries.findLast((entry) => entry.kind !== "receipt"), canRetry = !running && !isAll && !unread.length && last && TRY_AGAIN.includes(last.reason);
-  const typed = (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
-  };
+  const typed = (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event); };
   useEffect(() => { // wherever the focus is
     const pressed = (event) => { if (event.key === "Escape" && running) stop(); };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, [running]);
   return html`<div class="chat"><div class="log" ref=${log} onScroll=${shown.scrolled} role="log" aria-live="off" aria-label="Conversation" tabindex="0">
-    ${entries.length + unread.length === 0 && html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`}
+    ${entries.length + unread.length === 0 && (trouble ? html`<${Fault} text=${trouble} />` : html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`)}
     ${(shown.from > 0 || earlier !== null) && html`<p class="dim">Earlier messages come as you scroll up.</p>`}
     ${entries.slice(shown.from, shown.to).map((entry) => html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} />`)}
-    ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button></p>`}
+    ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button>${tried.times && tried.why === why && html` <span role="status">Tried again ${count(tried.times, "time")}: it failed as before.</span>`}</p>`}
     ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} answered=${() => box.current.focus()} />`)}
     ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
     </div><form onSubmit=${send}>
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />
     <label><span class="unseen">Message to ${agent}</span>
-      <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(() => target.value)} onKeyDown=${typed}></textarea></label>
+      <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(target.value)} onKeyDown=${typed}></textarea></label>
     ${!isSure && html`<p class="row" role="group" aria-label="New conversation"><span class="wide">Begin with an empty context, in every tab? The old one can still be read here.</span>
       <button type="button" ref=${keeps} onClick=${() => { setSure(true); box.current.focus(); }}>Keep this one</button><button type="button" onClick=${begin}>Begin</button></p>`}
     <div class="row"><button class="strong" type="submit">Send</button>

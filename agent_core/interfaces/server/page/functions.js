@@ -1,7 +1,7 @@
 // The functions: all of them, and one with its source, examples, history, verdict, and a form to call it.
 import { html, useEffect, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
-import { api, count, Diff, Fault, part, plain, reaches, Rows, Source, Text, useLoaded, when } from "/page/kit.js";
+import { api, count, Diff, Fault, part, plain, reaches, Rows, Source, Text, useDraft, useLoaded, when } from "/page/kit.js";
 import { Outcome, Verdict } from "/page/verdict.js";
 
 const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far short"], ["By", "far short"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];
@@ -9,7 +9,7 @@ const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far sho
 export function Functions({ chosen, go, beat, approvals, reload }) {
   const [listed, fault] = useLoaded("/functions", beat);
   const [gate] = useLoaded("/functions/verdicts", beat);
-  const [filter, setFilter] = useState("");
+  const [filter, setFilter] = useDraft(":filter");
   const [ranked, setRanked] = useState(null);
   const [trouble, setTrouble] = useState("");
   if (chosen) return html`<${OneFunction} key=${chosen} name=${chosen} close=${() => go("Functions")} beat=${beat} questions=${approvals.filter((row) => !row.agent && row.function === chosen)} reload=${reload} />`;
@@ -19,7 +19,7 @@ export function Functions({ chosen, go, beat, approvals, reload }) {
   const search = (event) => {
     event.preventDefault();
     if (!wanted) return;
-    api(`/functions/search?count=50&need=${part(filter)}`).then((value) => { setRanked(value.results.map((match) => match.name || match.function)); setTrouble(""); }, (error) => setTrouble(error.message));
+    api(`/functions/search?count=50&need=${part(filter)}`).then((value) => { setRanked(value.results.map((match) => match.name || match.function)); setTrouble(""); }, setTrouble);
   };
   const down = (event) => { const first = event.key === "ArrowDown" && document.querySelector(".rows tbody button"); if (first) { event.preventDefault(); first.focus(); } };
   const word = (row) => { const verdict = verdicts[row.name]; return verdict ? `${verdict.admitted ? "✓" : "✗"}${verdict.agreed ? ` ${count(verdict.agreed, "example")}` : ""}${verdict.warned ? `, ${verdict.warned} warned` : ""}` : ""; };
@@ -38,7 +38,7 @@ function OneFunction({ name, close, beat, questions, reload }) {
   const [ended, setEnded] = useState(0); // calls from here
   const title = useRef(null);
   useEffect(() => { if (facts && title.current) title.current.focus(); }, [Boolean(facts)]);
-  const act = (verb, shown) => api(`/functions/${part(name)}/${verb}`, "POST").then((value) => { setSaid(shown(value)); again(); }, (error) => setSaid(html`<${Fault} text=${error.message} />`));
+  const act = (verb, shown) => api(`/functions/${part(name)}/${verb}`, "POST").then((value) => { setSaid(shown(value)); again(); }, (error) => setSaid(html`<${Fault} text=${error} />`));
   const tested = (value) => html`<ul>${value.examples.map((row) => html`<li class=${row.passed === false ? "bad" : ""}><code>${plain(row.call)}</code> → ${plain(row.returned ?? row.expected)} ${row.passed === false ? "✗" : "✓"}</li>`)}</ul>`;
   if (!facts) return html`<p><button onClick=${close}>← All functions</button></p><${Fault} text=${fault} />`;
   const { calls = 0, failures = 0 } = facts.statistics || {};
@@ -56,15 +56,15 @@ function OneFunction({ name, close, beat, questions, reload }) {
     <${History} name=${name} changed=${again} key=${facts.source} />`;
 }
 
-// Its grants, each kind to be taken back.
+// Its grants, each to be taken back.
 function Granted({ name, beat }) {
   const [listed, fault, again] = useLoaded(`/grants?function=${part(name)}`, beat);
   const [said, setSaid] = useState("");
-  const revoke = (kind, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`${kind} was revoked.`); again(); }, (error) => setSaid(error.message));
+  const revoke = (kind, one, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`${one} was revoked.`); again(); }, (error) => setSaid(error.message));
   const rows = listed ? listed.grants : [];
   return (rows.length > 0 || said || fault) && html`<section class="card"><h3>Grants</h3><${Fault} text=${fault} />${rows.map((row) => html`
     ${row.changed && html`<p class="dim">Not in force: ${plain(row.changed)}</p>`}
-    <ul>${Object.entries(row.grants).map(([kind, value]) => html`<li key=${kind}><code>${kind}</code> ${plain([value].flat().join(", "))} <button onClick=${() => revoke(kind, value)} aria-label=${`Revoke ${kind}`}>Revoke</button></li>`)}</ul>`)}
+    <ul>${Object.entries(row.grants).flatMap(([kind, value]) => [value].flat().map((item) => [kind, `${kind} ${item}`, Array.isArray(value) ? [item] : item])).map((grant) => html`<li key=${grant[1]}><code>${grant[0]}</code> ${plain(grant[1].slice(grant[0].length))} <button onClick=${() => revoke(...grant)} aria-label=${`Revoke ${plain(grant[1])}`}>Revoke</button></li>`)}</ul>`)}
     <p role="status">${said}</p></section>`;
 }
 
@@ -74,7 +74,7 @@ function History({ name, changed }) {
   const [said, setSaid] = useState(null);
   const compare = (number) => api(`/functions/${part(name)}/diff?version=${number}`).then((value) => setDiffs((old) => ({ ...old, [number]: value.diff })), (error) => setSaid(error.message));
   const back = (version) => api(`/functions/${part(name)}/rollback`, "POST", { version: String(version) }).then(
-    (verdict) => { setSaid(html`<${Verdict} verdict=${verdict} />`); changed(); }, (error) => setSaid(error.verdict ? html`<${Verdict} verdict=${error.verdict} />` : html`<${Fault} text=${error.message} />`));
+    (verdict) => { setSaid(html`<${Verdict} verdict=${verdict} />`); changed(); }, (error) => setSaid(error.verdict ? html`<${Verdict} verdict=${error.verdict} />` : html`<${Fault} text=${error} />`));
   const rows = past ? [...past.versions].reverse() : [];
   return html`<section class="card"><h3>History: ${count(rows.length, "version")}</h3><${Fault} text=${fault} /><div role="status">${said}</div>
     <ol class="plain">${rows.map((row) => html`<li><p class="row"><strong>${row.number}</strong> <span>${row.what} by ${plain(row.agent || row.by)}, ${when(row.at)}</span> <span class="dim">+${row.added} −${row.removed} ${row.standing || ""} ${plain(row.reason)}</span>
@@ -95,7 +95,7 @@ function given(schema, text) {
 }
 
 function Form({ name, parameters, reload, done }) {
-  const [values, setValues] = useState({});
+  const [values, setValues] = useDraft(`call:${name}`, {});
   const [result, setResult] = useState(null);
   const [calls, setCalls] = useState(false);
   const [fault, setFault] = useState("");
@@ -111,7 +111,7 @@ function Form({ name, parameters, reload, done }) {
     }
     setCalls(true);
     const looking = setInterval(reload, 700); // it may wait for a yes
-    try { setResult(await api(`/functions/${part(name)}/${verb}`, "POST", { arguments: values_ })); } catch (error) { setFault(error.message); }
+    try { setResult(await api(`/functions/${part(name)}/${verb}`, "POST", { arguments: values_ })); } catch (error) { setFault(error); }
     clearInterval(looking); setCalls(false); reload(); done();
   };
   const outcome = result && (result.lines ? result.outcome : result);

@@ -1,8 +1,8 @@
 // What all rooms use: requests, texts made safe to look at, lists of which only a window is drawn.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "/page/preact.js";
 
-// The cookie goes to every port of this machine, so it counts only with a key, which no other origin can read: it lies in the
-// storage of this tab, and another tab of this page hands it on.
+// The cookie goes to every port of this machine, so it counts only with a key, which no other origin can read: it lies in this
+// tab, and another one hands it on.
 const KEY = "knapper-key", TABS_MS = 300;
 const tabs = new BroadcastChannel("knapper");
 let hearKey = () => {};
@@ -106,7 +106,7 @@ export const plain = (text) => String(text ?? "").replace(HIDDEN, (sign) => `\\u
 // A sentence of the program's own, in which names stand between backticks.
 export const Sentence = ({ text }) => plain(text).split(/`([^`\n]+)`/).map((piece, at) => (at % 2 ? html`<code>${piece}</code>` : piece));
 
-export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert"><${Sentence} text=${text} /></p>` : null);
+export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert"><${Sentence} text=${text.message ?? text} /></p>` : null);
 export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${label}>${plain(text)}</pre>`;
 
 // A source as it is written, with the numbers of its lines.
@@ -118,10 +118,10 @@ export function Source({ text, first = 1, label = "Source" }) {
 const SIGNS = { "+": "good", "-": "bad", "@": "dim" };
 export const Diff = ({ text, label = "What is different" }) => html`<pre class="diff" tabindex="0" aria-label=${label}>${plain(text).replace(/\n$/, "").split("\n").map((row) => html`<span class=${SIGNS[row[0]] || ""}>${row}${"\n"}</span>`)}</pre>`;
 
-// What was typed and not sent stays in this tab.
-export function useDraft(name) {
-  const key = `knapper-draft:${name}`, [text, show] = useState(() => sessionStorage.getItem(key) || "");
-  return [text, (change) => show((now) => { const next = change(now); sessionStorage.setItem(key, next); return next; })];
+// What was typed stays in this tab: a state that outlives rooms and reloads.
+export function useDraft(name, empty = "") {
+  const key = `knapper-typed:${name}`, [typed, show] = useState(() => JSON.parse(sessionStorage.getItem(key)) ?? empty);
+  return [typed, (change) => show((now) => { const next = change instanceof Function ? change(now) : change; sessionStorage.setItem(key, JSON.stringify(next)); return next; })];
 }
 
 // A text that comes from the server, again whenever `asked` changes.
@@ -131,7 +131,7 @@ export function useLoaded(asked, beat = "") {
   useEffect(() => {
     if (!asked) return undefined;
     let over = false;
-    api(asked).then((value) => over || setState({ asked, value, fault: "" }), (error) => over || setState((old) => ({ asked, value: old.asked === asked ? old.value : null, fault: error.message })));
+    api(asked).then((value) => over || setState({ asked, value, fault: "" }), (error) => over || setState((old) => ({ asked, value: old.asked === asked ? old.value : null, fault: error })));
     return () => { over = true; };
   }, [asked, beat, again]);
   return [state.asked === asked ? state.value : null, state.asked === asked ? state.fault : "", () => setAgain((number) => number + 1)];

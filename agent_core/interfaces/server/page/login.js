@@ -11,7 +11,7 @@ export function LogIn({ link, done }) {
   const [fault, setFault] = useState("");
   const [isTrying, setTrying] = useState(Boolean(link));
   const [wasIn] = useState(() => !link && hasKey());
-  const enter = (code) => { setTrying(true); logIn(code).then(done, (error) => setFault(error.message)).finally(() => setTrying(false)); };
+  const enter = (code) => { setTrying(true); logIn(code).then(done, setFault).finally(() => setTrying(false)); };
   useEffect(() => { document.title = "Log in · Knapper"; if (link) enter(link); }, []);
   const submit = (event) => { event.preventDefault(); enter(codeIn(text)); };
   if (isTrying) return html`<main class="login"><p class="dim">Logging in…</p></main>`;

@@ -2,22 +2,22 @@
 import { html, useEffect, useRef, useState } from "/page/preact.js";
 import { api, count, Fault, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
 
-export function Memory({ agent, beat }) {
-  const [document, fault] = useLoaded(`/agents/${part(agent)}/memory`);
-  return html`<${Fault} text=${fault} />${document && document.blocks.map((block) => html`<${Block} key=${block.label} agent=${agent} label=${block.label} beat=${beat} />`)}
-    <${Find} agent=${agent} /><${Sources} agent=${agent} beat=${beat} />`;
+export function Memory({ agent, beat }) { // with each look of the page
+  const [document, fault] = useLoaded(`/agents/${part(agent)}/memory`, beat);
+  return html`<${Fault} text=${fault} />${document && document.blocks.map((block) => html`<${Block} key=${block.label} agent=${agent} label=${block.label} beat=${block.version} />`)}
+    <${Find} agent=${agent} />${document && html`<${Sources} agent=${agent} beat=${document.passages} />`}`;
 }
 
 function Block({ agent, label, beat }) {
   const path = `/agents/${part(agent)}/memory/${part(label)}`;
   const [block, fault, again] = useLoaded(path, beat);
-  const [draft, setDraft] = useDraft(`${agent}:memory:${label}`); // with its version
+  const [mine, setMine] = useDraft(`${agent}:memory:${label}`, null); // with its version
   const [said, setSaid] = useState("");
   const box = useRef(null);
   if (!block) return html`<${Fault} text=${fault} />`;
-  const now = lines(block.value), mine = draft ? JSON.parse(draft) : null, typed = mine ? mine.text : now, isLate = mine && mine.version !== block.version;
-  const drop = () => setDraft(() => "");
-  const type = (text) => setDraft((old) => (text === now && !isLate ? "" : JSON.stringify({ version: old ? JSON.parse(old).version : block.version, text })));
+  const now = lines(block.value), typed = mine ? mine.text : now, isLate = mine && mine.version !== block.version;
+  const drop = () => setMine(null);
+  const type = (text) => setMine((old) => (text === now && !isLate ? null : { version: (old || block).version, text }));
   const act = (asked, word) => asked.then((value) => { setSaid(word || value.text); drop(); again(); }, (error) => { setSaid(error.message); if (error.status === 409) { again(); box.current.focus(); } });
   const save = () => act(api(path, "PATCH", { version: block.version, value: typed }), "Saved.");
   return html`<section class="card"><h2>${label} <span class=${typed.length > block.limit ? "bad" : "dim"}>version ${block.version}, ${typed.length.toLocaleString()} of ${block.limit.toLocaleString()} characters${block.shared ? ", shared" : ""}</span></h2>
@@ -25,21 +25,20 @@ function Block({ agent, label, beat }) {
     <label>Text of ${label}<textarea ref=${box} rows="6" value=${typed} onInput=${(event) => type(event.target.value)} disabled=${block.read_only}></textarea></label>
     ${isLate && html`<p class="warn">It was changed elsewhere since you began. It is now:</p><${Text} label=${`${label} as it is now`} text=${now} />`}
     <div class="row"><button class="strong" onClick=${save} disabled=${typed === now}>${isLate ? "Save mine instead" : "Save"}</button>${mine && html`<button onClick=${() => { drop(); setSaid(""); box.current.focus(); }}>Drop what I typed</button>`}
-      <button onClick=${() => act(api(`${path}/undo`, "POST"))} disabled=${block.read_only || block.version < 2 || Boolean(mine)}>Undo the last change</button><span role="status"><${Sentence} text=${said} /></span></div>
+      <button onClick=${() => act(api(`${path}/undo`, "POST", { version: block.version }))} disabled=${block.read_only || block.version < 2 || Boolean(mine)}>Undo the last change</button><span role="status"><${Sentence} text=${said} /></span></div>
     <details><summary>History: ${count(block.changes.length, "change")}</summary><ol class="plain">${block.changes.slice(-50).reverse().map((change) => html`<li><details><summary>${when(change.at)} · ${plain(change.by)} · ${plain(change.what)}</summary><${Text} label=${`Version ${change.version}`} text=${lines(change.value)} /></details></li>`)}</ol></details></section>`;
 }
 
 function Find({ agent }) {
-  const [query, setQuery] = useState("");
+  const [query, setQuery] = useDraft(":search");
   const [results, setResults] = useState(null);
   const [fault, setFault] = useState("");
   const search = (event) => {
     event.preventDefault();
-    api(`/agents/${part(agent)}/search?query=${part(query)}`).then((value) => { setResults(value); setFault(""); }, (error) => setFault(error.message));
+    api(`/agents/${part(agent)}/search?query=${part(query)}`).then(({ best }) => { setResults(best); setFault(""); }, setFault);
   };
-  const shown = (title, page) => html`<h3>${title}: ${page.total.toLocaleString()} found</h3><ul>${(page.results || page.items || []).map((row) => html`<li>${plain(typeof row === "string" ? row : row.text || JSON.stringify(row))}</li>`)}</ul>`;
   return html`<section class="card"><h2>Search</h2><form class="row" role="search" onSubmit=${search}><label class="wide">In what was said and what was stored <input type="search" value=${query} onInput=${(event) => setQuery(event.target.value)} /></label><button disabled=${!query.trim()}>Search</button></form>
-    <${Fault} text=${fault} /><div role="status">${results && html`${shown("Said", results.recall)}${shown("Stored", results.archival)}`}</div></section>`;
+    <${Fault} text=${fault} /><div role="status">${results && html`${results.says && html`<p>${plain(results.says)}</p>`}<ul>${[...results.blocks, ...results.hits].map((row) => html`<li><span class="dim">${plain(row.about)}:</span> ${plain(row.text)}</li>`)}</ul>${!results.blocks.length && !results.hits.length && "Nothing was found."}`}</div></section>`;
 }
 
 const PIECE = 512 << 10;

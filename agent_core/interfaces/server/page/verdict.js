@@ -1,6 +1,6 @@
 // The gate's word on a candidate, and how a call ended, as they are written.
 import { html } from "/page/preact.js";
-import { count, Diff, plain, Sentence, Source, Text } from "/page/kit.js";
+import { count, Diff, plain, Sentence, Text } from "/page/kit.js";
 
 export const isVerdict = (detail) => Boolean(detail) && "admitted" in detail;
 
@@ -10,7 +10,7 @@ export const Problems = ({ rows }) => rows.length > 0 && html`<ul class="problem
 // It did not run, or not to its end: that is neither a pass nor a refusal.
 const isOpen = (stage) => stage.late || (stage.note || "").startsWith("not run");
 
-export function Verdict({ verdict, withSource = false }) {
+export function Verdict({ verdict }) {
   const stages = verdict.stages || [];
   return html`<div class="verdict">
     <p><strong class=${verdict.admitted ? "good" : "bad"}>${verdict.admitted ? `✓ Admitted${verdict.standing ? `, ${verdict.standing}` : ""}` : "✗ Rejected"}</strong>
@@ -18,8 +18,7 @@ export function Verdict({ verdict, withSource = false }) {
     <${Problems} rows=${verdict.problems || []} />
     ${(verdict.fixes || []).map((fix) => html`<details><summary>Fixed by itself: ${plain(fix.message)}</summary><${Diff} text=${fix.diff} /></details>`)}
     ${(verdict.survivors || []).length > 0 && html`<details><summary>Changes that no example notices: ${verdict.survivors.length}</summary>${verdict.survivors.map((one) => html`<p class="dim">${plain(one.kind_of_example)}</p><${Diff} text=${one.diff} />`)}</details>`}
-    ${stages.length > 0 && html`<details><summary>${count(stages.length, "stage")}</summary><ul class="stages">${stages.map((stage) => html`<li><span class=${stage.passed ? "good" : isOpen(stage) ? "dim" : "bad"}>${stage.passed ? "✓" : isOpen(stage) ? "–" : "✗"}</span> ${stage.stage} <span class="dim">${Math.round(stage.seconds * 1000)} ms ${plain(stage.note)}</span></li>`)}</ul></details>`}
-    ${withSource && verdict.source && html`<${Source} text=${verdict.source} />`}</div>`;
+    ${stages.length > 0 && html`<details><summary>${count(stages.length, "stage")}</summary><ul class="stages">${stages.map((stage) => html`<li><span class=${stage.passed ? "good" : isOpen(stage) ? "dim" : "bad"}>${stage.passed ? "✓" : isOpen(stage) ? "–" : "✗"}</span> ${stage.stage} <span class="dim">${Math.round(stage.seconds * 1000)} ms ${plain(stage.note)}</span></li>`)}</ul></details>`}</div>`;
 }
 
 const framed = ({ path, line, function: name, source, locals }) => [`${path}:${line} ${name}: ${source}`, ...Object.entries(locals || {}).map((pair) => `  ${pair.join(" = ")}`)].join("\n");

@@ -1,6 +1,6 @@
 // What goes on: how functions come to be, what the model saw in a step, what it cost, and agents at work.
-import { html, useEffect, useState } from "/page/preact.js";
-import { api, count, Fault, part, plain, Sentence, Text, useLoaded, when } from "/page/kit.js";
+import { html, useState } from "/page/preact.js";
+import { api, count, Fault, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
 
 const bare = (text) => text.replace(/^#+ +|\*\*|`/g, ""); // an option of a list shows no Markdown
 const STAGES = { wanted: "dim", written: "", rejected: "bad", fixed: "warn", admitted: "good", used: "good" };
@@ -44,21 +44,18 @@ function Cost({ agent, beat }) {
 const STATES = { running: "good", stuck: "bad", stopped: "bad", paused: "warn", waiting: "warn" };
 const amounts = (values) => Object.entries(values || {}).map(([name, amount]) => `${(Math.round(amount * 100) / 100).toLocaleString()} ${name}`).join(", ");
 
-export function Agents({ go, choose, beat, isAdmin }) {
-  const [tick, setTick] = useState(0);
-  const [states, fault, again] = useLoaded("/tree", `${beat}${tick}`);
+export function Agents({ go, choose, beat }) {
+  const [states, fault, again] = useLoaded("/tree", beat);
   const [said, setSaid] = useState("");
-  const [name, setName] = useState("");
-  useEffect(() => { const timer = setInterval(() => setTick((number) => number + 1), 2000); return () => clearInterval(timer); }, []);
+  const [name, setName] = useDraft(":agent");
   const rows = states ? states.agents : [];
-  const depths = new Map(), depth = (row, on = 0) => { // below whoever waits for it
+  const depth = (row, on = 0) => { // below whoever waits for it
     const above = rows.find((other) => on < rows.length && (other.waits_on || "").split(", ").includes(row.name));
     return above ? 1 + depth(above, on + 1) : 0;
   };
-  rows.forEach((row) => depths.set(row.name, depth(row)));
   const act = (row, verb) => api(`/agents/${part(row.name)}/${verb}`, "POST").then(() => { setSaid(`${row.name}: ${verb}`); again(); }, (error) => setSaid(error.message));
   const make = (event) => { event.preventDefault(); api("/agents", "POST", { name }).then((made) => { setName(""); setSaid(""); choose(made.name); again(); }, (error) => setSaid(error.message)); };
-  return html`<${Fault} text=${fault} /><p role="status" class="dim">${said}</p><ul class="tree">${rows.map((row) => html`<li key=${row.name} class=${`depth-${Math.min(depths.get(row.name), 5)}`}><div class="row"><button class="link" onClick=${() => { choose(row.name); go("Chat"); }}>${row.name}</button>
+  return html`<${Fault} text=${fault} /><p role="status" class="dim">${said}</p><ul class="tree">${rows.map((row) => html`<li key=${row.name} style=${{ marginLeft: `${1.5 * Math.min(depth(row), 5)}rem` }}><div class="row"><button class="link" onClick=${() => { choose(row.name); go("Chat"); }}>${row.name}</button>
       <strong class=${STATES[row.state] || "dim"}>${row.state}</strong>${row.waits_on ? html`<span>waits for ${row.waits_on}</span>` : ""}<span class="wide dim">${[plain(row.why), row.since && `since ${when(row.since)}`, amounts(row.spent) && `spent ${amounts(row.spent)}`, amounts(row.left) && `${amounts(row.left)} left`].filter(Boolean).join(" · ")}</span>
       ${row.state === "paused" || row.state === "stuck" ? html`<button onClick=${() => act(row, "resume")}>Resume</button>` : html`<button onClick=${() => act(row, "pause")}>Pause</button>`}
       <button disabled=${row.state === "idle"} onClick=${() => act(row, "stop")}>Stop</button></div></li>`)}</ul>
