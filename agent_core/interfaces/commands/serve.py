@@ -13,9 +13,8 @@ import click
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
-from ..cli_context import CliContext, print_json, workspace_command
+from ..cli_context import CliContext, must_have, print_json, workspace_command
 from ..spans import line
-from .packages import must_have
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:
