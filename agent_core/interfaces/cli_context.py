@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import click
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.old_name import move_home, move_workspace
+from agent_core.base.own_installation import add_extra
 from agent_core.base.untrusted import in_json
 from agent_core.base.workspace_folder import current_workspace
 
@@ -120,3 +122,22 @@ def print_json(result: object) -> None:
 
 def _takes_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def must_have(extra: str, *modules: str) -> None:
+    """Do nothing if these modules are installed.
+
+    Raises:
+        UsageError: one is missing; the fix names the extra that has it.
+    """
+    missing = [name for name in modules if not _is_there(name)]
+    if missing:
+        packages = "package" if len(missing) == 1 else "packages"
+        raise UsageError(f"This needs the {packages} {' and '.join(missing)}.", fix=f"Type: {add_extra(extra)}")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even its parent is
+        return False

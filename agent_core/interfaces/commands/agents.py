@@ -13,11 +13,10 @@ import click
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
-from ..cli_context import CliContext, workspace_command
+from ..cli_context import CliContext, must_have, workspace_command
 from ..faults import turn_fault
 from ..question import agreed
 from ..spans import Line, line
-from .packages import must_have
 from .verb import AgentName, Door, Opens, Result, slash, verb
 
 if TYPE_CHECKING:  # slow to import

@@ -15,10 +15,9 @@ from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import fence, one_line, visible
 from sandbox.wire.lines import bare_lines
 
-from ..cli_context import CliContext, workspace_command
+from ..cli_context import CliContext, must_have, workspace_command
 from ..render.verdicts import counted
 from ..spans import line
-from .packages import must_have
 from .serve import stopping
 from .verb import Door, Opens, Result, verb
 

@@ -14,10 +14,9 @@ import click
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
-from ..cli_context import CliContext, print_json, workspace_command
+from ..cli_context import CliContext, must_have, print_json, workspace_command
 from ..spans import line
 from ..wrap import write
-from .packages import must_have
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:
