@@ -30,6 +30,8 @@ world worker {
   import hear: func() -> string;
   /// Sends a frame to the host.
   import say: func(frame: string);
+  /// Sends what is printed to the host.
+  import print: func(data: list<u8>);
   /// Returns whether a human wants what runs to stop at the debugger.
   import stop-wanted: func() -> bool;
   /// Serves one worker's conversation.

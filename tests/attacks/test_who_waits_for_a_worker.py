@@ -6,15 +6,16 @@ import subprocess
 import time
 from pathlib import Path
 
-from sandbox import FunctionCall, Job, Limits, Returned, Sandbox
+from sandbox import FunctionCall, Job, Limits, Returned
 from tests.attacks.outside import standing_still, zygotes_of
 from tests.attacks.rows import code
+from tests.kit.levels import start
 
 WORLD = {"m": code("m", "def f() -> int:\n    return 1\n")}
 
 
 async def test_a_call_that_waits_for_its_worker_does_not_lose_its_time() -> None:
-    async with await Sandbox.start(packages=()) as sandbox:
+    async with await start(packages=()) as sandbox:
         assert isinstance(await sandbox.run(Job(WORLD, "m", FunctionCall("f", {}))), Returned)
         with standing_still(zygotes_of(os.getpid())):  # other limits than the usual: there is no spare for it
             call = asyncio.ensure_future(

@@ -9,6 +9,7 @@ import pytest_asyncio
 from agent_core.functions.gate import Rules, Verdict
 from sandbox import Sandbox
 from tests.gate.test_robust import gate_of, judged, judged_with_time, note, told
+from tests.kit.levels import start
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CALLS = ("f(1) → 2", "f(2) → 4")
@@ -22,7 +23,7 @@ def _say(reply):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def workers() -> AsyncIterator[Sandbox]:
-    async with await Sandbox.start() as sandbox:
+    async with await start() as sandbox:
         yield sandbox
 
 
