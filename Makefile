@@ -49,7 +49,7 @@ soak: .venv/.dev
 
 # What of it says something of another processor, emulated, in a root of Debian's packages: on Debian, under an hour.
 arm64:
-	@sh tests/kit/arm64.sh
+	@sh tests/kit/arm64.sh tests/sandbox/test_the_portable_level.py $(SAMPLE) tests/attacks/test_every_row.py
 
 # Workers and their database under faults at random, for an hour: `make soak-cluster MINUTES=10` for less.
 soak-cluster: .venv/.dev

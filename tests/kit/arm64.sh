@@ -2,19 +2,22 @@
 # The suite's core and a sample of the attacks on Linux for arm64, at level `portable`: `make arm64` starts this. A root
 # of Debian's packages is made once in the cache folder, with an environment of its own; qemu runs what is in it.
 set -eu
-need="mmdebstrap arch-test qemu-user-static binfmt-support uidmap git"
-if ! command -v mmdebstrap arch-test newuidmap git >/dev/null; then
-	echo "It needs Debian's packages: sudo apt install $need" >&2
-	exit 1
-elif ! arch-test arm64 >/dev/null; then
-	echo "The kernel starts no program for arm64 yet: sudo apt install $need" >&2
-	echo "In a container or without systemd also, once: sudo mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc; sudo update-binfmts --enable qemu-aarch64" >&2
+need="mmdebstrap arch-test qemu-user-static binfmt-support git uidmap"
+for command in mmdebstrap arch-test git unshare; do
+	if ! command -v $command >/dev/null; then
+		echo "$command is missing: sudo apt install $need" >&2
+		exit 1
+	fi
+done
+if ! arch-test arm64 >/dev/null; then
+	echo "The kernel starts no program for arm64: sudo apt install $need" >&2
+	echo "In a container also: sudo mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc; sudo update-binfmts --enable" >&2
 	exit 1
 fi
 
 # What is mounted, and every process, ends with this script; without root, root is one of a user's own.
 [ "$(id -u)" = 0 ] && mapped= || mapped="--map-root-user --map-auto"
-[ "${1-}" = inside ] || exec unshare $mapped --mount --pid --fork --kill-child sh "$0" inside
+[ -n "${INSIDE-}" ] || INSIDE=1 exec unshare $mapped --mount --pid --fork --kill-child sh "$0" "$@"
 
 began=$(date +%s)
 root="${XDG_CACHE_HOME:-$HOME/.cache}/knapper/arm64"
@@ -36,8 +39,8 @@ git ls-files -z | xargs -0 cp --parents --preserve=timestamps --target-directory
 chroot "$root" env HOME=/root KNAPPER_SANDBOX_LEVEL=portable sh -eu -c '
 	cd /knapper
 	make .venv/.dev
-	.venv/bin/python -m agent_core doctor | head -20
+	.venv/bin/python -m agent_core doctor | head -12
 	.venv/bin/python -m pytest -n 2 -q -rs --color=no -m "not slow and not model and not page" "$@"
-' sh tests/sandbox tests/attacks/test_every_row.py || failed=$?
+' sh "$@" || failed=$?
 echo "arm64, below qemu: $((($(date +%s) - began) / 60)) minutes."
 exit ${failed-0}

@@ -114,6 +114,7 @@ NOT_THERE: Final = {  # why a test says nothing of level `portable` → its file
         "test_a_package_of_the_list_can_be_imported_and_others_cannot",
         "test_a_package_that_is_named_only_at_run_time_is_found_too",
     ),
+    "its clock shows UTC": ("test_a_zone_that_the_environment_names_is_kept",),
     "granted files come from the host's handler, which these calls have not": ("test_files_within_reach.py",),
     "there are no threads": (
         "[threads]", "[a_pool_of_threads]", "[timers]", "test_a_thread_of_a_function_stops_as_its_main_one_does",
